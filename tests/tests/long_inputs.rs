@@ -136,11 +136,41 @@ fn a_search_of_many_words_ends_with_its_timeout() {
     assert!(took * 3 < whole, "it took {took:?}, and without a timeout {whole:?}");
 }
 
+/// Parsing a body looks at the clock, too: what is long in it, and the timeout stands first or in the URL.
+#[test]
+fn parsing_a_search_ends_with_its_timeout() {
+    let (_folder, server) = started();
+    let sorts = vec!["\"text\""; 1 << 20].join(",");
+    let body = |timeout: &str| format!("{{{timeout}\"sort\":[{sorts}],\"collapse\":{{\"no\":1}}}}");
+    for (path, body) in [
+        ("/i/_search", body("\"timeout\":\"5ms\",")),
+        ("/i/_search?timeout=5ms", body("")),
+        ("/i/_search?timeout=5ms", body("\"timeout\":\"1h\",")),
+    ] {
+        let begun = Instant::now();
+        let answer = server.send("POST", path, &body).unwrap();
+        let took = begun.elapsed();
+        // What stands behind the list is never parsed: it would be refused.
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_eq!(answer.body["timed_out"], true, "{path}: {answer:?}");
+        assert!(took < BESIDE, "{path} took {took:?}");
+    }
+    assert_eq!(server.send("POST", "/i/_search", &body("")).unwrap().status, 400);
+}
+
 /// A document whose fields are new, each a text with a keyword, takes time in proportion to them.
 #[test]
 fn many_new_fields_take_as_long_as_they_are_many() {
     let (_folder, server) = started();
-    let settings = json!({ "settings": { "index.mapping.total_fields.limit": 1_000_000, "index.refresh_interval": -1 } });
+    let settings = json!({ "settings": { "index.mapping.total_fields.limit": 100_000, "index.refresh_interval": -1 } });
+    let too_many = json!({ "settings": { "index.mapping.total_fields.limit": 1_000_000 } });
+    let refused = server.call("PUT", "/too_many", &too_many);
+    let reason = refused.body["error"]["reason"].as_str().unwrap_or_default();
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        reason.contains("[index.mapping.total_fields.limit] must be <= 100000"),
+        "{reason}"
+    );
     let time_of = |index: &str, fields: usize| {
         server.ok("PUT", index, &settings);
         let doc: serde_json::Map<String, Value> = (0..fields).map(|n| (format!("f{n}"), json!("some text"))).collect();

@@ -1,6 +1,7 @@
 //! Requests of the scenarios and of recorded sequences, changed by chance and sent by several clients at once: whatever a
 //! client gets wrong is no fault of the server, and after a kill it starts on what they left. `PLEACH_TEST_MUTATIONS` says how
-//! many, `PLEACH_TEST_KILLS` how often it is killed among them, `PLEACH_TEST_SEED` where chance begins.
+//! many, `PLEACH_TEST_CLIENTS` by how many at once, `PLEACH_TEST_KILLS` how often it is killed among them, `PLEACH_TEST_SEED`
+//! where chance begins.
 //!
 //! Not here: what the right answer is (`scenarios.rs`, `golden.rs`).
 
@@ -316,7 +317,7 @@ fn play(server: &Server, requests: &[Request], chance: &mut Chance, count: u64) 
     told
 }
 
-/// Clients that send at once.
+/// Clients that send at once, unless `PLEACH_TEST_CLIENTS` says otherwise.
 const CLIENTS: u64 = 4;
 
 #[test]
@@ -326,7 +327,7 @@ fn what_clients_get_wrong_is_no_fault_of_the_server() {
     of_2015(&mut requests);
     // They wait for what does not come, or end what others need.
     requests.retain(|r| {
-        !["_health", "wait_for", "timeout=", "_shutdown"]
+        !["_health", "/health", "wait_for", "timeout=", "_shutdown"]
             .iter()
             .any(|word| r.path.contains(word))
     });
@@ -336,6 +337,7 @@ fn what_clients_get_wrong_is_no_fault_of_the_server() {
     let seed = number("PLEACH_TEST_SEED", 0x5EED_1234_5678_9ABC).max(1);
     let count = number("PLEACH_TEST_MUTATIONS", 2000);
     let kills = number("PLEACH_TEST_KILLS", 1);
+    let clients = number("PLEACH_TEST_CLIENTS", CLIENTS).max(1);
     let (mut statuses, mut faults) = (BTreeMap::<u16, u64>::new(), Vec::new());
     for round in 0..=kills {
         // It starts on whatever the last round left, and goes on with little, so that starts stay short.
@@ -344,19 +346,19 @@ fn what_clients_get_wrong_is_no_fault_of_the_server() {
             let emptied = send(server.address("es2"), "DELETE", "/_all", &[], b"").unwrap();
             assert!(emptied.status < 500, "{emptied:?}");
         }
-        let each = (count / (kills + 1) / CLIENTS).max(1);
+        let each = (count / (kills + 1) / clients).max(1);
         let all = std::thread::scope(|scope| {
             let (server, requests) = (&server, &requests);
-            let clients: Vec<_> = (0..CLIENTS)
+            let all: Vec<_> = (0..clients)
                 .map(|client| {
                     let mut chance = Chance(
-                        seed.wrapping_add((round * CLIENTS + client).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+                        seed.wrapping_add((round * clients + client).wrapping_mul(0x9E37_79B9_7F4A_7C15))
                             .max(1),
                     );
                     scope.spawn(move || play(server, requests, &mut chance, each))
                 })
                 .collect();
-            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+            all.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
         });
         for told in all {
             for (status, n) in told.statuses {

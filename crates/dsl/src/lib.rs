@@ -5,6 +5,7 @@
 
 pub mod aggs;
 pub mod document;
+pub mod interruption;
 pub mod json;
 pub mod query;
 pub mod query_string;

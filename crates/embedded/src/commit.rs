@@ -173,6 +173,7 @@ impl Store {
         };
         let mut routing = put.routing.as_deref().map(str::to_owned);
         let source = Source(put.source.clone());
+        let _reading = crate::reading_memory::book(&self.limits.breakers, &source.0)?;
         let read = Accepted::read(entry, &ready.at, &source, &mut routing, put.times, Judge::Fully, &family)?;
         put.mapping = read.mapping;
         put.parsed = Mutex::default();

@@ -9,6 +9,7 @@ use crate::get_cache;
 use crate::pending::{KeptParsed, Kind, Put};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
+use engine::breaker::CircuitBreakers;
 use engine::{
     Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written,
 };
@@ -256,7 +257,7 @@ impl Store {
             }
             _ => None,
         };
-        match evaluate(entry, write, here, None, self.clock.wall_ms(), &family)? {
+        match evaluate(entry, write, here, None, self.clock.wall_ms(), &family, &self.limits.breakers)? {
             Evaluated::Done(outcome) => {
                 // A document that could never be written is no conflict: its source is read before it is compared.
                 if let (Outcome::Conflict(_), Some((source, doc_type, routing, judge))) = (&outcome, sent) {
@@ -349,6 +350,7 @@ pub(crate) fn evaluate(
     began: Option<Found>,
     now_ms: i64,
     family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
+    breakers: &Arc<CircuitBreakers>,
 ) -> Result<Evaluated> {
     let at = DocAddress {
         index: entry.name.clone(),
@@ -448,6 +450,7 @@ pub(crate) fn evaluate(
     let (put, parsed, growth) = match source {
         Some(source) => {
             let times = entry.mapping_for(at.id.doc_type.as_deref())?.times(&at, &timing, now_ms)?;
+            let _reading = crate::reading_memory::book(breakers, &source.0)?;
             let read = Accepted::read(entry, &at, &source, &mut routing, times, judge, family)?;
             let put = Put {
                 mapping: read.mapping,

@@ -28,6 +28,7 @@ mod pending;
 mod publish;
 mod query_latency;
 mod reading;
+mod reading_memory;
 mod recovery;
 mod request_cache;
 mod scheduler;
@@ -144,6 +145,9 @@ impl EmbeddedEngine {
 
     fn start(store: Store) -> Result<EmbeddedEngine> {
         let store = Arc::new(store);
+        let caches = Arc::downgrade(&store);
+        let give_up = move |bytes| caches.upgrade().map_or(0, |store| store.give_up(bytes));
+        store.limits.breakers.give_up_first(Box::new(give_up));
         // Without it locks and changes are refused, and say why; everything else works.
         if let Err(error) = store.mend_system_indices() {
             background_failures::tell(&format!("opening the control index again failed: {}", error.reason()));

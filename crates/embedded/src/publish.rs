@@ -148,6 +148,8 @@ impl Store {
             })
             .collect();
         let managers = tokenizers(&entry.schema, &entry.mapping);
+        let sources = puts.iter().map(|(_, put)| &*put.source);
+        let _building = crate::reading_memory::book_build(&self.limits.breakers, sources);
         let new = in_parts(&puts, part as usize, |part, bytes| {
             let blocks = Blocks {
                 count: part.len(),

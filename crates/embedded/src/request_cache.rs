@@ -137,6 +137,16 @@ impl RequestCache {
         self.kept.lock().bytes as u64
     }
 
+    /// Forgets answers until all take so many bytes at most; says how many bytes went.
+    pub(crate) fn shrink_to(&self, max_bytes: usize) -> usize {
+        let mut kept = self.kept.lock();
+        let before = kept.bytes;
+        if before > max_bytes {
+            kept.forget(max_bytes);
+        }
+        before - kept.bytes
+    }
+
     /// The answer, if it is kept.
     pub(crate) fn get(&self, asked: &RequestKey<'_>) -> Option<Arc<SearchResponse>> {
         let number = asked.number();
@@ -151,6 +161,11 @@ impl RequestCache {
     /// Keeps an answer that may be kept, in place of others if there is no room.
     pub(crate) fn put(&self, asked: &RequestKey<'_>, response: &SearchResponse) {
         let Some(bytes) = steady(asked.request) else { return };
+        // The text of a long one is not made in vain.
+        let about = response.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
+        if about > self.max_bytes / 4 {
+            return;
+        }
         let text = response.aggregations.as_ref().map(Aggregations::text);
         let bytes = text.as_ref().map_or(0, |text| text.len()) + bytes + 512;
         if bytes > self.max_bytes / 8 {

@@ -362,7 +362,8 @@ impl Store {
             Some(_) => Ok(None),
             None => Ok(self.there(staging, inner, &entry, at)?.now),
         };
-        let worked = match evaluate(&entry, write, here, Some(began), self.clock.wall_ms(), &family)? {
+        let now_ms = self.clock.wall_ms();
+        let worked = match evaluate(&entry, write, here, Some(began), now_ms, &family, &self.limits.breakers)? {
             Evaluated::Done(outcome) => return Ok(outcome),
             Evaluated::Out(worked) => worked,
         };

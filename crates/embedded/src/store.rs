@@ -526,6 +526,22 @@ impl Store {
             _lock: lock,
         }
     }
+    /// Gives up about so many bytes of what is kept only to answer sooner, the cheapest to read again first; says how many.
+    pub(crate) fn give_up(&self, bytes: u64) -> u64 {
+        let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut given_up = 0;
+        let mut shrink = |held: usize, shrink: &dyn Fn(usize) -> usize| {
+            if given_up < wanted && held > 0 {
+                given_up += shrink(held.saturating_sub(wanted - given_up));
+            }
+        };
+        shrink(self.documents.bytes() as usize, &|to| self.documents.shrink_to(to));
+        shrink(self.lately.bytes() as usize, &|to| self.lately.shrink_to(to));
+        shrink(self.answers.bytes() as usize, &|to| self.answers.shrink_to(to));
+        shrink(self.filters.bytes() as usize, &|to| self.filters.shrink_to(to));
+        shrink(self.derived.used_bytes(), &|to| self.derived.shrink_to(to));
+        given_up as u64
+    }
     /// Everything below is durable, and its operations are in the pending lists.
     pub(crate) fn durable_now(&self) -> u64 {
         let _sequencer = self.sequencer.lock();

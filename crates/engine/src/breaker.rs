@@ -9,13 +9,17 @@
 //! * A child's `used` is the sum of its live bookings: it returns to 0 when all are dropped.
 //! * A refused booking holds nothing.
 //!
-//! Not here: how resident memory is measured (the server passes a [`ResidentMemory`]), caches that bound themselves.
+//! Before a request is refused for the parent's limit, caches are given up for it ([`CircuitBreakers::give_up_first`]):
+//! what they keep can be read or worked out again.
+//!
+//! Not here: how resident memory is measured (the server passes a [`ResidentMemory`]), what the caches keep.
 
 use model::settings::{HTTP_MAX_IN_FLIGHT, REQUEST_BREAKER, Setting, TOTAL_BREAKER};
 use model::{Error, ErrorKind, Result, units};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Bookings up to so many bytes are not held against the parent: a small request is answered while large ones are refused.
 pub const SMALL_REQUEST_BYTES: u64 = 64 << 10;
@@ -60,6 +64,9 @@ impl Breaker {
 /// Measures the process's memory that the kernel cannot take back (not files mapped), in bytes. Cheap: it is asked often.
 pub type ResidentMemory = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// Gives up about so many bytes of what is kept only to answer sooner; says how many it gave up.
+pub type GiveUp = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+
 /// Gives memory back that was freed on the calling thread and stays with its allocator.
 pub type Reclaim = fn();
 
@@ -98,9 +105,14 @@ pub struct CircuitBreakers {
     resident: ResidentMemory,
     /// Called before a refusal for what the process holds.
     reclaim: Reclaim,
+    /// Called before that.
+    caches: OnceLock<GiveUp>,
     /// What the process held when requests last held little: its own.
     own: AtomicU64,
 }
+
+/// A forced booking looks for room so often before it is made.
+const ROOM_EACH: Duration = Duration::from_millis(5);
 
 /// Bookings up to so many bytes are little beside what the process holds for itself.
 const LITTLE_BYTES: u64 = 1 << 20;
@@ -133,8 +145,23 @@ impl CircuitBreakers {
             children: [child(limits.request), child(limits.in_flight_requests)],
             resident,
             reclaim,
+            caches: OnceLock::new(),
             own: AtomicU64::new(0),
         })
+    }
+
+    /// Caches that are given up before a request is refused; the first that are named.
+    pub fn give_up_first(&self, caches: GiveUp) {
+        drop(self.caches.set(caches));
+    }
+
+    /// Makes room for so many bytes: caches are given up, and what was freed goes back to the system.
+    fn make_room(&self, bytes: u64) {
+        let given_up = self.caches.get().map_or(0, |caches| caches(bytes));
+        // Caches are the process's own.
+        let less = |own: u64| Some(own.saturating_sub(given_up));
+        let _ = self.own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        (self.reclaim)();
     }
 
     /// Breakers that refuse nothing, for programs that embed the engine and for tests.
@@ -172,10 +199,11 @@ impl CircuitBreakers {
     /// # Errors
     /// 429 `circuit_breaking_exception` by the parent's name.
     pub fn check(&self, label: &str) -> Result<()> {
-        if (self.resident)() <= self.limit {
+        let resident = (self.resident)();
+        if resident <= self.limit {
             return Ok(());
         }
-        (self.reclaim)();
+        self.make_room(resident - self.limit);
         let resident = (self.resident)();
         if resident <= self.limit {
             return Ok(());
@@ -217,18 +245,10 @@ impl CircuitBreakers {
         } else if small {
             None
         } else {
-            let resident = (self.resident)();
-            let booked = self.booked();
-            if booked - bytes.min(booked) <= LITTLE_BYTES {
-                self.own.store(resident, Ordering::Relaxed);
-            }
-            // What is booked is soon held, beside what the process holds for itself: the larger of that and of what is held
-            // already counts.
-            let soon = self.own.load(Ordering::Relaxed).min(resident).saturating_add(booked);
-            let mut wanted = resident.saturating_add(bytes).max(soon);
+            let mut wanted = self.wanted(bytes);
             if wanted > self.limit {
-                (self.reclaim)();
-                wanted = (self.resident)().saturating_add(bytes).max(soon);
+                self.make_room(wanted - self.limit);
+                wanted = self.wanted(bytes);
             }
             (wanted > self.limit).then(|| self.parent_refusal(label, wanted - bytes, bytes))
         };
@@ -239,6 +259,18 @@ impl CircuitBreakers {
                 Err(error)
             }
         }
+    }
+
+    /// What the process is to hold with so many bytes more, which are booked already. What is booked is soon held, beside
+    /// what the process holds for itself: the larger of that and of what is held now counts.
+    fn wanted(&self, bytes: u64) -> u64 {
+        let resident = (self.resident)();
+        let booked = self.booked();
+        if booked - bytes.min(booked) <= LITTLE_BYTES {
+            self.own.store(resident, Ordering::Relaxed);
+        }
+        let soon = self.own.load(Ordering::Relaxed).min(resident).saturating_add(booked);
+        resident.saturating_add(bytes).max(soon)
     }
 
     fn subtract(&self, breaker: Breaker, bytes: u64) {
@@ -341,6 +373,18 @@ impl Booking {
         }
     }
 
+    /// Books what is missing to so many bytes in all for work that cannot be refused: waits for room, at most for so long,
+    /// then books whatever the limits are. Blocks the thread.
+    pub fn wait_to(&mut self, bytes: u64, most: Duration) {
+        let begun = Instant::now();
+        while self.grow_to(bytes).is_err() {
+            if begun.elapsed() >= most {
+                return self.force_to(bytes);
+            }
+            std::thread::sleep(ROOM_EACH);
+        }
+    }
+
     /// Gives back all but so many bytes.
     pub fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
@@ -424,6 +468,48 @@ mod tests {
         // A small request passes where the parent is full.
         check(20 * MB, &[(InFlightRequests, SMALL_REQUEST_BYTES)], None);
         check(20 * MB, &[(InFlightRequests, SMALL_REQUEST_BYTES + 1)], Some("parent"));
+    }
+
+    /// Caches go first, as much of them as is missing; then requests are refused.
+    #[test]
+    fn caches_are_given_up_for_requests() {
+        let held = Arc::new(AtomicU64::new(8 * MB));
+        let measured = held.clone();
+        let limits = BreakerLimits {
+            total: 10 * MB,
+            request: 10 * MB,
+            in_flight_requests: 10 * MB,
+        };
+        let breakers = CircuitBreakers::new(limits, Arc::new(move || measured.load(Ordering::Relaxed)));
+        let cached = AtomicU64::new(5 * MB);
+        breakers.give_up_first(Box::new(move |wanted| {
+            let given_up = wanted.min(cached.load(Ordering::Relaxed));
+            cached.fetch_sub(given_up, Ordering::Relaxed);
+            held.fetch_sub(given_up, Ordering::Relaxed);
+            given_up
+        }));
+        let first = breakers
+            .book(Breaker::Request, "test", 4 * MB)
+            .expect("2 MB of the caches go");
+        let second = breakers
+            .book(Breaker::Request, "test", 2 * MB)
+            .expect("the other 3 MB were enough");
+        let refused = breakers
+            .book(Breaker::Request, "test", 3 * MB)
+            .expect_err("nothing is left to give up");
+        assert!(refused.reason().starts_with("[parent]"), "{refused}");
+        assert_eq!(first.bytes() + second.bytes(), 6 * MB);
+        assert_eq!(breakers.parent().tripped, 1);
+    }
+
+    #[test]
+    fn what_cannot_be_refused_waits_and_is_booked() {
+        let breakers = breakers(9 * MB);
+        let mut booking = breakers.open(Breaker::Request, "test");
+        booking.wait_to(4 * MB, Duration::from_millis(20));
+        assert_eq!((booking.bytes(), breakers.usage(Breaker::Request).used), (4 * MB, 4 * MB));
+        drop(booking);
+        assert_eq!(breakers.usage(Breaker::Request).used, 0);
     }
 
     #[test]

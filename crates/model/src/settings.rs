@@ -114,7 +114,7 @@ settings! {
     MAX_REGEX_LENGTH: "index.max_regex_length" = "1000", IndexDynamic, "Length of a regexp.";
     MAX_ANALYZED_OFFSET: "index.highlight.max_analyzed_offset" = "1000000", IndexDynamic, "Characters of a field that highlighting reads.";
     MAX_ANALYZE_TOKENS: "index.analyze.max_token_count" = "10000", IndexDynamic, "Tokens of one _analyze.";
-    MAPPING_TOTAL_FIELDS: "index.mapping.total_fields.limit" = "1000", IndexDynamic, "Fields of a mapping.";
+    MAPPING_TOTAL_FIELDS: "index.mapping.total_fields.limit" = "1000", IndexDynamic, "Fields of a mapping; at most 100000, as a refresh takes a millisecond or two for each.";
     MAPPING_DEPTH: "index.mapping.depth.limit" = "20", IndexDynamic, "Depth of objects in a mapping.";
     MAPPING_NESTED_FIELDS: "index.mapping.nested_fields.limit" = "50", IndexDynamic, "Nested mappings of an index.";
     MAPPING_NESTED_OBJECTS: "index.mapping.nested_objects.limit" = "10000", IndexDynamic, "Nested objects of one document.";

@@ -123,7 +123,7 @@ impl Call {
             self.body.clone()
         };
         // What was parsed lives as long as its handler wants it: it is booked to the end.
-        self.book_tree(&content)?;
+        self.book(dsl::json::parsed_bytes(&content))?;
         Ok(content)
     }
     /// The body as a tree, if there is one.

@@ -27,6 +27,8 @@ mod handlers;
 mod human;
 mod index_meta_cache;
 mod machine;
+mod outgoing;
+mod packed_text;
 pub mod parameter_table;
 mod path_args;
 mod percolator_type;

@@ -2,6 +2,7 @@
 
 use crate::body::Request;
 use crate::human::humane;
+use crate::packed_text::PackedText;
 use bytes::Bytes;
 use model::path;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub enum Body {
     Json(Value),
     /// JSON bytes that need no touch unless the request wants them otherwise.
     Raw(Bytes),
+    /// The same, packed.
+    Packed(PackedText),
     Text(String),
     Empty,
 }
@@ -46,6 +49,13 @@ impl Answer {
     pub fn raw(text: impl Into<Bytes>) -> Answer {
         Answer {
             body: Body::Raw(text.into()),
+            ..Answer::empty(200)
+        }
+    }
+    /// 200 with the text of JSON, packed.
+    pub(crate) fn packed(text: PackedText) -> Answer {
+        Answer {
+            body: Body::Packed(text),
             ..Answer::empty(200)
         }
     }
@@ -113,6 +123,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
     match body {
         Body::Empty => (Bytes::new(), json_type),
         Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".into()),
+        Body::Packed(text) => write(&Body::Raw(text.whole()), style, compatible_with),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
         // What a client stored is never added to.
         Body::Raw(bytes) if style.human => {
@@ -294,13 +305,31 @@ fn drop_at(value: &mut Value, pattern: &[&str]) {
     }
 }
 
+/// Shorter answers are not compressed.
+const COMPRESSED_FROM_BYTES: usize = 1024;
+
 /// Gzip, for clients that accept it and answers that are worth it.
 pub(crate) fn compress(bytes: &Bytes, request: &Request) -> Option<Bytes> {
-    if bytes.len() < 1024 || !request.accepts_gzip {
+    if bytes.len() < COMPRESSED_FROM_BYTES || !request.accepts_gzip {
         return None;
     }
+    gzip(std::iter::once(bytes.clone()))
+}
+
+/// The same for a packed text, which is let go piece by piece.
+pub(crate) fn compress_packed(text: &mut PackedText, request: &Request) -> Option<Bytes> {
+    if text.bytes() < COMPRESSED_FROM_BYTES || !request.accepts_gzip {
+        return None;
+    }
+    gzip(std::iter::from_fn(|| text.next_piece()))
+}
+
+fn gzip(pieces: impl Iterator<Item = Bytes>) -> Option<Bytes> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).ok()?;
+    for piece in pieces {
+        // Writing to memory does not fail.
+        encoder.write_all(&piece).ok()?;
+    }
     encoder.finish().ok().map(Bytes::from)
 }
 

@@ -7,11 +7,12 @@ use crate::busy_poll::Awake;
 use crate::call::Call;
 use crate::handlers::locks::{is_about_locks, told};
 use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
 use crate::query_params::{Params, split_list};
 use crate::read_timeout::{Arriving, Late, Timeouts, Watched};
 use crate::request_line::Escaping;
-use crate::respond::{Answer, Body, Style, compress, write};
+use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
 use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
 use crate::{Rest, dialect, envelope, first_type};
@@ -19,7 +20,6 @@ use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
 use engine::breaker::{Booking, Breaker};
 use futures::FutureExt as _;
-use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
@@ -225,7 +225,7 @@ async fn one(
     persona: Persona,
     caller: Caller,
     arriving: &Arriving,
-) -> hyper::Response<Full<Bytes>> {
+) -> hyper::Response<Outgoing> {
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona, caller);
@@ -239,7 +239,7 @@ async fn one(
     }
     if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
         arriving.arrived();
-        return respond(&rest, &request, &answer, &Style::default(), head).0;
+        return respond(&rest, &request, answer, &Style::default(), head).0;
     }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
     let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
@@ -259,7 +259,7 @@ async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    respond(&rest, &request, &answer, &style, head).0
+    respond(&rest, &request, answer, &style, head).0
 }
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
@@ -578,10 +578,10 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
 }
 
 /// The refusal of a request that nobody has looked into.
-fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Full<Bytes>> {
+fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Outgoing> {
     let dialect = Dialect::of(request.persona);
     let answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
-    respond(rest, request, &answer, &Style::default(), head).0
+    respond(rest, request, answer, &Style::default(), head).0
 }
 
 /// The bytes of an answer, booked until they are dropped.
@@ -596,8 +596,13 @@ impl AsRef<[u8]> for BookedAnswer {
     }
 }
 
-fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head: bool) -> (hyper::Response<Full<Bytes>>, usize) {
+fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
+    // As it is, a long text is sent piece by piece.
+    let packed = match &mut answer.body {
+        Body::Packed(text) if style.is_plain() && !head => Some(std::mem::take(text)),
+        _ => None,
+    };
     let (mut bytes, media) = write(&answer.body, style, compatible);
     let mut headers = HeaderMap::new();
     if !matches!(answer.body, Body::Empty) {
@@ -627,13 +632,27 @@ fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head:
     if answer.status == 429 {
         set("retry-after", "1");
     }
-    if let Some(smaller) = compress(&bytes, request) {
+    let mut pieces = None;
+    let smaller = match packed {
+        Some(mut text) => {
+            let smaller = compress_packed(&mut text, request);
+            pieces = smaller.is_none().then_some(text);
+            smaller
+        }
+        None => compress(&bytes, request),
+    };
+    if let Some(smaller) = smaller {
         bytes = smaller;
         set("content-encoding", "gzip");
     }
-    let length = bytes.len();
     // What is sent is held until the client has taken it.
     let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
+    if let Some(text) = pieces {
+        let length = text.bytes();
+        booking.force_to(text.held_bytes() as u64);
+        return (response_of(answer.status, headers, Outgoing::pieces(text, booking)), length);
+    }
+    let length = bytes.len();
     booking.force_to(length as u64);
     let mut bytes = Bytes::from_owner(BookedAnswer {
         bytes,
@@ -643,8 +662,12 @@ fn respond(rest: &Rest, request: &Request, answer: &Answer, style: &Style, head:
         set("content-length", &length.to_string());
         bytes = Bytes::new();
     }
-    let mut response = hyper::Response::new(Full::new(bytes));
-    *response.status_mut() = hyper::StatusCode::from_u16(answer.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+    (response_of(answer.status, headers, Outgoing::whole(bytes)), length)
+}
+
+fn response_of(status: u16, headers: HeaderMap, body: Outgoing) -> hyper::Response<Outgoing> {
+    let mut response = hyper::Response::new(body);
+    *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     *response.headers_mut() = headers;
-    (response, length)
+    response
 }

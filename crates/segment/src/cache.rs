@@ -74,6 +74,24 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         self.parts.iter().map(|part| part.lock().bytes as u64).sum()
     }
 
+    /// Drops values until all take so many bytes at most; says how many bytes went.
+    pub fn shrink_to(&self, max_bytes: usize) -> usize {
+        let each = max_bytes / PARTS;
+        let shrink = |part: &Mutex<Part<K, V>>| {
+            let mut part = part.lock();
+            let before = part.bytes;
+            while part.bytes > each {
+                part.drop_one();
+            }
+            if part.slots.is_empty() {
+                // Their places are bytes, too.
+                (part.slots, part.places) = (Vec::new(), FxHashMap::default());
+            }
+            before - part.bytes
+        };
+        self.parts.iter().map(shrink).sum()
+    }
+
     /// The value of a key, if it is there.
     pub fn get(&self, key: &K) -> Option<V> {
         let mut part = self.part(key).lock();
@@ -192,6 +210,22 @@ mod tests {
         );
         let held: usize = cache.parts.iter().map(|part| part.lock().bytes).sum();
         assert_eq!(held, 199 + ENTRY_BYTES);
+    }
+
+    #[test]
+    fn what_is_given_up_is_gone() {
+        let cache = DocumentCache::new(10_000 * PARTS);
+        for doc in 0..200 {
+            put(&cache, 1, doc, &[1; 100]);
+        }
+        let before = cache.bytes() as usize;
+        let gone = cache.shrink_to(before / 2);
+        assert_eq!(cache.bytes() as usize, before - gone);
+        assert!(gone >= before / 2 && gone < before, "{gone} of {before}");
+        assert_eq!(cache.shrink_to(0), before - gone);
+        assert!((0..200).all(|doc| cache.get(&(1, doc)).is_none()));
+        put(&cache, 1, 7, b"x");
+        assert!(cache.get(&(1, 7)).is_some(), "it keeps others afterwards");
     }
 
     #[test]

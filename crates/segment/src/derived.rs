@@ -102,6 +102,24 @@ impl Budget {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
+    /// Drops what was not asked for lately, then the rest, until all take so many bytes at most; says how many bytes went.
+    pub fn shrink_to(&self, max_bytes: usize) -> usize {
+        let mut ring = self.ring.lock();
+        let before = self.used_bytes();
+        self.drop_to(&mut ring, max_bytes);
+        before.saturating_sub(self.used_bytes())
+    }
+
+    fn drop_to(&self, ring: &mut Ring, max_bytes: usize) {
+        while self.used_bytes() > max_bytes {
+            let Some((owner, name)) = ring.places.pop_front() else { break };
+            let Some(entries) = owner.upgrade() else { continue };
+            if entries.drop_unless_used(&name) {
+                ring.places.push_back((owner, name));
+            }
+        }
+    }
+
     /// Takes in a new entry, whose bytes are counted already, and drops others until all fit; itself, if it is too
     /// large for all of it.
     fn admit(&self, owner: &Arc<Entries>, name: Arc<str>) {
@@ -111,13 +129,7 @@ impl Budget {
             ring.sweep_at = SWEEP_AT.max(2 * ring.places.len());
         }
         ring.places.push_back((Arc::downgrade(owner), name));
-        while self.used_bytes() > self.max_bytes {
-            let Some((owner, name)) = ring.places.pop_front() else { break };
-            let Some(entries) = owner.upgrade() else { continue };
-            if entries.drop_unless_used(&name) {
-                ring.places.push_back((owner, name));
-            }
-        }
+        self.drop_to(&mut ring, self.max_bytes);
     }
 }
 

@@ -133,6 +133,9 @@ impl Block {
     }
 }
 
+/// Room for names that is made before they are known.
+const NAMES_AT_ONCE: usize = 256;
+
 /// The block of a document. `parsed` is `None` for a document that cannot be indexed: it keeps its identity, stamp
 /// and source, and no query on fields finds it.
 pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>) -> Block {
@@ -154,7 +157,8 @@ pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>
         fields(schema, nested.fields, &mut names, &mut doc);
         docs.push(indexed(doc));
     }
-    let mut doc = Vec::with_capacity(12 + 2 * root.0.len());
+    // As many names as fields, of which there are fewer than values where there are many.
+    let mut doc = Vec::with_capacity(12 + root.0.len() + root.0.len().min(NAMES_AT_ONCE));
     doc.push((schema.id, Cell::Shared(of.uid.clone())));
     doc.push((schema.root, Cell::Yes));
     doc.push((schema.seq_no, Cell::U64(of.stamp.seq_no)));

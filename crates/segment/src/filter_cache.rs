@@ -54,6 +54,12 @@ impl Filters {
         self.asked.bytes() + self.made.bytes()
     }
 
+    /// Drops sets until all take so many bytes at most; says how many bytes went.
+    pub fn shrink_to(&self, max_bytes: usize) -> usize {
+        let asked = self.asked.bytes() as usize;
+        self.made.shrink_to(max_bytes.saturating_sub(asked))
+    }
+
     /// The documents of a term in a segment, deleted ones too, if their set is there or is worth making now.
     ///
     /// # Errors

@@ -119,6 +119,13 @@ pub fn tree_bytes(text: &[u8]) -> usize {
     })
 }
 
+/// About how much memory what is parsed of a text takes at most, with the tree that it is parsed from: a value of a tree
+/// becomes another of a query, which is copied once for its plan.
+pub fn parsed_bytes(text: &[u8]) -> usize {
+    let values = memchr::memchr_iter(b',', text).count();
+    tree_bytes(text).saturating_add(values.saturating_mul(2 * size_of::<serde_json::Value>()))
+}
+
 fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
     let mut lexer = Lexer::new(bytes, how)?;
     let mut tree = Tree {

@@ -50,8 +50,9 @@ impl Node {
     /// The members of an object, to be taken one by one; `owner` is who refuses the rest.
     ///
     /// # Errors
-    /// It is no object.
+    /// It is no object, or nobody wants it any more.
     pub fn fields(self, owner: &str) -> Result<Fields> {
+        crate::interruption::look()?;
         let (line, col, kind) = (self.line, self.col, self.kind_name());
         let Json::Object(members) = self.value else {
             let sentence = format!("[{line}:{col}] [{owner}] Expected START_OBJECT but was: {kind}");
@@ -79,8 +80,9 @@ impl Node {
     /// Text; numbers and booleans count as their text.
     ///
     /// # Errors
-    /// It is null, a list or an object.
+    /// It is null, a list or an object, or nobody wants it any more.
     pub fn string(&self, name: &str) -> Result<String> {
+        crate::interruption::look()?;
         match &self.value {
             Json::String(s) => Ok(s.clone()),
             Json::Number(n) => Ok(n.to_string()),

@@ -44,6 +44,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn put(&mut self, node: Node) {
+        let is_top = self.open.len() == 1;
         match self.open.last_mut() {
             Some((
                 Node {
@@ -58,7 +59,15 @@ impl Tree {
                     ..
                 },
                 name,
-            )) => members.push((std::mem::take(name), node)),
+            )) => {
+                if is_top
+                    && name == "timeout"
+                    && let Json::String(text) = &node.value
+                {
+                    crate::interruption::note_timeout(text);
+                }
+                members.push((std::mem::take(name), node));
+            }
             _ => self.root = Some(node),
         }
     }
@@ -147,6 +156,7 @@ pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
     let mut stack: Vec<Open<'_>> = Vec::new();
     let mut key = None;
     loop {
+        crate::interruption::look()?;
         lexer.blank(stack.last().map(|o| (o.object, o.at)))?;
         if let Some(open) = stack.last_mut() {
             let close = if open.object { b'}' } else { b']' };

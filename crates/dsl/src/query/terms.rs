@@ -30,8 +30,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     query.clause = match &body.value {
         Json::Array(_) => {
-            let mut values = Vec::new();
-            for item in body.items() {
+            let items = body.items();
+            // At once: growing by doubling would hold them twice.
+            let mut values = Vec::with_capacity(items.len());
+            for item in items {
+                crate::interruption::look()?;
                 if item.is_null() && !typed {
                     return Err(item.error("No value specified for terms query"));
                 }

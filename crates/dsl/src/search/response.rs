@@ -338,12 +338,15 @@ impl SearchResponse {
 
     /// About how much memory its text takes beside it, without what is small.
     pub fn text_bytes(&self) -> usize {
-        self.hits.sources(<[u8]>::len)
+        let aggregations = self.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
+        self.hits.sources(<[u8]>::len) + aggregations
     }
 
     /// About how much memory [`SearchResponse::render`] takes.
     pub fn tree_bytes(&self) -> usize {
-        self.hits.sources(crate::json::tree_bytes)
+        // A value of a tree takes about twelve times its text.
+        let aggregations = self.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
+        self.hits.sources(crate::json::tree_bytes) + aggregations.saturating_mul(12)
     }
 
     /// As JSON, without scroll or point-in-time ids.
@@ -355,7 +358,9 @@ impl SearchResponse {
 
     /// As the text of JSON, sources byte for byte; what is `before` comes first.
     pub fn text(&self, dialect: Dialect, before: &[(&str, &str)]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1024);
+        // At once: growing by doubling would hold it twice.
+        let aggregations = self.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
+        let mut out = Vec::with_capacity(1024 + aggregations);
         self.write(dialect, Sources::Raw, before, &mut out);
         out
     }
@@ -420,11 +425,38 @@ impl Aggregations {
             Aggregations::Text(text) => serde_json::from_str(text).unwrap_or_default(),
         }
     }
+    /// About how long the text is, at most by a little.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Aggregations::Tree(tree) => members_bytes(tree),
+            Aggregations::Text(text) => text.len(),
+        }
+    }
     /// As the text of JSON.
     pub fn text(&self) -> Arc<str> {
         match self {
             Aggregations::Tree(tree) => serde_json::to_string(tree).unwrap_or_default().into(),
             Aggregations::Text(text) => text.clone(),
         }
+    }
+}
+
+fn members_bytes(members: &Map<String, Value>) -> usize {
+    let each = members.iter().map(|(name, value)| name.len() + 4 + value_bytes(value));
+    2 + each.sum::<usize>()
+}
+
+/// About how long the text of a value is.
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(number) => match number.as_u64() {
+            Some(n) => 1 + n.checked_ilog10().unwrap_or(0) as usize,
+            // A sign and seventeen digits, a point and an exponent.
+            None => 22,
+        },
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| 1 + value_bytes(item)).sum::<usize>(),
+        Value::Object(members) => members_bytes(members),
     }
 }

@@ -138,6 +138,10 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
     mapping::similarity::check(flat)
 }
 
+/// The most of `index.mapping.total_fields.limit`: each field has a dictionary of its own in each segment, which takes a
+/// millisecond or two and a megabyte to lay out. Indices that were made with more keep it.
+const TOTAL_FIELDS_MOST: u64 = 100_000;
+
 fn check_value(name: &str, value: &Value) -> Result<()> {
     if name == settings::PLEACH_LOCK_INDEX.name {
         return LockIndex::parse(value).map(drop);
@@ -165,6 +169,11 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
                     "Failed to parse value [{text}] for setting [{name}] must be <= 1024"
                 )));
             }
+        }
+        "index.mapping.total_fields.limit" if text.parse::<u64>().is_ok_and(|number| number > TOTAL_FIELDS_MOST) => {
+            return Err(Error::illegal(format!(
+                "Failed to parse value [{text}] for setting [{name}] must be <= {TOTAL_FIELDS_MOST}"
+            )));
         }
         "index.translog.durability" if !matches!(text.to_ascii_lowercase().as_str(), "request" | "async") => {
             return Err(Error::illegal(format!(

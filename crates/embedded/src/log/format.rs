@@ -2,7 +2,8 @@
 //! little-endian.
 //!
 //! * **File**: a header of [`FILE_HEADER_BYTES`], frames one after the other, then zeros. The header stands there twice,
-//!   so that one flipped bit does not cost the file. Files of format version 1 have one header, without lengths.
+//!   so that one flipped bit does not cost the file. Files of format version 1 have one header, without lengths. Between
+//!   the headers stand [`FileNote`]s, which are written while the file is; older programs do not read them.
 //! * **Frame**: a header with its own CRC, a body with another. Kinds: records, heads, manifest entries. The body of the
 //!   log's frames ends in [`END_MARK`]: files are zero-filled and written in order, so a frame whose sectors all end in a
 //!   byte that is not zero was written whole, and one that does not match its checksum then is damaged and not torn.
@@ -51,6 +52,9 @@ const FILE_FIELDS_1_BYTES: usize = 8 + 4 + 16 + 8 + 8 + 8 + 8;
 const FILE_FIELDS_BYTES: usize = FILE_FIELDS_1_BYTES + 8 + 8;
 /// Where the second copy of a file's header stands.
 const SECOND_HEADER_AT: usize = 256;
+/// Where notes stand, two in turn: a crash damages one of them at most.
+const NOTES_AT: [usize; 2] = [128, 384];
+const NOTE_BYTES: usize = 8 + 8 + 4;
 const PARTICIPANT_BYTES: usize = 4 + 8 + 4 + 8;
 const RECORD_FIXED_BYTES: usize = 4 + 4 + 4 + 4;
 
@@ -73,6 +77,67 @@ pub(super) struct FileHeader {
     pub(super) allocated: u64,
     /// The length that a later start cut it to; 0: it did not.
     pub(super) cut: u64,
+    /// The newest note.
+    pub(super) note: FileNote,
+}
+
+/// What is durable of a file of the log, noted in it while it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileNote {
+    /// Everything below this position was synced; 0: nothing is noted.
+    pub(super) synced: u64,
+    /// The number of the file that follows; 0: none was begun.
+    pub(super) next_file: u64,
+}
+
+impl FileNote {
+    /// Its bytes. The run keeps a stale one from being taken for a note of this file.
+    fn write(&self, run_id: u64) -> [u8; NOTE_BYTES] {
+        let mut out = [0; NOTE_BYTES];
+        out[..8].copy_from_slice(&self.synced.to_le_bytes());
+        out[8..16].copy_from_slice(&self.next_file.to_le_bytes());
+        let crc = self.crc(run_id);
+        out[16..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn crc(&self, run_id: u64) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        for number in [run_id, self.synced, self.next_file] {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.finalize()
+    }
+
+    fn read(bytes: &[u8], at: usize, run_id: u64) -> Option<FileNote> {
+        let mut input = Input(bytes.get(at..at + NOTE_BYTES)?);
+        let note = FileNote {
+            synced: input.u64().ok()?,
+            next_file: input.u64().ok()?,
+        };
+        (note.synced > 0 && input.u32().ok()? == note.crc(run_id)).then_some(note)
+    }
+
+    /// How far the file has come by this note.
+    fn age(&self) -> (u64, u64) {
+        (self.next_file, self.synced)
+    }
+
+    /// Notes this in a file whose first bytes are `head`: what to write, and where. The older of two notes gives way.
+    pub(super) fn placed(&self, head: &[u8], run_id: u64) -> (u64, [u8; NOTE_BYTES]) {
+        let age = |at: &usize| FileNote::read(head, *at, run_id).map(|note| note.age());
+        let at = if age(&NOTES_AT[0]) <= age(&NOTES_AT[1]) {
+            NOTES_AT[0]
+        } else {
+            NOTES_AT[1]
+        };
+        (at as u64, self.write(run_id))
+    }
+
+    fn newest(bytes: &[u8], run_id: u64) -> FileNote {
+        let notes = NOTES_AT.iter().filter_map(|at| FileNote::read(bytes, *at, run_id));
+        notes.max_by_key(FileNote::age).unwrap_or_default()
+    }
 }
 
 impl FileHeader {
@@ -103,6 +168,10 @@ impl FileHeader {
             out.extend_from_slice(&one);
         }
         out.resize(FILE_HEADER_BYTES as usize, 0);
+        if self.note.synced > 0 {
+            let note = self.note.write(self.run_id);
+            out[NOTES_AT[0]..NOTES_AT[0] + NOTE_BYTES].copy_from_slice(&note);
+        }
         out
     }
 
@@ -111,10 +180,12 @@ impl FileHeader {
     pub(super) fn read(bytes: &[u8]) -> Result<FileHeader> {
         let first = FileHeader::read_copy(bytes);
         let second = bytes.get(SECOND_HEADER_AT..).map(FileHeader::read_copy);
-        match (first, second) {
-            (Err(_), Some(Ok(second))) => Ok(second),
-            (first, _) => first,
-        }
+        let header = match (first, second) {
+            (Err(_), Some(Ok(second))) => second,
+            (first, _) => first?,
+        };
+        let note = FileNote::newest(bytes, header.run_id);
+        Ok(FileHeader { note, ..header })
     }
 
     fn read_copy(bytes: &[u8]) -> Result<FileHeader> {
@@ -149,6 +220,7 @@ impl FileHeader {
             previous_end: input.u64()?,
             allocated: 0,
             cut: 0,
+            note: FileNote::default(),
         };
         if version > FORMAT_VERSION_1 {
             (header.allocated, header.cut) = (input.u64()?, input.u64()?);

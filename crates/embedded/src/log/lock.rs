@@ -49,11 +49,13 @@ impl FolderLock {
 }
 
 fn taken(dir: &Path, file: &mut File) -> Error {
-    let mut pid = String::new();
+    let mut bytes = [0; 10];
+    let read = file.read(&mut bytes).unwrap_or(0);
+    let pid = std::str::from_utf8(&bytes[..read])
+        .ok()
+        .and_then(|text| text.parse::<u32>().ok());
     // Without a readable pid the sentence is only less helpful.
-    if file.read_to_string(&mut pid).is_err() || pid.is_empty() {
-        pid = "unknown".to_owned();
-    }
+    let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let reason = format!("the data folder [{}] is in use by process [{pid}]", dir.display());
     Error::new(ErrorKind::IllegalState, reason).with("pid", pid)
 }
@@ -82,5 +84,25 @@ mod tests {
         }
         drop(first);
         FolderLock::acquire(dir.path()).unwrap();
+    }
+
+    /// The operating system holds the lock: what the file says is only told.
+    #[test]
+    fn a_damaged_lock_file_costs_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        for damage in [&b""[..], b"\0\0\0", b"\xff\xfe", b"12x4", &[b'7'; 100_000], b"4294967296"] {
+            std::fs::write(&path, damage).unwrap();
+            let held = FolderLock::acquire(dir.path()).unwrap();
+            let own = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(own, std::process::id().to_string(), "it is written anew");
+            std::fs::write(&path, damage).unwrap();
+            let refused = FolderLock::acquire(dir.path()).unwrap_err();
+            assert!(refused.reason().ends_with("process [unknown]"), "{refused}");
+            // Removed while it is held, it guards nothing any more; removed before a start, it is made again.
+            drop(held);
+            std::fs::remove_file(&path).unwrap();
+            FolderLock::acquire(dir.path()).unwrap();
+        }
     }
 }

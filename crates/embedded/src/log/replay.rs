@@ -3,11 +3,12 @@
 //! Two passes. The scan (at [`super::Log::open`]) checks every frame and decides what a bad one
 //! means (write-path.md 2); [`Recovered::replay`] then gives the records, in order.
 //!
-//! A bad frame at position f is a **torn tail** if no later frame was written after f was synced, the manifest does not
-//! say that the log reached beyond f, and some sector of the frame was never written: nobody was told that it is durable,
-//! so it is cut. Else it is **corruption**: bytes that were once durable are gone. Who is touched is read from the
-//! headers of its records; where these are unreadable too, from the gaps that it leaves in the ordinals of later records
-//! and heads. A lost stretch that no heads frame follows might concern anyone, so it concerns the whole folder.
+//! A bad frame at position f is a **torn tail** if no later frame was written after f was synced, neither the manifest
+//! nor a note in the file says that the log reached beyond f, and some sector of the frame was never written: nobody was
+//! told that it is durable, so it is cut. Else it is **corruption**: bytes that were once durable are gone. Who is touched
+//! is read from the headers of its records; where these are unreadable too, from the gaps that it leaves in the ordinals
+//! of later records and heads. A lost stretch that no heads frame follows might concern anyone, so it concerns the whole
+//! folder.
 //!
 //! A file that is shorter than it was made, and not cut by a start, has lost whatever stood behind its end. One flipped
 //! bit in the header of a frame or of a record costs nothing: its checksum says which bit.
@@ -203,8 +204,11 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
     scan.check_numbers(dir, from, &headers);
     let newest = headers.iter().map(|(header, _)| header.number);
     let newest = newest.chain(unreadable.iter().map(|file| file.number)).max().unwrap_or(0);
-    if newest < expected.least_file {
-        scan.file_gone(dir, expected.least_file, from);
+    // Each file names the one that was begun after it; the manifest names the newest of each start and checkpoint.
+    let noted = headers.iter().map(|(header, _)| header.note.next_file);
+    let least_file = noted.chain([expected.least_file]).max().unwrap_or(0);
+    if newest < least_file {
+        scan.file_gone(dir, least_file, from);
     }
     let mut files = Vec::new();
     let mut tail = None;
@@ -222,7 +226,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
             Some(end) if end <= from => Scanned::skipped(end),
             _ => {
                 let content = read_file(disk.as_ref(), path)?;
-                scan.file(path, &content, header, known_end, least)
+                scan.file(path, &content, header, known_end, least.max(header.note.synced))
             }
         };
         reached = scanned.end;
@@ -269,7 +273,12 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         tail = None;
     }
     let recovered = Recovered {
-        end: if gap > 0 { scan.end.max(from) + gap } else { scan.end },
+        // Also behind heads that end the last file.
+        end: if gap > 0 {
+            reached.max(scan.end).max(from) + gap
+        } else {
+            scan.end
+        },
         unreadable: unreadable.iter().map(|file| file.path.clone()).collect(),
         start,
         torn_bytes: scan.torn_bytes,

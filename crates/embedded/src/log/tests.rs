@@ -1,7 +1,7 @@
 //! The log and the manifest against a disk that fails (write-path.md 9: what goes wrong).
 
 use super::format::{
-    FILE_HEADER_BYTES, FORMAT_VERSION_1, FileHeader, FrameHeader, FrameKind, begin_frame, finish_frame, write_entry_1,
+    FILE_HEADER_BYTES, FORMAT_VERSION_1, FileHeader, FileNote, FrameHeader, FrameKind, begin_frame, finish_frame, write_entry_1,
 };
 use super::*;
 use disk::{Disk, FaultyDisk, RealDisk};
@@ -968,6 +968,7 @@ fn old_header(folder_id: u128) -> FileHeader {
         previous_end: 0,
         allocated: 0,
         cut: 0,
+        note: FileNote::default(),
     }
 }
 
@@ -1113,6 +1114,109 @@ fn a_log_that_is_too_short_is_damaged() {
         };
         assert_eq!(damages[0].end, options.least_end, "{damages:?}");
         kill(log, &disk);
+    }
+}
+
+/// Waits for the note of a file that says so much, then gives the file's content.
+fn noted(disk: &FaultyDisk, path: &Path, synced: u64) -> Vec<u8> {
+    let begun = Instant::now();
+    loop {
+        let content = disk.content(path).unwrap();
+        if FileHeader::read(&content).unwrap().note.synced >= synced {
+            return content;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "the file is noted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Zeros in place of frames that were synced, with nothing behind them, are damage once the file has a note of them;
+/// whoever writes.
+#[test]
+fn zeros_in_place_of_noted_frames_are_damage() {
+    for by in By::ALL {
+        let disk = FaultyDisk::new(1);
+        let noting = LogOptions {
+            note_each: Duration::from_millis(1),
+            ..options()
+        };
+        let (log, _) = Log::open(Path::new(DIR), Arc::new(disk.clone()), noting).unwrap();
+        let path = last_file(&disk);
+        let (mut ends, mut content) = (Vec::new(), Vec::new());
+        for n in 0..4 {
+            let ticket = by.enqueue(&log, put(1, n, 100)).unwrap();
+            by.wait(&log, ticket).unwrap();
+            content = noted(&disk, &path, ticket.end);
+            ends.push(content.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+        }
+        kill(log, &disk);
+        for from in &ends[..3] {
+            let disk = FaultyDisk::new(1);
+            let mut zeroed = content.clone();
+            zeroed[*from..].fill(0);
+            disk.put(&path, zeroed);
+            for life in 0..3 {
+                let (log, recovered) = open(&disk);
+                let Verdict::Corrupt(damages) = &recovered.verdict else {
+                    panic!("{by:?}, zeros from {from}, life {life}: {:?}", recovered.verdict);
+                };
+                assert!(damages[0].whole_folder, "{damages:?}");
+                assert!(damages[0].reason.contains(&format!("byte [{from}]")), "{damages:?}");
+                kill(log, &disk);
+            }
+        }
+        // A note that is damaged costs nothing: there are two, and the frames are there.
+        for at in [128, 384] {
+            let disk = FaultyDisk::new(1);
+            disk.put(&path, content.clone());
+            disk.flip(&path, at, 3);
+            let (log, recovered) = open(&disk);
+            assert_eq!(
+                (records(&recovered, 0).len(), &recovered.verdict),
+                (4, &Verdict::Clean),
+                "{at}"
+            );
+            kill(log, &disk);
+        }
+    }
+}
+
+/// Each file names the one that was begun after it, before anything stands in that.
+#[test]
+fn a_newest_file_that_is_gone_is_missed() {
+    for by in By::ALL {
+        let disk = FaultyDisk::new(1);
+        let (log, _) = open(&disk);
+        let first = last_file(&disk);
+        let mut n = 0;
+        while last_file(&disk) == first || n < 3 {
+            let ticket = by.enqueue(&log, put(1, n, 5_000)).unwrap();
+            by.wait(&log, ticket).unwrap();
+            n += 1;
+        }
+        kill(log, &disk);
+        let (log, recovered) = open(&disk.clone());
+        assert_eq!((records(&recovered, 0).len() as u64, recovered.verdict), (n, Verdict::Clean));
+        drop(log);
+        disk.restart();
+        // The start above has begun a file, too, which its caller's manifest names.
+        let begun = last_file(&disk);
+        disk.remove(&begun).unwrap();
+        let newest = last_file(&disk);
+        assert_ne!(newest, first);
+        disk.remove(&newest).unwrap();
+        for life in 0..3 {
+            let (log, recovered) = open(&disk);
+            let Verdict::Corrupt(damages) = &recovered.verdict else {
+                panic!("{by:?}, life {life}: {:?}", recovered.verdict);
+            };
+            assert!(damages.iter().any(|damage| damage.whole_folder), "{damages:?}");
+            if life == 0 {
+                let name = newest.file_name().unwrap().to_str().unwrap();
+                assert!(damages[0].reason.contains(name), "{damages:?}");
+            }
+            kill(log, &disk);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
 use crate::first_type;
+use crate::packed_text::PackedText;
 use crate::query_params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
 use dsl::document::{BulkAction, BulkDefaults, BulkItem, BulkReader, UpdateBody};
@@ -74,12 +75,15 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let lines = memchr::memchr_iter(b'\n', &body).count();
     // A delete is an item of one line, others have two.
     let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
-    let room = (lines + deletes).saturating_mul(ANSWER_BYTES_OF_A_LINE);
-    let times = if call.plain { 1 } else { ANSWER_AS_TREES_TIMES };
-    call.book(room.saturating_mul(times))?;
-    // At once: growing by doubling would hold it twice.
+    let answered_lines = lines + deletes;
+    let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
+    // An answer that is longer than its body is packed.
+    call.book(match call.plain {
+        true => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
+        false => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
+    })?;
     let mut answered = Answered {
-        items: String::with_capacity(room.min(ANSWER_AT_ONCE_BYTES)),
+        items: PackedText::new(text_bytes, body.len()),
         ..Answered::default()
     };
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
@@ -114,17 +118,18 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
-    let mut body = answered.items;
-    body.insert_str(0, &format!("{{\"took\":{took},\"errors\":{},\"items\":[", answered.errors));
-    body.push(']');
+    let mut text = answered.items;
+    text.set_head(format!("{{\"took\":{took},\"errors\":{},\"items\":[", answered.errors));
+    let end = text.end();
+    end.push(']');
     if let Some(id) = request.transaction {
-        body.push_str(",\"transaction\":");
-        body.push_str(&Value::from(id).to_string());
+        end.push_str(",\"transaction\":");
+        end.push_str(&Value::from(id).to_string());
     }
-    body.push('}');
+    end.push('}');
     // A header is no place for thousands.
     answered.warnings.truncate(16);
-    Ok(with_warnings(Answer::raw(body), &answered.warnings))
+    Ok(with_warnings(Answer::packed(text), &answered.warnings))
 }
 
 /// Operations that are parsed and written at once. A larger bulk is written in several pieces, so that its memory does not
@@ -134,8 +139,8 @@ const CHUNK_OPERATIONS: usize = 8192;
 const CHUNK_BYTES: usize = 8 << 20;
 /// What the answer takes for a line of the body, about.
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
-/// Room for an answer that is made before there is one: lines may be empty.
-const ANSWER_AT_ONCE_BYTES: usize = 64 << 20;
+/// What that takes when it is packed: an id that was made is most of it.
+const PACKED_BYTES_OF_A_LINE: usize = 16;
 /// So many times as much where the answer is filtered or laid out: an item is fifteen values.
 const ANSWER_AS_TREES_TIMES: usize = 16;
 
@@ -152,7 +157,7 @@ struct Request {
 #[derive(Default)]
 struct Answered {
     /// The items as JSON, with commas between them.
-    items: String,
+    items: PackedText,
     errors: bool,
     warnings: Vec<String>,
     /// Indices that are refreshed at the end: a bulk is refreshed as a whole, also for its updates that changed nothing.
@@ -275,13 +280,15 @@ async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, 
         answers[i] = Some(Item::Tree(body));
     }
     for (planned, answer) in planned.iter().zip(answers) {
-        if !answered.items.is_empty() {
-            answered.items.push(',');
+        let is_first = answered.items.is_empty();
+        let items = answered.items.end();
+        if !is_first {
+            items.push(',');
         }
         match answer {
-            Some(Item::Text(text)) => answered.items.push_str(&text),
-            Some(Item::Tree(tree)) => answered.items.push_str(&json!({ planned.label: tree }).to_string()),
-            None => answered.items.push_str("{}"),
+            Some(Item::Text(text)) => items.push_str(&text),
+            Some(Item::Tree(tree)) => items.push_str(&json!({ planned.label: tree }).to_string()),
+            None => items.push_str("{}"),
         }
     }
     // A header is no place for thousands.

@@ -138,9 +138,16 @@ pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
         let unknown = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes";
         return Err(failed(Error::new(ErrorKind::NotXContent, unknown)));
     }
+    if content.len() >= LARGE_BYTES {
+        // The bytes that are kept, and those that the log writes.
+        call.book(content.len().saturating_mul(2))?;
+    }
     dsl::json::check(content, call.reading()).map_err(failed)?;
     Ok(content.into())
 }
+
+/// Documents from here on are counted one by one.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// Under which locks a write is done, and in which transaction.
 pub(super) struct Place {

@@ -10,6 +10,7 @@ use crate::query_params::{Params, split_list};
 use crate::respond::Answer;
 use crate::running::Running;
 use crate::{answers_of_2015, es2_errors};
+use dsl::interruption;
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{
     FieldAndFormat, SearchRequest, SearchResponse, Sort, SourceSpec, SuggestMode, Suggester, Suggestion, TermSuggester,
@@ -17,6 +18,9 @@ use dsl::search::{
 };
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// `GET /i/_search`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
@@ -127,7 +131,28 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     if content.iter().all(u8::is_ascii_whitespace) {
         return Ok(SearchRequest::new(dialect));
     }
-    let parsed = SearchRequest::read(&content, call.reading(), dialect);
+    // The timeout of the URL is the one that counts.
+    let (begun, of_url) = (call.begun, call.params.peek("timeout").map(str::to_owned));
+    let is_over = Rc::new(Cell::new(false));
+    let over = is_over.clone();
+    let check = move |of_body: Option<&str>| {
+        let timeout = of_url.as_deref().or(of_body);
+        let timeout = timeout.and_then(|text| model::units::parse_duration_or_never(text, "timeout").ok().flatten());
+        over.set(timeout.is_some_and(|timeout| begun.elapsed() > timeout));
+        match over.get() {
+            true => Err(Error::illegal("the timeout of the search is over")),
+            false => Ok(()),
+        }
+    };
+    let parsed = interruption::interruptible(check, || SearchRequest::read(&content, call.reading(), dialect));
+    if is_over.get() {
+        // It found nothing until then; a timeout of the URL is the same.
+        let timeout = Some(Duration::from_millis(1));
+        return Ok(SearchRequest {
+            timeout,
+            ..SearchRequest::new(dialect)
+        });
+    }
     match parsed {
         Err(error) if dialect.typed => Err(es2_errors::at_shards(error, Some(&content), named(target))),
         // Wherever they are counted, the refusal is that of the shards.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::log::format::{
-    END_MARK, FILE_HEADER_BYTES, FORMAT_VERSION, FRAME_MAX_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FrameHeader, FrameKind, Head,
-    begin_frame, finish_frame, heads_bytes, write_heads,
+    END_MARK, FILE_HEADER_BYTES, FORMAT_VERSION, FRAME_MAX_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, FrameHeader,
+    FrameKind, Head, begin_frame, finish_frame, heads_bytes, write_heads,
 };
 use crate::log::{Part, Record};
 use disk::is_full;
@@ -33,6 +33,8 @@ pub(super) struct Committer {
     pub(super) unwritten: Option<Framed>,
     /// When the oldest unsynced frame was written.
     pub(super) unsynced_since: Option<Instant>,
+    /// When the oldest sync was that the file has no note of.
+    pub(super) unnoted_since: Option<Instant>,
 }
 
 /// A frame in the buffer.
@@ -51,6 +53,8 @@ pub(super) enum Step {
     WriteAgain(Framed),
     Rotate,
     Sync,
+    /// How far the file was synced is noted in it.
+    Note,
     Stop,
 }
 
@@ -67,6 +71,7 @@ pub(super) fn run(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
                     None => {
                         queue.turn = Turn::Free;
                         queue.unsynced_since = committer.unsynced_since;
+                        queue.unnoted_since = committer.unnoted_since;
                         break;
                     }
                 }
@@ -76,6 +81,7 @@ pub(super) fn run(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
                 Step::WriteAgain(frame) => committer.write_frame(frame),
                 Step::Rotate => committer.rotate(),
                 Step::Sync => committer.sync(),
+                Step::Note => committer.note(),
                 // The turn is never given up.
                 Step::Stop => return drop(guard),
             };
@@ -120,11 +126,14 @@ pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>, late: Opt
     let mut queue = shared.queue.lock();
     queue.watch.led = None;
     queue.unsynced_since = committer.unsynced_since;
+    // The log's thread sets its alarm.
+    let is_first = queue.unnoted_since.is_none() && committer.unnoted_since.is_some();
+    queue.unnoted_since = committer.unnoted_since;
     let more = shared.has_work(&queue) || committer.unwritten.is_some() || committer.unsynced_since.is_some();
     queue.turn = if more { Turn::Handed } else { Turn::Free };
     drop(queue);
     drop(committer);
-    if more {
+    if more || is_first {
         shared.wake.notify_one();
     }
     drop(guard);
@@ -138,7 +147,9 @@ impl Shared {
             if self.failed.get().is_some() {
                 return false;
             }
-            let due = queue.unsynced_since.map(|since| since + self.options.sync_each);
+            let sync = queue.unsynced_since.map(|since| since + self.options.sync_each);
+            let note = queue.unnoted_since.map(|since| since + self.options.note_each);
+            let due = sync.into_iter().chain(note).min();
             let free = queue.turn == Turn::Free && (self.has_work(&queue) || due.is_some_and(|due| due <= Instant::now()));
             if free || queue.turn == Turn::Handed {
                 queue.turn = Turn::Taken;
@@ -152,8 +163,11 @@ impl Shared {
                     continue;
                 }
             }
+            // A leader that has the turn now does not wake anybody for a note.
+            let later = note.filter(|_| queue.turn != Turn::Free);
+            let later = later.map(|at| at.max(Instant::now() + WATCH_EACH));
             let look = (queue.watch.looks > 0).then(|| Instant::now() + WATCH_EACH);
-            match (due.filter(|_| queue.turn == Turn::Free), look) {
+            match (due.filter(|_| queue.turn == Turn::Free).or(later), look) {
                 (None, None) => self.wake.wait(&mut queue),
                 (Some(at), None) => drop(self.wake.wait_until(&mut queue, at)),
                 (due, Some(look)) => {
@@ -214,7 +228,11 @@ impl Committer {
         match (queue.closing, self.unsynced_since) {
             (true, None) => Some(Step::Stop),
             (true, Some(_)) => Some(Step::Sync),
-            (false, since) => since.is_some_and(due).then_some(Step::Sync),
+            (false, Some(since)) if due(since) => Some(Step::Sync),
+            (false, _) => {
+                let due = |since: Instant| since + self.shared.options.note_each <= Instant::now();
+                self.unnoted_since.is_some_and(due).then_some(Step::Note)
+            }
         }
     }
 
@@ -254,6 +272,9 @@ impl Committer {
     fn frame(&mut self, items: &[Item]) -> Result<Framed, String> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
+        // At once: a large record would lie there twice while its room grows by doubling.
+        let bytes: u64 = items.iter().map(Item::advance).sum();
+        buffer.reserve(usize::try_from(bytes).unwrap_or(0).saturating_add(2 * FRAME_OVERHEAD_BYTES));
         let at = begin_frame(&mut buffer);
         let mut kind = FrameKind::Records;
         let mut advance = 0;
@@ -337,8 +358,20 @@ impl Committer {
     pub(super) fn sync(&mut self) -> Result<(), String> {
         self.file.file.sync_data().map_err(|e| format!("fdatasync: {e}"))?;
         self.unsynced_since = None;
+        self.unnoted_since.get_or_insert_with(Instant::now);
         self.shared.durable.reach(self.position);
         Ok(())
+    }
+
+    /// Notes in the file how far it was synced.
+    pub(super) fn note(&mut self) -> Result<(), String> {
+        self.unnoted_since = None;
+        let note = FileNote {
+            synced: self.shared.durable.reached.load(Ordering::Acquire),
+            next_file: 0,
+        };
+        let noted = self.shared.note(self.file.file.as_ref(), self.run_id, note);
+        noted.map_err(|e| format!("noting the end: {e}"))
     }
 
     /// Goes on in the next file: the spare one, or the one that the next record brings.
@@ -378,11 +411,23 @@ impl Committer {
             previous_end: self.previous_end.unwrap_or(self.position),
             allocated: 0,
             cut: 0,
+            note: FileNote::default(),
         };
         let shared = &self.shared;
-        self.file = shared
+        let next = shared
             .begin_file(blank, &header, || shared.closing.load(Ordering::Acquire))
             .map_err(|e| format!("beginning file {}: {e}", self.number))?;
+        let before = std::mem::replace(&mut self.file, next);
+        // Before anything stands in the next file: should that go, it is missed.
+        if self.previous_end.is_none() {
+            let note = FileNote {
+                synced: self.position,
+                next_file: self.number,
+            };
+            let noted = shared.note(before.file.as_ref(), self.run_id, note);
+            noted.map_err(|e| format!("noting file {}: {e}", self.number))?;
+        }
+        self.unnoted_since = None;
         self.previous_end = None;
         self.offset = FILE_HEADER_BYTES;
         self.publish_room();

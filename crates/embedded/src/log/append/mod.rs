@@ -24,7 +24,7 @@
 //! Not here: reading (`replay`), bytes (`format`).
 
 use crate::log::Record;
-use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, RECORD_MAX_BYTES};
+use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{Expected, Found, Recovered, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
@@ -70,6 +70,8 @@ pub struct LogOptions {
     pub heads_each_bytes: u64,
     /// How long an asynchronous write may stay unsynced.
     pub sync_each: Duration,
+    /// How long after a sync the file has a note of it: damage of what is noted is never taken for a torn tail.
+    pub note_each: Duration,
     /// How long to wait before looking for room again when the disk is full.
     pub retry_each: Duration,
     /// Room that is kept for deletes when the disk is full.
@@ -89,6 +91,7 @@ impl LogOptions {
             queue_max_bytes: 32 << 20,
             heads_each_bytes: 1 << 20,
             sync_each: Duration::from_secs(5),
+            note_each: Duration::from_secs(1),
             retry_each: Duration::from_millis(500),
             kept_for_deletes_bytes: 1 << 20,
         }
@@ -190,6 +193,7 @@ impl Log {
             previous_end,
             allocated: 0,
             cut: 0,
+            note: FileNote::default(),
         };
         let swept = sweep(disk.as_ref(), dir, options.file_bytes);
         let Swept {
@@ -245,6 +249,7 @@ impl Log {
             buffer: Vec::new(),
             unwritten: None,
             unsynced_since: None,
+            unnoted_since: None,
         };
         committer.publish_room();
         let committer = Arc::new(Mutex::new(committer));
@@ -496,6 +501,8 @@ pub(super) struct Queue {
     pub(super) lately: u32,
     /// When the oldest unsynced frame was written; told by whoever gives the turn up.
     pub(super) unsynced_since: Option<Instant>,
+    /// When the oldest sync was that the file has no note of; told like the former.
+    pub(super) unnoted_since: Option<Instant>,
     pub(super) items: VecDeque<Item>,
     /// The position after the last item.
     pub(super) end: u64,

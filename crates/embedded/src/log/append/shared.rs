@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::log::Record;
-use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, RECORD_MAX_BYTES};
+use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
 use disk::{Disk, refusal, sync_dir_patiently};
 use model::{Error, ErrorKind, Result};
@@ -72,6 +72,7 @@ impl Shared {
                 turn: Turn::Free,
                 lately: 0,
                 unsynced_since: None,
+                unnoted_since: None,
                 items: VecDeque::new(),
                 end: recovered.start,
                 since_heads: 0,
@@ -362,6 +363,18 @@ impl Shared {
             bytes: blank.bytes,
         });
         Ok(OwnFile { path, ..blank })
+    }
+
+    /// Notes durably in a file of the log how far it was synced and which file follows it. A disk without room for the
+    /// note goes without it: less damage is known then.
+    pub(super) fn note(&self, file: &dyn DiskFile, run_id: u64, note: FileNote) -> io::Result<()> {
+        let mut head = [0; FILE_HEADER_BYTES as usize];
+        file.read_at(&mut head, 0)?;
+        let (at, bytes) = note.placed(&head, run_id);
+        match file.write_all_at(&bytes, at) {
+            Err(e) if is_full(&e) => Ok(()),
+            written => written.and_then(|()| file.sync_data()),
+        }
     }
 
     /// The body of the second thread: keeps one blank file ready.

@@ -18,8 +18,8 @@ mod entries;
 mod read;
 
 use super::format::{
-    FILE_HEADER_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, FileHeader, FrameHeader, FrameKind, begin_frame, corrupt, finish_frame,
-    write_entry_1,
+    FILE_HEADER_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, FileHeader, FileNote, FrameHeader, FrameKind, begin_frame, corrupt,
+    finish_frame, write_entry_1,
 };
 use disk::{Disk, DiskFile, is_full, refusal, shown, sync_dir_patiently};
 use entries::{Entry, entry_bytes, write_entry};
@@ -316,6 +316,7 @@ impl Manifest {
             previous_end: 0,
             allocated: 0,
             cut: 0,
+            note: FileNote::default(),
         };
         let file = self.disk.create(&self.dir.join(TEMPORARY))?;
         file.write_all_at(&header.write(), 0)?;
