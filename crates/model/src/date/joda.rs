@@ -420,9 +420,8 @@ pub(super) struct Said {
     zone: Option<TimeZone>,
 }
 
-/// Reads a text to milliseconds since 1970. `round_up` is an upper bound of a range: what the text does not say of the time
-/// of day is the last of it.
-pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+/// Reads a text to milliseconds since 1970.
+pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
     let mut said = Said::default();
     let mut rest = text;
     for item in items {
@@ -431,22 +430,23 @@ pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, round_up: 
     if !rest.is_empty() {
         return None;
     }
-    said.moment(tz, round_up)
+    said.moment(tz, missing)
 }
 
 impl Said {
-    /// The moment that it says; see [`read`].
-    pub(super) fn moment(mut self, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+    /// The moment that it says; see [`read`]. A date of a document begins with the least that each field can be; an end of
+    /// a range is set into the first day of 1970 as it is (`parseMillis` and `parseInto` of Joda-Time).
+    pub(super) fn moment(mut self, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
         let said = &mut self;
         said.fields.sort_by_key(|(field, _)| field.order());
         let mut clock = Clock {
             days: 0,
-            of_day: if round_up { DAY_MS - 1 } else { 0 },
+            of_day: if missing.is_last() { DAY_MS - 1 } else { 0 },
         };
         for (field, value) in &said.fields {
-            clock = field.set(clock, *value, !round_up)?;
+            clock = field.set(clock, *value, missing == Missing::First)?;
         }
-        if !round_up {
+        if missing == Missing::First {
             // Once more: what came later may have moved what was set first.
             let last = said.fields.len().saturating_sub(1);
             for (at, (field, value)) in said.fields.iter().enumerate() {

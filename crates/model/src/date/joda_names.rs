@@ -176,13 +176,13 @@ fn item(word: &str, strict: bool, basic: bool) -> Option<Item> {
 
 impl Named {
     /// Reads a text; see [`joda::read`].
-    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Option<i64> {
+    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
         match self.reading {
-            Reading::Items => joda::read(&self.writes, text, tz, round_up),
+            Reading::Items => joda::read(&self.writes, text, tz, missing),
             Reading::Optional { strict } => {
                 let mut said = Said::default();
                 let rest = date_optional_time(text, strict, &mut said)?;
-                rest.is_empty().then(|| said.moment(tz, round_up)).flatten()
+                rest.is_empty().then(|| said.moment(tz, missing)).flatten()
             }
             Reading::Epoch { unit_ms, digits_max } => {
                 let digits = text.strip_prefix('-').unwrap_or(text);

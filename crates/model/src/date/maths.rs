@@ -9,8 +9,8 @@ pub fn parse_math(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms
     let wrap = |cause: Error| Error::new(ErrorKind::Parse, format!("{}: [{}]", cause.reason(), cause.reason())).caused_by(cause);
     let (start, math) = match (text.strip_prefix("now"), text.split_once("||")) {
         (Some(math), _) => (now_ms, math),
-        (None, Some((date, math))) => (format.parse(date, tz).map_err(wrap)?, math),
-        (None, None) => return format.read(text, tz, round_up).map_err(wrap),
+        (None, Some((date, math))) => (format.parse_bound(date, tz, false).map_err(wrap)?, math),
+        (None, None) => return format.parse_bound(text, tz, round_up).map_err(wrap),
     };
     let utc = TimeZone::UTC;
     apply_math(math, tz.unwrap_or(&utc), start, round_up)
@@ -20,7 +20,7 @@ pub fn parse_math(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms
 pub fn parse_math_nanos(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms: i64, round_up: bool) -> Result<i64> {
     let exact = !text.starts_with("now") && !text.contains("||");
     let found = if exact {
-        format.read_nanos(text, tz, round_up).ok()
+        format.read_nanos(text, tz, Missing::of_bound(round_up)).ok()
     } else {
         None
     };

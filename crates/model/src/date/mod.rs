@@ -70,6 +70,29 @@ impl PatternSyntax {
     }
 }
 
+/// What the parts of a moment are that a text does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The first that they can be: a date of a document.
+    First,
+    /// As [`Missing::First`], for an end of a range or the beginning of date math: Joda-Time sets what the text says into
+    /// 1970-01-01, so that a year of weeks alone is the Thursday of its first week.
+    OfBound,
+    /// As [`Missing::OfBound`], but the last of the time of day: an upper bound, or what lies above a lower one.
+    OfUpperBound,
+}
+
+impl Missing {
+    /// Of an end of a range.
+    pub(crate) fn of_bound(round_up: bool) -> Missing {
+        if round_up { Missing::OfUpperBound } else { Missing::OfBound }
+    }
+    /// Is the time of day that the text does not say the last one?
+    pub(crate) fn is_last(self) -> bool {
+        self == Missing::OfUpperBound
+    }
+}
+
 /// One or several (`||`) date formats: the first that fits reads, the first writes.
 #[derive(Clone)]
 pub struct DateFormat {
@@ -124,24 +147,25 @@ impl DateFormat {
 
     /// Reads a date. Missing parts are the first moment; `tz` is for texts that name no zone.
     pub fn parse(&self, text: &str, tz: Option<&TimeZone>) -> Result<i64> {
-        self.read(text, tz, false)
+        self.read(text, tz, Missing::First)
     }
 
-    /// As [`DateFormat::parse`], for an upper bound: a missing time is the day's last millisecond.
-    /// A missing month or day is still the first one, as in Elasticsearch.
-    pub fn parse_round_up(&self, text: &str, tz: Option<&TimeZone>) -> Result<i64> {
-        self.read(text, tz, true)
+    /// As [`DateFormat::parse`], for an end of a range. With `round_up` a missing time is the day's last millisecond; a
+    /// missing month or day is still the first one, as in Elasticsearch.
+    pub fn parse_bound(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<i64> {
+        self.read(text, tz, Missing::of_bound(round_up))
     }
 
     /// As [`DateFormat::parse`], with the nanoseconds of the millisecond.
     pub fn parse_nanos(&self, text: &str, tz: Option<&TimeZone>) -> Result<(i64, i64)> {
-        self.read_nanos(text, tz, false)
+        self.read_nanos(text, tz, Missing::First)
     }
 
     /// A number since 1970 as if its clock stood in `tz`: what Java makes of such a date beside a zone. `None` where the
     /// text is read as anything else.
     pub fn epoch_in(&self, text: &str, tz: &TimeZone, round_up: bool) -> Option<i64> {
-        let form = self.forms.iter().find(|form| form.read(text, Some(tz), round_up).is_some())?;
+        let missing = Missing::of_bound(round_up);
+        let form = self.forms.iter().find(|form| form.read(text, Some(tz), missing).is_some())?;
         let is_epoch = match form {
             Form::EpochMillis | Form::EpochSecond => true,
             Form::JodaNamed(named) => named.epoch_unit_ms().is_some(),
@@ -150,20 +174,20 @@ impl DateFormat {
         if !is_epoch {
             return None;
         }
-        let (ms, _) = form.read(text, None, round_up)?;
+        let (ms, _) = form.read(text, None, missing)?;
         let clock = TimeZone::UTC.to_datetime(jiff::Timestamp::from_millisecond(ms).ok()?);
         let there = tz.to_ambiguous_zoned(clock).compatible().ok()?;
         Some(there.timestamp().as_millisecond())
     }
 
-    fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<i64> {
-        self.read_nanos(text, tz, round_up).map(|(ms, _)| ms)
+    fn read(&self, text: &str, tz: Option<&TimeZone>, missing: Missing) -> Result<i64> {
+        self.read_nanos(text, tz, missing).map(|(ms, _)| ms)
     }
 
-    fn read_nanos(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Result<(i64, i64)> {
+    fn read_nanos(&self, text: &str, tz: Option<&TimeZone>, missing: Missing) -> Result<(i64, i64)> {
         self.forms
             .iter()
-            .find_map(|form| form.read(text, tz, round_up))
+            .find_map(|form| form.read(text, tz, missing))
             .ok_or_else(|| Error::illegal(format!("failed to parse date field [{text}] with format [{}]", self.text)))
     }
 

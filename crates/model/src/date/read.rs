@@ -203,7 +203,8 @@ impl Cursor<'_> {
 
 impl Form {
     /// Milliseconds since 1970, and nanoseconds of the last.
-    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, round_up: bool) -> Option<(i64, i64)> {
+    pub(super) fn read(&self, text: &str, tz: Option<&TimeZone>, missing: Missing) -> Option<(i64, i64)> {
+        let round_up = missing.is_last();
         match self {
             Form::EpochMillis => Some((epoch(text, 1, round_up)?, if round_up { 999_999 } else { below(text, 6, 0) })),
             Form::EpochSecond => Some((
@@ -219,8 +220,8 @@ impl Form {
                 }
                 said.moment(tz, round_up)
             }
-            Form::Joda(items) => Some((joda::read(items, text, tz, round_up)?, if round_up { 999_999 } else { 0 })),
-            Form::JodaNamed(named) => Some((named.read(text, tz, round_up)?, if round_up { 999_999 } else { 0 })),
+            Form::Joda(items) => Some((joda::read(items, text, tz, missing)?, if round_up { 999_999 } else { 0 })),
+            Form::JodaNamed(named) => Some((named.read(text, tz, missing)?, if round_up { 999_999 } else { 0 })),
         }
     }
 }

@@ -34,8 +34,8 @@ fn joda_differences(cases: &str) -> Vec<String> {
                 format.render(input.parse().expect("number"), Some(&zone))
             }
             ("parse", Ok(format)) => format.parse(input, None).map_or("refused".into(), |ms| ms.to_string()),
-            ("up", Ok(format)) => format
-                .parse_round_up(input, None)
+            ("up" | "low", Ok(format)) => format
+                .parse_bound(input, None, what == "up")
                 .map_or("refused".into(), |ms| ms.to_string()),
             (_, Ok(_)) => "pattern".to_owned(),
         };
