@@ -147,7 +147,11 @@ impl Relations {
                 };
                 self.atomic()?.decide(&mut body, options).await?
             };
-            let ran = ran.ok_or_else(|| Error::new(ErrorKind::Internal, "a decision did not run its body"))?;
+            let Some(ran) = ran else {
+                // The engine refused before it ran anything: for want of room, for one.
+                all_written(&result.outcomes, "a document that nothing was expected of was in conflict")?;
+                return Err(Error::new(ErrorKind::Internal, "a decision did not run its body"));
+            };
             let late = self.clock.monotonic() >= until;
             match ran {
                 Ran::Commit(_) | Ran::CommitWith if !is_written(&result) => {

@@ -10,26 +10,26 @@ use analysis::Analyzer;
 use mapping::Mapping;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
-/// The tokenizers of a schema's text fields.
+/// The tokenizers of a schema's text fields, every one of them: no segment is built under a schema that lacks one.
+///
+/// A schema keeps the slots of fields that a mapping has no more. Nothing is written to those, and `standard` stands in.
 pub fn tokenizers(schema: &IndexSchema, mapping: &Mapping) -> TokenizerManager {
     let manager = TokenizerManager::default();
-    for (n, slot) in schema.slots().iter().enumerate() {
-        if !slot.kind.is_text() {
+    for (n, slot) in schema.slots().iter().enumerate().filter(|(_, slot)| slot.kind.is_text()) {
+        let field = mapping.field(&slot.shape.path);
+        let own = field.and_then(|field| field.analyzer.clone());
+        let Some(analyzer) = own.or_else(|| mapping.registry().analyzer("standard")) else {
+            debug_assert!(false, "[standard] is built in");
             continue;
-        }
-        if let Some(field) = mapping.field(&slot.shape.path)
-            && let Some(analyzer) = field.analyzer.clone().or_else(|| mapping.registry().analyzer("standard"))
-        {
-            let gap = field.position_increment_gap;
-            manager.register(
-                &tokenizer_name(n),
-                TextAnalyzer::from(Analyzed {
-                    analyzer,
-                    gap: gap as usize,
-                    tokens: Tokens::default(),
-                }),
-            );
-        }
+        };
+        manager.register(
+            &tokenizer_name(n),
+            TextAnalyzer::from(Analyzed {
+                analyzer,
+                gap: field.map_or(0, |field| field.position_increment_gap as usize),
+                tokens: Tokens::default(),
+            }),
+        );
     }
     manager
 }
@@ -94,5 +94,26 @@ impl TokenStream for Stream<'_> {
     }
     fn token_mut(&mut self) -> &mut Token {
         &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mapping::{MappingLimits, Registry};
+    use serde_json::json;
+
+    #[test]
+    fn a_field_that_the_mapping_has_no_more_has_a_tokenizer() {
+        let registry = Registry::default_registry();
+        let mapping = |body| Mapping::parse(&body, &registry, &MappingLimits::default()).expect("a mapping");
+        let schema = IndexSchema::of(&mapping(
+            json!({ "properties": { "a": { "type": "text" }, "b": { "type": "long" } } }),
+        ));
+        let tokenizers = tokenizers(&schema, &mapping(json!({ "properties": { "c": { "type": "text" } } })));
+        let texts = schema.slots().iter().enumerate().filter(|(_, slot)| slot.kind.is_text());
+        let names: Vec<String> = texts.map(|(n, _)| tokenizer_name(n)).collect();
+        assert_eq!(names.len(), 1);
+        assert!(tokenizers.get(&names[0]).is_some(), "{names:?}");
     }
 }
