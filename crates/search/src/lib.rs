@@ -1,7 +1,7 @@
 //! Searches over one or several indices, counts, scans, explanations.
 //!
-//! Not here: how a search goes (`pass`), how clauses become scorers (`plan`), aggregations (`aggs`, told through
-//! [`collect::DocSink`]), which indices a request names (`catalog`).
+//! Not here: how a search goes (`pass`), how clauses become scorers (`plan`), aggregations (`aggs`, through
+//! `doc_sink`), which indices a request names (`catalog`).
 
 use crate::interrupt::is_timeout;
 use crate::phases::Phases;
