@@ -399,8 +399,9 @@ fn the_answer_of_tiny_lines_is_packed() {
     let answer = server.send("POST", "/tiny/_bulk", &body).unwrap();
     assert_eq!(answer.status, 200, "{:.500}", answer.body.to_string());
     println!(
-        "{mb} MB of tiny lines: {before} MB before, {} MB at most",
-        memory_mb(&server, "VmHWM:")
+        "{mb} MB of tiny lines: {before} MB before, {} MB at most, {} MB after",
+        memory_mb(&server, "VmHWM:"),
+        memory_mb(&server, "VmRSS:")
     );
     assert_eq!(answer.body["errors"], false);
     let items = answer.body["items"].as_array().unwrap();

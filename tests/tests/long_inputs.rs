@@ -136,7 +136,7 @@ fn a_search_of_many_words_ends_with_its_timeout() {
     assert!(took * 3 < whole, "it took {took:?}, and without a timeout {whole:?}");
 }
 
-/// Parsing a body looks at the clock, too: what is long in it, and the timeout stands first or in the URL.
+/// Parsing a body looks at the clock, too, wherever the timeout stands: first, last or in the URL.
 #[test]
 fn parsing_a_search_ends_with_its_timeout() {
     let (_folder, server) = started();
@@ -144,6 +144,10 @@ fn parsing_a_search_ends_with_its_timeout() {
     let body = |timeout: &str| format!("{{{timeout}\"sort\":[{sorts}],\"collapse\":{{\"no\":1}}}}");
     for (path, body) in [
         ("/i/_search", body("\"timeout\":\"5ms\",")),
+        (
+            "/i/_search",
+            body("").trim_end_matches('}').to_owned() + "},\"timeout\":\"5ms\"}",
+        ),
         ("/i/_search?timeout=5ms", body("")),
         ("/i/_search?timeout=5ms", body("\"timeout\":\"1h\",")),
     ] {

@@ -1,12 +1,14 @@
 //! When a search stops before it is through: it was cancelled, its time is over, it took longer than its thread allows, or
 //! the process holds more memory than it may.
 //!
-//! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work.
+//! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work. Tables that
+//! grow by doubling, and documents that are fetched, are booked with [`Interrupt::reserve`] before they take memory.
 //!
 //! Not here: what a search answers that has been stopped (`search`), on which threads it runs (`lanes`).
 
-use engine::breaker::CircuitBreakers;
+use engine::breaker::{Booking, Breaker, CircuitBreakers};
 use model::{Cancellation, Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +29,8 @@ pub struct Interrupt(Arc<Inner>);
 struct Inner {
     cancellation: Cancellation,
     breakers: Option<Arc<CircuitBreakers>>,
+    /// Memory that the search holds and knows the size of.
+    reserved: Mutex<Booking>,
     started: Instant,
     /// Nanoseconds after `started`: the request's deadline or the end of what the thread allows, whichever is first.
     deadline: AtomicU64,
@@ -50,9 +54,13 @@ impl Interrupt {
         let started = Instant::now();
         let own = cancellation.deadline().map(|at| at.saturating_duration_since(started));
         let least = own.into_iter().chain(most).min();
+        let reserved = breakers
+            .as_ref()
+            .map_or_else(Booking::none, |breakers| breakers.open(Breaker::Request, "<search>"));
         Interrupt(Arc::new(Inner {
             cancellation,
             breakers,
+            reserved: Mutex::new(reserved),
             started,
             deadline: AtomicU64::new(least.map_or(NEVER, nanos)),
             own: own.map_or(NEVER, nanos),
@@ -87,6 +95,22 @@ impl Interrupt {
             self.0.overdrawn.store(true, Ordering::Relaxed);
         }
         Err(Error::new(ErrorKind::SearchTimeout, "Time exceeded"))
+    }
+
+    /// Books bytes that the search is about to hold, until [`Interrupt::release`] or its end.
+    ///
+    /// # Errors
+    /// `circuit_breaking_exception`: the process may not hold them.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<()> {
+        self.0.reserved.lock().grow(bytes as u64)
+    }
+
+    /// Gives back bytes that were reserved.
+    pub(crate) fn release(&self, bytes: usize) {
+        let mut reserved = self.0.reserved.lock();
+        debug_assert!(reserved.bytes() >= bytes as u64, "only reserved bytes are released");
+        let left = reserved.bytes().saturating_sub(bytes as u64);
+        reserved.shrink_to(left);
     }
 
     /// Was the work stopped because it took longer than its thread allows? Then what it answered is no answer.
@@ -164,5 +188,25 @@ mod tests {
         std::thread::sleep(2 * HOLDS_LITTLE);
         let refused = work.check().expect_err("the process holds twice as much");
         assert_eq!(refused.kind(), ErrorKind::CircuitBreaking);
+    }
+
+    #[test]
+    fn reserved_memory_is_given_back_at_the_end() {
+        use engine::breaker::BreakerLimits;
+        let limits = BreakerLimits {
+            total: u64::MAX,
+            request: 1 << 20,
+            in_flight_requests: 1 << 20,
+        };
+        let breakers = CircuitBreakers::new(limits, Arc::new(|| 0));
+        let used = || breakers.usage(Breaker::Request).used;
+        let work = Interrupt::new(Cancellation::default(), None, Some(breakers.clone()));
+        work.reserve(600 << 10).expect("it fits");
+        let refused = work.clone().reserve(600 << 10).expect_err("it is beyond the limit");
+        assert_eq!((refused.kind(), used()), (ErrorKind::CircuitBreaking, 600 << 10));
+        work.release(200 << 10);
+        assert_eq!(used(), 400 << 10);
+        drop(work);
+        assert_eq!(used(), 0);
     }
 }

@@ -9,10 +9,12 @@ mod fields;
 mod lexer;
 mod node;
 mod reader;
+mod top_level;
 
 pub use fields::{Fields, failed_field, unsupported};
 use lexer::Lexer;
 use reader::{Nothing, Tree, walk};
+pub use top_level::top_level_string;
 
 /// No caller may ask for trees deeper than this: dropping and comparing them recurses.
 const DEPTH_CAP: usize = 1000;

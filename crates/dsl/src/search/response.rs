@@ -321,6 +321,9 @@ pub struct SearchResponse {
     pub num_reduce_phases: Option<u32>,
 }
 
+/// Bytes of a hit's text beside its source: address, score, sort values. More makes the text grow once.
+const HIT_BYTES: usize = 512;
+
 impl SearchResponse {
     /// Of a search whose time was over before anything was found.
     pub fn late(request: &SearchRequest) -> SearchResponse {
@@ -356,11 +359,10 @@ impl SearchResponse {
         serde_json::from_slice(&out).unwrap_or_default()
     }
 
-    /// As the text of JSON, sources byte for byte; what is `before` comes first.
+    /// As the text of JSON, sources byte for byte; the members of `before` come first.
     pub fn text(&self, dialect: Dialect, before: &[(&str, &str)]) -> Vec<u8> {
         // At once: growing by doubling would hold it twice.
-        let aggregations = self.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
-        let mut out = Vec::with_capacity(1024 + aggregations);
+        let mut out = Vec::with_capacity(1024 + self.text_bytes() + self.hits.hits.len() * HIT_BYTES);
         self.write(dialect, Sources::Raw, before, &mut out);
         out
     }

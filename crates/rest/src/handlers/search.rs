@@ -124,19 +124,29 @@ fn refuse_beside_pit(call: &Call, target: &Target, scroll: bool) -> Result<()> {
     Ok(())
 }
 
-/// The body of a search. In 2015 the shards read it, and what they could not read they refused.
+/// Shorter bodies are parsed within a millisecond or two.
+const LONG_BODY_BYTES: usize = 64 << 10;
+
+/// The body of a search. In 2015 the shards read it and refused it.
 fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     let dialect = call.dialect;
     let content = call.content()?;
     if content.iter().all(u8::is_ascii_whitespace) {
         return Ok(SearchRequest::new(dialect));
     }
-    // The timeout of the URL is the one that counts.
-    let (begun, of_url) = (call.begun, call.params.peek("timeout").map(str::to_owned));
+    // The timeout of the URL is the one that counts. That of a long body is known before it is parsed, wherever it stands.
+    let of_long_body = || match content.len() > LONG_BODY_BYTES {
+        true => dsl::json::top_level_string(&content, "timeout"),
+        false => None,
+    };
+    let (begun, known) = (
+        call.begun,
+        call.params.peek("timeout").or_else(of_long_body).map(str::to_owned),
+    );
     let is_over = Rc::new(Cell::new(false));
     let over = is_over.clone();
     let check = move |of_body: Option<&str>| {
-        let timeout = of_url.as_deref().or(of_body);
+        let timeout = known.as_deref().or(of_body);
         let timeout = timeout.and_then(|text| model::units::parse_duration_or_never(text, "timeout").ok().flatten());
         over.set(timeout.is_some_and(|timeout| begun.elapsed() > timeout));
         match over.get() {

@@ -6,6 +6,7 @@ pub(crate) mod inner_hits;
 pub(crate) mod top_hits;
 
 use crate::document_reader::{DocumentReader, Stored};
+use crate::interrupt::Interrupt;
 use crate::plan::columns::Column;
 use crate::plan::node::broken;
 use crate::plan::scripts::Script;
@@ -142,6 +143,8 @@ pub struct Fetch<'a> {
     scripts: Vec<(String, Script, bool)>,
     /// What a `_ttl` is counted from.
     now_ms: i64,
+    /// Books the sources that hits hold.
+    interrupt: Interrupt,
 }
 
 impl<'a> Fetch<'a> {
@@ -260,6 +263,7 @@ impl<'a> Fetch<'a> {
                 .collect(),
             scripts,
             now_ms: cx.now_ms,
+            interrupt: cx.interrupt.clone(),
         })
     }
 
@@ -308,7 +312,10 @@ impl<'a> Fetch<'a> {
                 (Some(filter), Some(value), _) if cut => Some(filter.apply(&own.apply(value)).to_string().into()),
                 (None, Some(value), _) if cut => Some(own.apply(value).to_string().into()),
                 (Some(filter), Some(value), _) => Some(filter.apply(value).to_string().into()),
-                (_, _, Some(bytes)) => Some(String::from_utf8_lossy(bytes).into()),
+                (_, _, Some(bytes)) => {
+                    self.interrupt.reserve(bytes.len())?;
+                    Some(String::from_utf8_lossy(bytes).into())
+                }
                 _ => None,
             };
         }

@@ -79,7 +79,7 @@ impl Grid {
             shard_size: spec.shard_size.unwrap_or(usize::MAX).max(spec.size),
             bounds: spec.bounds,
             column: None,
-            buckets: Keyed::default(),
+            buckets: Keyed::new(cx),
             subs,
         })
     }

@@ -16,6 +16,7 @@ mod terms;
 mod variable_width;
 
 use super::{Collector, Context, Finish, Subs};
+use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -121,9 +122,10 @@ fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &Context<'_>) -> Re
     })
 }
 
-/// Buckets by the bucket above and a code, with their counts.
-#[derive(Default)]
+/// Buckets by the bucket above and a code, with their counts. Its tables grow by doubling, often with those of a thousand
+/// siblings at the same document, so each growth is reserved before it is made.
 pub(super) struct Keyed {
+    interrupt: Interrupt,
     map: FxHashMap<(u32, u64), u32>,
     /// Of the first bucket above, for small codes: bucket + 1.
     dense: Vec<u32>,
@@ -133,6 +135,23 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
+    /// Bytes of a bucket: its owner and its count, and its entry of `map` with room to spare.
+    const BUCKET_BYTES: usize = 24 + 28;
+    /// The first buckets are made at once.
+    const FIRST: usize = 16;
+
+    /// Without buckets.
+    pub(super) fn new(cx: &Context<'_>) -> Keyed {
+        Keyed {
+            interrupt: cx.plan.interrupt.clone(),
+            map: FxHashMap::default(),
+            dense: Vec::new(),
+            owners: Vec::new(),
+            counts: Vec::new(),
+            grouped: None,
+        }
+    }
+
     /// The bucket of a code, made if there is none.
     #[inline]
     pub(super) fn bucket(&mut self, above: u32, code: u64) -> Result<u32> {
@@ -140,7 +159,7 @@ impl Keyed {
         if above == 0 && code < DENSE {
             let at = code as usize;
             if at >= self.dense.len() {
-                self.dense.resize((at + 1).next_power_of_two(), 0);
+                self.grow_dense((at + 1).next_power_of_two())?;
             }
             if self.dense[at] != 0 {
                 return Ok(self.dense[at] - 1);
@@ -158,9 +177,31 @@ impl Keyed {
     }
     fn make(&mut self, above: u32, code: u64) -> Result<u32> {
         super::check_collected(self.owners.len() + 1)?;
+        if self.owners.len() == self.owners.capacity() {
+            self.grow()?;
+        }
         self.owners.push((above, code));
         self.counts.push(0);
         Ok((self.owners.len() - 1) as u32)
+    }
+    /// Doubles the room for buckets. Both tables are there while one is copied to the other.
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        let before = self.owners.capacity();
+        let after = (before * 2).max(Keyed::FIRST);
+        self.interrupt.reserve(after * Keyed::BUCKET_BYTES)?;
+        self.owners.reserve_exact(after - before);
+        self.counts.reserve_exact(after - before);
+        self.interrupt.release(before * Keyed::BUCKET_BYTES);
+        Ok(())
+    }
+    #[cold]
+    fn grow_dense(&mut self, codes: usize) -> Result<()> {
+        let before = self.dense.len() * size_of::<u32>();
+        self.interrupt.reserve(codes * size_of::<u32>())?;
+        self.dense.resize(codes, 0);
+        self.interrupt.release(before);
+        Ok(())
     }
     /// One more document.
     #[inline]

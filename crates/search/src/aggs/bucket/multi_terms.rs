@@ -40,7 +40,7 @@ impl MultiTerms {
             sources: spec.sources.iter().map(one).collect::<Result<_>>()?,
             tuples: Vec::new(),
             numbers: FxHashMap::default(),
-            buckets: Keyed::default(),
+            buckets: Keyed::new(cx),
             subs,
             codes: vec![Vec::new(); spec.sources.len()],
         })

@@ -108,7 +108,7 @@ impl SignificantText {
             spec: spec.clone(),
             words: Vec::new(),
             codes: FxHashMap::default(),
-            buckets: Keyed::default(),
+            buckets: Keyed::new(cx),
             collected: FxHashMap::default(),
             superset: 0,
             parts: Vec::new(),

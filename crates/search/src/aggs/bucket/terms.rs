@@ -238,7 +238,7 @@ impl Terms {
             include,
             exclude,
             verdicts: FxHashMap::default(),
-            buckets: Keyed::default(),
+            buckets: Keyed::new(cx),
             subs,
             codes: Vec::new(),
             all: FxHashSet::default(),
