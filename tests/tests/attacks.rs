@@ -250,8 +250,10 @@ fn fill(field: Field<'_>) {
     done(field.send("POST", "/large/_refresh", b""));
 }
 
-/// How long somebody waits who has nothing to do with it.
+/// A client that has nothing to do with the attacks: how long it waits, and what the server holds meanwhile.
 struct Bystander {
+    /// Most anonymous memory, in megabytes: without mapped files, which the kernel takes back when it needs room.
+    anonymous_mb: u64,
     /// In their order of length.
     times: Vec<Duration>,
     refused: Vec<Reply>,
@@ -263,9 +265,10 @@ impl Bystander {
     }
 
     /// Asks until `over`.
-    fn watch(field: Field<'_>, over: &AtomicBool) -> Bystander {
-        let (mut times, mut refused) = (Vec::new(), Vec::new());
+    fn watch(server: &Server, field: Field<'_>, over: &AtomicBool) -> Bystander {
+        let (mut times, mut refused, mut anonymous_mb) = (Vec::new(), Vec::new(), 0);
         while !over.load(Ordering::Acquire) {
+            anonymous_mb = memory_mb(server, "RssAnon:").max(anonymous_mb);
             let begun = Instant::now();
             let reply = field.send("GET", "/bystander/_doc/1", b"");
             times.push(begun.elapsed());
@@ -275,7 +278,11 @@ impl Bystander {
             std::thread::sleep(Duration::from_millis(2));
         }
         times.sort_unstable();
-        Bystander { times, refused }
+        Bystander {
+            anonymous_mb,
+            times,
+            refused,
+        }
     }
 }
 
@@ -298,6 +305,7 @@ struct Cost {
     name: &'static str,
     statuses: BTreeMap<u16, usize>,
     highest_mb: u64,
+    anonymous_mb: u64,
     p99: Duration,
     well_after: Duration,
     took: Duration,
@@ -309,7 +317,7 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
     let over = AtomicBool::new(false);
     let begun = Instant::now();
     let (replies, bystander) = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| Bystander::watch(field, &over));
+        let watch = scope.spawn(|| Bystander::watch(server, field, &over));
         let all: Vec<_> = attacks.iter().map(|(_, play)| scope.spawn(move || play(field))).collect();
         let replies: Vec<_> = all.into_iter().map(|attack| attack.join()).collect();
         over.store(true, Ordering::Release);
@@ -345,13 +353,14 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
         name,
         statuses,
         highest_mb: memory_mb(server, "VmHWM:"),
+        anonymous_mb: bystander.anonymous_mb,
         p99: bystander.p99(),
         well_after: ended.elapsed(),
         took: ended - begun,
         faults,
     };
     println!(
-        "| {} | {} | {} | {:.1?} | {:.1?} | {:.1?} |",
+        "| {} | {} | {} | {} | {:.1?} | {:.1?} | {:.1?} |",
         cost.name,
         cost.statuses
             .iter()
@@ -359,6 +368,7 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
             .collect::<Vec<_>>()
             .join(", "),
         cost.highest_mb,
+        cost.anonymous_mb,
         cost.p99,
         cost.well_after,
         cost.took
@@ -436,14 +446,14 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
     fill(field);
     let over = AtomicBool::new(false);
     let quiet = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| Bystander::watch(field, &over));
+        let watch = scope.spawn(|| Bystander::watch(&server, field, &over));
         std::thread::sleep(field.size(Duration::from_secs(5), Duration::from_secs(1)));
         over.store(true, Ordering::Release);
         watch.join().unwrap()
     });
-    println!("| attack | answers | most resident, MB | bystander's p99 | well again after | took |");
-    println!("|---|---|---|---|---|---|");
-    println!("| none | | {} | {:.1?} | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
+    println!("| attack | answers | most resident, MB | most anonymous, MB | bystander's p99 | well again after | took |");
+    println!("|---|---|---|---|---|---|---|");
+    println!("| none | | {} | | {:.1?} | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
     let mut costs = Vec::new();
     let chosen: Vec<Attack> = ATTACKS.iter().filter(|(name, _)| name.contains(&only)).copied().collect();
     if full || !only.is_empty() {
@@ -458,7 +468,7 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
     let server = Server::start_with(&data, &["opensearch2"], &settings);
     assert_eq!(server.send("GET", "/bystander/_doc/1", "").unwrap().status, 200);
     let highest = memory_mb(&server, "VmHWM:");
-    println!("| a start after them | | {highest} | | {:.1?} | |", begun.elapsed());
+    println!("| a start after them | | {highest} | | | {:.1?} | |", begun.elapsed());
     assert!(highest < highest_mb, "a start held {highest} MB");
     let slowest = match full {
         true => (quiet.p99() * DELAY_FACTOR).max(DELAY_FLOOR),

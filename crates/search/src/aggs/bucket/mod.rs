@@ -135,8 +135,10 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    /// Bytes of a bucket: its owner and its count, and its entry of `map` with room to spare.
-    const BUCKET_BYTES: usize = 24 + 28;
+    /// Bytes of a bucket: its owner and its count.
+    const BUCKET_BYTES: usize = size_of::<(u32, u64)>() + size_of::<u64>();
+    /// Bytes of a slot of `map`, with its control byte.
+    const SLOT_BYTES: usize = size_of::<((u32, u64), u32)>() + 1;
     /// The first buckets are made at once.
     const FIRST: usize = 16;
 
@@ -171,6 +173,9 @@ impl Keyed {
         if let Some(bucket) = self.map.get(&(above, code)) {
             return Ok(*bucket);
         }
+        if self.map.len() == self.map.capacity() {
+            self.grow_map()?;
+        }
         let bucket = self.make(above, code)?;
         self.map.insert((above, code), bucket);
         Ok(bucket)
@@ -193,6 +198,21 @@ impl Keyed {
         self.owners.reserve_exact(after - before);
         self.counts.reserve_exact(after - before);
         self.interrupt.release(before * Keyed::BUCKET_BYTES);
+        Ok(())
+    }
+    /// Doubles the room of `map`, seven of eight of whose slots are filled at most.
+    #[cold]
+    fn grow_map(&mut self) -> Result<()> {
+        let slots = |buckets: usize| (buckets * 8 / 7).next_power_of_two();
+        let before = match self.map.capacity() {
+            0 => 0,
+            capacity => slots(capacity),
+        };
+        let after = (before * 2).max(Keyed::FIRST);
+        self.interrupt.reserve(after * Keyed::SLOT_BYTES)?;
+        self.map.reserve(after * 7 / 8 - self.map.len());
+        self.interrupt.release(before * Keyed::SLOT_BYTES);
+        debug_assert!(self.map.capacity() > self.map.len(), "a map that has grown has room");
         Ok(())
     }
     #[cold]
@@ -304,5 +324,48 @@ fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
         Some(view) if view.typed => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
         Some(_) => Err(Error::illegal(why)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::breaker::{Breaker, BreakerLimits, CircuitBreakers};
+    use model::Cancellation;
+    use std::sync::Arc;
+
+    /// Makes buckets of these codes until memory is refused; says how many there are and how much is reserved for them.
+    fn fill(codes: impl Iterator<Item = u64>) -> (usize, u64, Keyed) {
+        let limits = BreakerLimits {
+            total: u64::MAX,
+            request: 1 << 20,
+            in_flight_requests: 0,
+        };
+        let breakers = CircuitBreakers::new(limits, Arc::new(|| 0));
+        let mut buckets = Keyed {
+            interrupt: Interrupt::new(Cancellation::default(), None, Some(breakers.clone())),
+            map: FxHashMap::default(),
+            dense: Vec::new(),
+            owners: Vec::new(),
+            counts: Vec::new(),
+            grouped: None,
+        };
+        let made = codes.take_while(|code| buckets.bucket(0, *code).is_ok()).count();
+        (made, breakers.usage(Breaker::Request).used, buckets)
+    }
+
+    #[test]
+    fn tables_are_reserved_before_they_grow() {
+        let (made, reserved, buckets) = fill(1 << 40..);
+        assert_eq!(made, buckets.len());
+        assert!((8_000..20_000).contains(&made), "{made} buckets fit into a megabyte");
+        let held = buckets.owners.capacity() * Keyed::BUCKET_BYTES + buckets.map.capacity() * Keyed::SLOT_BYTES;
+        assert!(held as u64 <= reserved, "{held} bytes are held, {reserved} are reserved");
+        let (dense, reserved, buckets) = fill(0..);
+        let held = buckets.owners.capacity() * Keyed::BUCKET_BYTES + buckets.dense.len() * size_of::<u32>();
+        assert!(
+            dense > made && held as u64 <= reserved,
+            "{dense} buckets, {held} bytes of {reserved}"
+        );
     }
 }
