@@ -52,6 +52,23 @@ pub struct Ask {
     pub place: Option<Place>,
 }
 
+impl Ask {
+    /// A lock of these targets for `owner` that is released when its time is over. It does not wait.
+    pub fn of(owner: &str, targets: Vec<Wanted>, keep_alive: Duration) -> Ask {
+        Ask {
+            lock: None,
+            owner: owner.to_owned(),
+            targets,
+            keep_alive: Some(keep_alive),
+            on_expire: OnExpire::Release,
+            on_disconnect_release: false,
+            connection: None,
+            wait: false,
+            place: None,
+        }
+    }
+}
+
 /// An id and a place in the queue.
 #[derive(Clone, Debug)]
 pub struct Place {

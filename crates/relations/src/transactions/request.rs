@@ -75,6 +75,19 @@ pub struct Operation {
     pub error: Option<Error>,
 }
 
+impl Operation {
+    /// A write under the name that its answer bears. It makes no index and answers no source.
+    pub fn of(label: &'static str, write: Write) -> Operation {
+        Operation {
+            label,
+            write,
+            creates: None,
+            wants_source: false,
+            error: None,
+        }
+    }
+}
+
 /// What must hold of a document, written or not.
 #[derive(Clone, Debug)]
 pub struct Condition {

@@ -23,17 +23,7 @@ fn put(at: DocAddress, source: &Value) -> Write {
 }
 
 fn change(writes: Vec<Write>) -> Change {
-    Change::of(writes.into_iter().map(operation).collect())
-}
-
-fn operation(write: Write) -> Operation {
-    Operation {
-        label: "index",
-        write,
-        creates: None,
-        wants_source: false,
-        error: None,
-    }
+    Change::of(writes.into_iter().map(|write| Operation::of("index", write)).collect())
 }
 
 fn exists(at: DocAddress, exists: bool) -> Condition {
@@ -161,7 +151,7 @@ fn refusals() {
     assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
     assert!(error.reason().contains("if[1]"), "{error}");
     let or_else = Change {
-        otherwise: vec![operation(put(at("b", "1"), &json!({"n": 3})))],
+        otherwise: vec![Operation::of("index", put(at("b", "1"), &json!({"n": 3})))],
         ..absent
     };
     let verdict = answer(or_else);

@@ -96,13 +96,7 @@ struct Answer {
 
 /// The request of a plan: the same each time that it is sent.
 fn request_of(plan: &Plan) -> Change {
-    let operation = |(doc, op): &(usize, Op)| Operation {
-        label: "index",
-        write: write_of(plan, *doc, *op),
-        creates: None,
-        wants_source: false,
-        error: None,
-    };
+    let operation = |(doc, op): &(usize, Op)| Operation::of("index", write_of(plan, *doc, *op));
     let present = |doc: &usize| Condition {
         at: at(*doc),
         exists: Some(true),

@@ -25,7 +25,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::intents::CONTROL_INDEX;
-use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Wanted};
+use relations::leases::{Ask, Asked, Lease, Told, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Digest, Key, Operation, Verdict};
 use serde_json::{Map, Value, json};
@@ -255,15 +255,8 @@ impl Client {
     async fn lock(&self) -> Option<Lease> {
         let before = heard(&self.log).token;
         let mut ask = Ask {
-            lock: None,
-            owner: self.name.clone(),
-            targets: vec![self.target()],
-            keep_alive: Some(KEEP_ALIVE),
-            on_expire: OnExpire::Release,
-            on_disconnect_release: false,
-            connection: None,
             wait: true,
-            place: None,
+            ..Ask::of(&self.name, vec![self.target()], KEEP_ALIVE)
         };
         let lease = loop {
             match self.relations.acquire(&ask).await.expect("it waits") {
@@ -315,7 +308,7 @@ impl Client {
         let write = Write::new(at("1"), WriteOp::Put(Source::from_value(&source)));
         let change = Change {
             guards: if fencing { vec![lease.id.to_string()] } else { Vec::new() },
-            ..Change::of(vec![operation(write)])
+            ..Change::of(vec![Operation::of("index", write)])
         };
         if !fencing {
             let done = self.store.write(vec![change.operations[0].write.clone()], Refresh::No).await;
@@ -344,7 +337,10 @@ impl Client {
         heard(&self.log).sent.insert(name.clone());
         let change = Change {
             key: Some(Key::new("", &name, Digest::of(&[])).expect("a short key")),
-            ..Change::of(vec![operation(Write::new(at("2"), WriteOp::Update(Box::new(update))))])
+            ..Change::of(vec![Operation::of(
+                "index",
+                Write::new(at("2"), WriteOp::Update(Box::new(update))),
+            )])
         };
         let mut first = None;
         for _ in 0..1 + self.world.below(2) {
@@ -364,16 +360,6 @@ impl Client {
     async fn dawdle(&self) {
         let millis = self.world.below(2_600) as u64;
         self.world.sleep(Duration::from_millis(millis)).await;
-    }
-}
-
-fn operation(write: Write) -> Operation {
-    Operation {
-        label: "index",
-        write,
-        creates: None,
-        wants_source: false,
-        error: None,
     }
 }
 
