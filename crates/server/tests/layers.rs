@@ -135,7 +135,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "value",
         ],
     ),
-    ("script", &["api", "ast", "run", "value"]),
 ];
 
 #[test]
