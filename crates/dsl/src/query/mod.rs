@@ -3,7 +3,7 @@
 use script_source::ScriptSource;
 use serde_json::{Map, Value};
 
-pub use crate::search::InnerHits;
+pub use hits::InnerHits;
 
 mod bool_query;
 mod boosting;
@@ -18,6 +18,7 @@ pub(crate) mod geo;
 mod geo_2015;
 mod has_child;
 mod has_parent;
+pub mod hits;
 mod ids;
 mod intervals;
 mod join;
@@ -37,6 +38,7 @@ mod rewrite;
 mod script;
 pub mod script_source;
 mod simple_query_string;
+mod slice;
 mod span;
 mod term;
 mod terms;
@@ -54,6 +56,7 @@ pub use more_like_this::{Like, MoreLikeThisQuery};
 pub use parse::{Parsing, is_clause, parse_query_bytes, too_many_clauses, too_many_filters};
 pub use place::Place;
 pub use rewrite::Rewrite;
+pub use slice::Slice;
 pub use span::SpanQuery;
 pub use terms_set::TermsSetQuery;
 
@@ -161,7 +164,7 @@ pub enum Clause {
     /// Made by `relations` only: the keys of a join, a lookup.
     KeySet(KeySet),
     /// Made from the `slice` of a search: one of several parts of the documents.
-    Slice(crate::search::Slice),
+    Slice(Slice),
     /// Made from the `routing` of a search: the documents in the shards that these lead to.
     Routed {
         routings: Vec<String>,
