@@ -11,4 +11,5 @@ pub mod query;
 pub mod query_string;
 pub mod rank_eval;
 pub mod search;
+mod shape;
 pub mod template;

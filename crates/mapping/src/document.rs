@@ -1,14 +1,16 @@
 //! A document read through a mapping: typed fields, nested documents, or a refusal. Pure.
 
-use crate::field::{FieldType, Kind, malformed};
+use crate::field::{FieldType, Kind};
 use crate::mapping::{Dynamic, Inner, Leaf, Mapping};
-use crate::parameters::{java, text_of};
-use crate::times::{TIMESTAMP, TTL, Times};
+use crate::names::{ALL, METADATA, TIMESTAMP, TTL};
+use crate::times::Times;
 use crate::types::{self, keyword};
-use crate::value::{FieldValue, Fields, NestedDoc, Parsed};
+use crate::value::{FieldValue, Fields, NestedDoc};
+use crate::wording::{java, malformed, text_of};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// What reading needs to know beside the document.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,27 +27,33 @@ pub struct ReadOptions<'a> {
     pub lenient: bool,
 }
 
-/// Fields that belong to the document's envelope.
-pub(crate) const METADATA: &[&str] = &[
-    "_id",
-    "_index",
-    "_type",
-    "_routing",
-    "_source",
-    "_seq_no",
-    "_version",
-    "_field_names",
-    "_ignored",
-    "_primary_term",
-    "_nested_path",
-    "_doc_count",
-    "_tier",
-    "_parent",
-    "_uid",
-    "_all",
-    "_ttl",
-    "_timestamp",
-];
+/// A document read through a mapping.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// Fields of the document itself.
+    pub root: Fields,
+    /// Nested objects, each before the one it is in: the order of a Lucene block without its last document.
+    pub nested: Vec<NestedDoc>,
+    /// What the mapping must be merged with before the document is stored.
+    pub growth: Option<Mapping>,
+    /// Fields of which a value was left out (`_ignored`), each once.
+    pub ignored: Vec<String>,
+}
+
+impl Parsed {
+    /// About how many bytes of memory it takes.
+    pub fn weight(&self) -> usize {
+        let fields = |fields: &Fields| -> usize {
+            let each = size_of::<(Arc<str>, FieldValue)>();
+            fields.0.iter().map(|(_, value)| each + value.weight()).sum()
+        };
+        let nested = self.nested.iter();
+        let nested: usize = nested
+            .map(|doc| size_of::<NestedDoc>() + doc.path.len() + fields(&doc.fields))
+            .sum();
+        size_of::<Parsed>() + fields(&self.root) + nested
+    }
+}
 
 impl Mapping {
     /// Reads a document. Where it has fields that a dynamic mapping does not know, [`Parsed::growth`] is
@@ -125,10 +133,7 @@ impl<'a> Reader<'a> {
         let dynamic = mapping.root.dynamic.unwrap_or_default();
         reader.object(object, &mut String::with_capacity(64), None, dynamic)?;
         reader.copy()?;
-        if let Some(leaf) = mapping
-            .leaf(crate::typed::ALL)
-            .filter(|_| mapping.typed && !reader.all.is_empty())
-        {
+        if let Some(leaf) = mapping.leaf(ALL).filter(|_| mapping.typed && !reader.all.is_empty()) {
             let text = FieldValue::Text(reader.all.join(" "));
             reader.root.0.push((leaf.path.clone(), text));
         }
@@ -209,7 +214,7 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, key: &str, value: &Value, around: &str, dynamic: Dynamic) -> Result<()> {
         match dynamic {
-            _ if says_nothing(value) => {}
+            _ if crate::dynamic::is_blank(value) => {}
             Dynamic::False => {}
             _ if self.options.lenient && dynamic != Dynamic::True => {}
             Dynamic::True | Dynamic::StrictAllowTemplates => self.grows = true,
@@ -556,14 +561,6 @@ fn is_longer(text: &str, units: usize) -> bool {
     text.len() > units && text.encode_utf16().count() > units
 }
 
-/// Null, an empty array, and arrays of such: nothing to make a field of.
-pub(crate) fn says_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.iter().all(says_nothing),
-        _ => false,
-    }
-}
 /// Why a value could not be read, as today's readers of JSON tell it: a number that none of 32 or 64 bits holds and what is
 /// no number, no truth and no date have kinds of their own.
 fn told_of(field: &FieldType, value: &Value, cause: Error) -> Error {

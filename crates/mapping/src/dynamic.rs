@@ -1,114 +1,12 @@
 //! Fields that a document brings: what a dynamic mapping makes of them, and dynamic templates.
 
-use crate::document::says_nothing;
-use crate::field::malformed;
-use crate::mapping::{Dynamic, Mapping, Root};
-use crate::parameters::{java, text_of};
+use crate::mapping::{Dynamic, Mapping};
+use crate::templates::{date_formats, named, patterns, regex};
+use crate::wording::{java, malformed, text_of};
 use model::date::{DateFormat, PatternSyntax};
 use model::path::matches;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
-
-/// What a dynamic template may say today.
-const TEMPLATE_KEYS: &[&str] = &[
-    "match",
-    "path_match",
-    "unmatch",
-    "path_unmatch",
-    "match_mapping_type",
-    "match_pattern",
-    "mapping",
-];
-
-/// Checks what stands at the root of a mapping and matters here.
-pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
-    if let Some(templates) = top.get("dynamic_templates") {
-        let Value::Array(templates) = templates else {
-            return Err(malformed(
-                "Dynamic template syntax error. An array of named objects is expected.",
-            ));
-        };
-        for template in templates {
-            let alone = typed || template.as_object().is_some_and(|template| template.len() == 1);
-            let Some((name, body)) = named(template).filter(|_| alone) else {
-                return Err(malformed("A dynamic template must be defined with a name"));
-            };
-            if let Some(unknown) = body.keys().find(|key| !typed && !TEMPLATE_KEYS.contains(&key.as_str())) {
-                return Err(Error::illegal(format!("Illegal dynamic template parameter: [{unknown}]")));
-            }
-            if !body.get("mapping").is_some_and(Value::is_object) {
-                return Err(malformed(if typed {
-                    "template must have mapping set".to_owned()
-                } else {
-                    format!("template [{name}] must have a mapping set")
-                }));
-            }
-            if !typed
-                && !["match", "path_match", "match_mapping_type"]
-                    .iter()
-                    .any(|key| body.contains_key(*key))
-            {
-                return Err(malformed(format!(
-                    "template must have match, path_match or match_mapping_type set {}",
-                    crate::parameters::java(&Value::Object(body.clone()))
-                )));
-            }
-            if let Some(kind) = body.get("match_mapping_type").map(text_of)
-                && !typed
-                && !["*", "object", "string", "long", "double", "boolean", "date", "binary"].contains(&kind.as_str())
-            {
-                return Err(Error::illegal(format!(
-                    "No field type matched on [{kind}], possible values are [object, string, long, double, boolean, date, binary]"
-                )));
-            }
-            match body.get("match_pattern").map(text_of).as_deref() {
-                None | Some("simple") => {}
-                Some("regex") => {
-                    for key in ["match", "unmatch"] {
-                        for pattern in patterns(body, key) {
-                            regex(&pattern).map_err(|e| {
-                                Error::illegal(format!("Pattern [{pattern}] of template [{name}] is invalid: {e}"))
-                            })?;
-                        }
-                    }
-                }
-                Some(other) => {
-                    return Err(Error::illegal(format!("No matching pattern matched on [{other}]")));
-                }
-            }
-        }
-    }
-    for format in date_formats(top).unwrap_or_default() {
-        DateFormat::parse_pattern_of(&format, PatternSyntax::of(typed))?;
-    }
-    Ok(())
-}
-
-fn named(template: &Value) -> Option<(&String, &Map<String, Value>)> {
-    let (name, body) = template.as_object()?.iter().next()?;
-    Some((name, body.as_object()?))
-}
-
-fn patterns(template: &Map<String, Value>, key: &str) -> Vec<String> {
-    match template.get(key) {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(text_of).collect(),
-        Some(one) => vec![text_of(one)],
-    }
-}
-
-fn regex(pattern: &str) -> Result<regex::Regex, regex::Error> {
-    regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
-        .size_limit(1 << 20)
-        .build()
-}
-
-fn date_formats(top: &Root) -> Option<Vec<String>> {
-    match top.get("dynamic_date_formats").or_else(|| top.get("date_formats"))? {
-        Value::Array(items) => Some(items.iter().map(text_of).collect()),
-        one => Some(vec![text_of(one)]),
-    }
-}
 
 /// The mapping that the unknown fields of a document need, `copies` being values for unknown targets.
 pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(String, Value)]) -> Result<Mapping> {
@@ -158,6 +56,15 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
     })
 }
 
+/// Null, an empty array, and arrays of such: nothing to make a field of.
+pub(crate) fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().all(is_blank),
+        _ => false,
+    }
+}
+
 struct Growth<'a> {
     mapping: &'a Mapping,
     custom: bool,
@@ -201,7 +108,7 @@ impl Growth<'_> {
             return Ok(());
         }
         match (self.mapping.object(&path), value) {
-            (_, value) if says_nothing(value) => Ok(()),
+            (_, value) if is_blank(value) => Ok(()),
             (_, Value::Array(items)) => items.iter().try_for_each(|item| self.entry(key, item, prefix, dynamic)),
             (Some(info), Value::Object(object)) if info.enabled => self.object(object, &path, info.dynamic),
             (Some(_), _) => Ok(()),
@@ -389,7 +296,7 @@ impl Growth<'_> {
                     None => {
                         self.added += 1;
                         if self.added > self.mapping.0.limits.total_fields {
-                            return Err(crate::read::too_many(&self.mapping.0.limits));
+                            return Err(self.mapping.0.limits.too_many());
                         }
                         at.insert(segment.to_owned(), body);
                     }

@@ -1,11 +1,7 @@
 //! The type of one field: its kind and its parameters.
 
-use crate::parameters::{self, Params};
-use crate::types;
-use crate::value::FieldValue;
 use analysis::Analyzer;
 use model::date::DateFormat;
-use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -87,27 +83,14 @@ impl Kind {
     pub fn is_numeric(self) -> bool {
         self.is_integer() || self.is_float()
     }
-    /// Ranges as values.
-    pub fn is_range(self) -> bool {
-        self.range_of().is_some()
-    }
-    /// The kind of a range's ends.
-    pub fn range_of(self) -> Option<Kind> {
-        crate::types::range::ends(self)
-    }
-    /// The least and the greatest key of a range's ends.
-    pub fn range_limits(self) -> (u128, u128) {
-        crate::types::range::limits(self)
-    }
-    /// The key next to one, for ends that are not included.
-    pub fn next_range_key(self, key: u128, up: bool) -> u128 {
-        crate::types::range::next(self, key, up)
-    }
     /// Dates of either precision.
     pub fn is_date(self) -> bool {
         matches!(self, Kind::Date | Kind::DateNanos)
     }
 }
+
+/// Parameters by name.
+pub(crate) type Params = Map<String, Value>;
 
 /// The type of one field.
 #[derive(Clone, Debug)]
@@ -177,49 +160,9 @@ pub struct FieldType {
 }
 
 impl FieldType {
-    /// The type of a range's ends; of anything else itself.
-    #[must_use]
-    pub fn of_ends(&self) -> FieldType {
-        FieldType {
-            kind: self.kind.range_of().unwrap_or(self.kind),
-            ..self.clone()
-        }
-    }
-
     /// The type's name in mappings: `string` in the typed dialect.
     pub fn wire(&self) -> &'static str {
         if self.string { "string" } else { self.kind.wire() }
-    }
-
-    /// The mapping of this field alone, as `_mapping` renders it.
-    pub fn render(&self) -> Value {
-        parameters::render(self)
-    }
-
-    /// A query's value as this field has it. `None`: no document can have it (a fraction in an integer
-    /// field, a number out of range). Dates are read without date math: see [`model::date::parse_math`].
-    pub fn parse_term(&self, value: &Value) -> Result<Option<FieldValue>> {
-        match value {
-            Value::Null => Ok(None),
-            Value::Array(_) | Value::Object(_) => Err(Error::illegal(format!(
-                "[{}] fields do not support objects or arrays as values",
-                self.wire()
-            ))),
-            _ => types::term(self, value),
-        }
-    }
-
-    /// Latitude and longitude of a point in any of its shapes, a list of numbers or an object among them.
-    pub fn parse_point(&self, value: &Value) -> Option<(f64, f64)> {
-        match types::geo::read(value) {
-            Ok(FieldValue::Geo { lat, lon }) if self.kind == Kind::GeoPoint => Some((lat, lon)),
-            _ => None,
-        }
-    }
-
-    /// A value as `docvalue_fields`, sorts and buckets show it.
-    pub fn render_value(&self, value: &FieldValue) -> Value {
-        types::render(self, value)
     }
 
     /// The names of the children of a relation, if it is a parent.
@@ -237,9 +180,4 @@ impl FieldType {
             .find(|(_, children)| children.iter().any(|c| c == child))
             .map(|(name, _)| name.as_str())
     }
-}
-
-/// `mapper_parsing_exception`.
-pub(crate) fn malformed(reason: impl Into<String>) -> Error {
-    Error::new(ErrorKind::MapperParsing, reason)
 }

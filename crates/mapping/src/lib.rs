@@ -7,6 +7,7 @@
 //! Not here: how fields are stored or searched (`embedded`), how texts become terms (`analysis`), which
 //! index a mapping belongs to (`embedded/catalog`).
 
+mod build;
 mod document;
 mod dynamic;
 mod field;
@@ -14,25 +15,31 @@ mod limits;
 mod mapping;
 mod mappings;
 mod merge;
+mod names;
 mod parameters;
 mod parse;
 mod read;
 mod references;
 mod render;
+mod root;
 pub mod settings;
 pub mod similarity;
+mod spec;
+mod templates;
 mod times;
 mod typed;
 pub(crate) mod types;
 mod value;
+mod wording;
 
 pub use analysis::Registry;
-pub use document::ReadOptions;
+pub use document::{Parsed, ReadOptions};
 pub use field::{FieldType, Kind};
 pub use limits::MappingLimits;
 pub use mapping::{Dynamic, Mapping, ObjectInfo};
 pub use mappings::Mappings;
-pub use times::{Life, Moment, TIMESTAMP, TTL, Times, Timing};
-pub use typed::{ALL, TypedMappings, has_type_level};
+pub use names::{ALL, TIMESTAMP, TTL};
+pub use times::{Life, Moment, Times, Timing};
+pub use typed::{TypedMappings, has_type_level};
 pub use types::{completion, contexts};
-pub use value::{FieldValue, Fields, NestedDoc, Parsed};
+pub use value::{FieldValue, Fields, NestedDoc};

@@ -1,5 +1,7 @@
 //! How large a mapping, and what a document makes of it, may become.
 
+use model::Error;
+
 /// The limits of one index, from its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingLimits {
@@ -33,5 +35,22 @@ impl Default for MappingLimits {
             coerce: true,
             similarities: None,
         }
+    }
+}
+
+impl MappingLimits {
+    /// The refusal of more fields than there may be.
+    pub(crate) fn too_many(&self) -> Error {
+        Error::illegal(format!("Limit of total fields [{}] has been exceeded", self.total_fields))
+            .with("setting", "index.mapping.total_fields.limit")
+    }
+
+    /// The refusal of an object deeper than there may be.
+    pub(crate) fn too_deep(&self, path: &str) -> Error {
+        Error::illegal(format!(
+            "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
+            self.depth
+        ))
+        .with("setting", "index.mapping.depth.limit")
     }
 }

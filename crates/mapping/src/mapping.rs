@@ -1,19 +1,16 @@
-//! The mapping as a value: parsed from a body, looked up by path, rendered again.
+//! The mapping as a value that is looked up by path.
 //!
-//! Fields keep the order in which they came, so that positions given by it stay; rendering sorts by name,
-//! as Elasticsearch does. Not here: how a body is read (`read`) and shown (`render`), documents (`document`), merging (`merge`).
+//! Fields keep the order in which they came, so that positions given by it stay. Not here: its tables (`build`), how a body
+//! is read (`read`) and shown (`render`), documents (`document`), merging (`merge`).
 
-use crate::field::{FieldType, Kind};
+use crate::field::{FieldType, Kind, Params};
 use crate::limits::MappingLimits;
-use crate::parameters::{self, Context, Params, text_of};
-use crate::read::{Read, failed_at_creation, too_deep, too_many};
-use crate::render;
+use crate::wording::text_of;
 use analysis::Registry;
 use model::path::{SourceFilter, matches};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
-use std::fmt;
 use std::sync::Arc;
 
 /// What happens to fields that the mapping does not know.
@@ -113,10 +110,10 @@ pub(crate) struct Inner {
     pub(crate) limits: MappingLimits,
     pub(crate) typed: bool,
     pub(crate) leaves: Vec<Leaf>,
-    by_path: FxHashMap<Arc<str>, usize>,
+    pub(crate) by_path: FxHashMap<Arc<str>, usize>,
     pub(crate) objects: FxHashMap<String, ObjectInfo>,
     pub(crate) nested: Vec<String>,
-    source: SourceFilter,
+    pub(crate) source: SourceFilter,
 }
 
 /// A field at its full path, with the positions of its multi-fields.
@@ -128,76 +125,7 @@ pub(crate) struct Leaf {
     pub(crate) in_all: bool,
 }
 
-impl fmt::Debug for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({})", self.render())
-    }
-}
-impl PartialEq for Mapping {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.render() == other.render()
-    }
-}
-
 impl Mapping {
-    /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
-    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
-        Read::of(body, registry, limits, false)?.whole()
-    }
-
-    /// Reads the mapping that an index is created with. What cannot be read is told as a failure of its type; what is wrong
-    /// with the whole once it has been read (limits, fields that lead to others) is told as it is.
-    ///
-    /// # Errors
-    /// As [`Mapping::parse`].
-    pub fn parse_new(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
-        let read = Read::of(body, registry, limits, false).map_err(|e| {
-            // Limits bound the reading itself too.
-            let of_the_whole = e.details().contains_key("setting");
-            if of_the_whole { e } else { failed_at_creation(e, "_doc") }
-        });
-        read?.whole()
-    }
-
-    /// Reads an update of a mapping: its aliases may lead to fields of what it is merged with, which checks them.
-    ///
-    /// # Errors
-    /// As [`Mapping::parse`], aliases excepted.
-    pub fn parse_update(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
-        Mapping::parse_in(body, registry, limits, false)
-    }
-
-    /// A mapping without fields.
-    pub fn empty(registry: &Registry, limits: &MappingLimits) -> Mapping {
-        let built = build(ObjectNode::default(), Root::new(), registry.clone(), limits.clone(), false);
-        // Nothing in it can be refused.
-        Mapping(Arc::new(
-            built.unwrap_or_else(|e| unreachable!("an empty mapping is sound: {e}")),
-        ))
-    }
-
-    pub(crate) fn parse_in(body: &Value, registry: &Registry, limits: &MappingLimits, typed: bool) -> Result<Mapping> {
-        Read::of(body, registry, limits, typed)?.build()
-    }
-
-    /// As `GET _mapping` gives it.
-    pub fn render(&self) -> Value {
-        let mut out = Map::new();
-        if let Some(dynamic) = self.0.root.dynamic {
-            out.insert("dynamic".into(), dynamic.render().into());
-        }
-        if self.0.root.enabled == Some(false) {
-            out.insert("enabled".into(), false.into());
-        }
-        for (key, value) in &self.0.top {
-            out.insert(key.clone(), value.clone());
-        }
-        if !self.0.root.properties.is_empty() {
-            out.insert("properties".into(), render::properties(&self.0.root.properties, self.0.typed));
-        }
-        Value::Object(out)
-    }
-
     /// The field at a full path, multi-fields (`name.raw`) included. Aliases are given as they are.
     pub fn field(&self, path: &str) -> Option<&FieldType> {
         self.0.leaf(path).map(|leaf| &*leaf.field)
@@ -224,7 +152,7 @@ impl Mapping {
             return self.field(pattern).map(|_| pattern.to_owned()).into_iter().collect();
         }
         self.fields()
-            .filter(|(path, _)| !crate::typed::is_hidden(path) && matches(pattern, path))
+            .filter(|(path, _)| !crate::names::is_hidden(path) && matches(pattern, path))
             .map(|(path, _)| path.to_owned())
             .collect()
     }
@@ -317,133 +245,7 @@ impl Mapping {
 }
 
 impl Inner {
-    pub(crate) fn leaf(&self, path: &str) -> Option<&Leaf> {
-        self.by_path.get(path).map(|at| &self.leaves[*at])
-    }
-
-    fn flag(&self, section: &str, key: &str, default: bool) -> bool {
-        self.top
-            .get(section)
-            .and_then(|s| s.get(key))
-            .map_or(default, |value| text_of(value) == "true")
-    }
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    match value {
-        Some(Value::Array(items)) => items.iter().map(text_of).collect(),
-        Some(Value::Null) | None => Vec::new(),
-        Some(one) => vec![text_of(one)],
-    }
-}
-
-/// Makes the tables for looking up, and checks the limits.
-pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: MappingLimits, typed: bool) -> Result<Inner> {
-    let source = top.get("_source");
-    let list = |short: &str, long: &str| strings(source.and_then(|s| s.get(long).or_else(|| s.get(short))));
-    let filter = SourceFilter {
-        includes: list("include", "includes"),
-        excludes: list("exclude", "excludes"),
-    };
-    let mut inner = Inner {
-        root: ObjectNode::default(),
-        top,
-        registry,
-        limits,
-        typed,
-        leaves: Vec::new(),
-        by_path: FxHashMap::default(),
-        objects: FxHashMap::default(),
-        nested: Vec::new(),
-        source: filter,
-    };
-    let in_all = inner.top.get("include_in_all").map(|v| text_of(v) != "false");
-    inner.collect(&root, "", root.dynamic.unwrap_or_default(), in_all, 1)?;
-    inner.root = root;
-    let total = inner.leaves.len() + inner.objects.len();
-    if typed {
-        inner.add_times()?;
-        inner.add_all()?;
-    }
-    if total > inner.limits.total_fields {
-        return Err(too_many(&inner.limits));
-    }
-    if inner.nested.len() > inner.limits.nested_fields {
-        return Err(Error::illegal(format!(
-            "Limit of nested fields [{}] has been exceeded",
-            inner.limits.nested_fields
-        ))
-        .with("setting", "index.mapping.nested_fields.limit"));
-    }
-    Ok(inner)
-}
-
-impl Inner {
-    fn collect(&mut self, object: &ObjectNode, prefix: &str, dynamic: Dynamic, in_all: Option<bool>, depth: usize) -> Result<()> {
-        for (name, node) in &object.properties {
-            let path = if prefix.is_empty() {
-                name.clone()
-            } else {
-                format!("{prefix}.{name}")
-            };
-            match node {
-                Node::Field(field) => {
-                    let own = field.params.get("include_in_all").map(|v| text_of(v) != "false");
-                    let at = self.add(&path, field.clone());
-                    self.leaves[at].in_all = own.or(in_all).unwrap_or(field.index);
-                    for (name, field) in &field.fields {
-                        let child = self.add(&format!("{path}.{name}"), field.clone());
-                        self.leaves[at].multi.push(child);
-                    }
-                }
-                Node::Object(inner) => {
-                    if depth >= self.limits.depth {
-                        return Err(too_deep(&self.limits, &path));
-                    }
-                    let dynamic = inner.dynamic.unwrap_or(dynamic);
-                    if inner.nested {
-                        self.nested.push(path.clone());
-                    }
-                    self.objects.insert(
-                        path.clone(),
-                        ObjectInfo {
-                            nested: inner.nested,
-                            dynamic,
-                            enabled: inner.enabled.unwrap_or(true),
-                            include_in_parent: inner.include_in_parent,
-                            include_in_root: inner.include_in_root,
-                        },
-                    );
-                    let own = inner.extras.get("include_in_all").map(|v| text_of(v) != "false");
-                    self.collect(inner, &path, dynamic, own.or(in_all), depth + 1)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// `_all`, unless the type does without: a text field that is in no list of properties.
-    fn add_all(&mut self) -> Result<()> {
-        let given = self.top.get(crate::typed::ALL);
-        let option = |name: &str| given.and_then(|all| all.get(name)).cloned();
-        if option("enabled").is_some_and(|e| text_of(&e) == "false") {
-            return Ok(());
-        }
-        let mut body = Map::new();
-        body.insert("type".into(), "string".into());
-        for name in ["analyzer", "search_analyzer", "store"] {
-            body.extend(option(name).map(|value| (name.to_owned(), value)));
-        }
-        let context = Context {
-            registry: &self.registry,
-            limits: &self.limits,
-            typed: true,
-        };
-        let field = parameters::parse(&context, crate::typed::ALL, &body, false)?;
-        self.add(crate::typed::ALL, Arc::new(field));
-        Ok(())
-    }
-
+    /// Adds a field at its full path; its position.
     pub(crate) fn add(&mut self, path: &str, field: Arc<FieldType>) -> usize {
         let path: Arc<str> = path.into();
         self.by_path.insert(path.clone(), self.leaves.len());
@@ -454,5 +256,23 @@ impl Inner {
             in_all: false,
         });
         self.leaves.len() - 1
+    }
+
+    /// The innermost nested object around a path.
+    pub(crate) fn nested_around(&self, path: &str) -> Option<&str> {
+        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let around = self.nested.iter().filter(inside).max_by_key(|nested| nested.len());
+        around.map(String::as_str)
+    }
+
+    pub(crate) fn leaf(&self, path: &str) -> Option<&Leaf> {
+        self.by_path.get(path).map(|at| &self.leaves[*at])
+    }
+
+    fn flag(&self, section: &str, key: &str, default: bool) -> bool {
+        self.top
+            .get(section)
+            .and_then(|s| s.get(key))
+            .map_or(default, |value| text_of(value) == "true")
     }
 }

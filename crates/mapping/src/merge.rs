@@ -1,7 +1,9 @@
 //! Two mappings into one: what may be added, what may change, and the refusals of the rest.
 
-use crate::mapping::{Mapping, Node, ObjectNode, Root, build};
+use crate::build::build;
+use crate::mapping::{Mapping, Node, ObjectNode, Root};
 use crate::parameters;
+use crate::wording::java;
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -25,13 +27,13 @@ impl Mapping {
         let Some(all) = self
             .0
             .top
-            .get(crate::typed::ALL)
-            .filter(|_| !by.0.top.contains_key(crate::typed::ALL))
+            .get(crate::names::ALL)
+            .filter(|_| !by.0.top.contains_key(crate::names::ALL))
         else {
             return Ok(by.clone());
         };
         let (own, mut top) = (&*by.0, by.0.top.clone());
-        top.insert(crate::typed::ALL.into(), all.clone());
+        top.insert(crate::names::ALL.into(), all.clone());
         let inner = build(own.root.clone(), top, own.registry.clone(), own.limits.clone(), own.typed)?;
         Ok(Mapping(Arc::new(inner)))
     }
@@ -110,11 +112,7 @@ fn top(old: &Root, new: &Root, typed: bool) -> Result<Root> {
 
 fn fixed(section: &str, old: Option<&Value>, new: &Value, keys: &[(&str, &str)]) -> Result<()> {
     for (key, default) in keys {
-        let shown = |section: Option<&Value>| {
-            section
-                .and_then(|s| s.get(key))
-                .map_or_else(|| (*default).to_owned(), parameters::java)
-        };
+        let shown = |section: Option<&Value>| section.and_then(|s| s.get(key)).map_or_else(|| (*default).to_owned(), java);
         let (before, after) = (shown(old), shown(Some(new)));
         if before != after {
             return Err(Error::illegal(format!(

@@ -2,8 +2,8 @@
 //!
 //! Not here: reading (`document`), checking what a client sent (`dsl`): whoever calls this has checked the text.
 
-use crate::document::METADATA;
 use crate::mapping::{Dynamic, Mapping};
+use crate::names::METADATA;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;

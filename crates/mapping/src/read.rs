@@ -5,45 +5,55 @@
 //!
 //! Not here: the parameters of one field (`parameters`), where fields lead to (`references`).
 
-use crate::field::malformed;
+use crate::build::build;
 use crate::limits::MappingLimits;
-use crate::mapping::{Dynamic, Mapping, Node, ObjectNode, Root, build};
-use crate::parameters::{self, Context, java, text_of};
+use crate::mapping::{Dynamic, Mapping, Node, ObjectNode, Root};
+use crate::names::METADATA;
+use crate::parameters::{self, Context};
+use crate::wording::{java, malformed, text_of};
+use crate::{root, templates};
 use analysis::Registry;
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-const ROOT_KEYS: &[&str] = &[
-    "_source",
-    "_routing",
-    "_meta",
-    "_field_names",
-    "_data_stream_timestamp",
-    "date_detection",
-    "numeric_detection",
-    "dynamic_date_formats",
-    "dynamic_templates",
-];
-const ROOT_KEYS_TYPED: &[&str] = &[
-    "_all",
-    "_parent",
-    "_ttl",
-    "_timestamp",
-    "_index",
-    "_type",
-    "_id",
-    "_version",
-    "transform",
-    "include_in_all",
-    "numeric_detection",
-    "date_formats",
-];
-/// Of the first, what 2015 had not.
-const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
 /// Objects deeper than this are refused while parsing, whatever the limits say.
 const DEPTH_MAX: usize = 64;
+
+impl Mapping {
+    /// Reads a mapping body: `{"properties": …, "dynamic": …, …}`.
+    pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        Read::of(body, registry, limits, false)?.whole()
+    }
+
+    /// Reads the mapping that an index is created with. What cannot be read is told as a failure of its type; what is wrong
+    /// with the whole once it has been read (limits, fields that lead to others) is told as it is.
+    ///
+    /// # Errors
+    /// As [`Mapping::parse`].
+    pub fn parse_new(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        let read = Read::of(body, registry, limits, false).map_err(|e| {
+            // Limits bound the reading itself too.
+            let of_the_whole = e.details().contains_key("setting");
+            if of_the_whole { e } else { failed_at_creation(e, "_doc") }
+        });
+        read?.whole()
+    }
+
+    /// Reads an update of a mapping: its aliases may lead to fields of what it is merged with, which checks them.
+    ///
+    /// # Errors
+    /// As [`Mapping::parse`], aliases excepted.
+    pub fn parse_update(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<Mapping> {
+        Mapping::parse_in(body, registry, limits, false)
+    }
+
+    /// Reads a mapping, of a type of 2015 where `typed` says so; references are not looked up.
+    pub(crate) fn parse_in(body: &Value, registry: &Registry, limits: &MappingLimits, typed: bool) -> Result<Mapping> {
+        Read::of(body, registry, limits, typed)?.build()
+    }
+}
 
 /// The error of a mapping that cannot be read when its index is created: the same, with the type in front. The root cause is
 /// the innermost of the server's own kinds, which an illegal argument is not.
@@ -75,20 +85,18 @@ impl<'a> Read<'a> {
             }
         };
         let context = Context { registry, limits, typed };
-        let mut root = ObjectNode::default();
+        let mut object = ObjectNode::default();
         let mut top = Root::new();
         for (key, value) in body {
             match key.as_str() {
-                "properties" => root.properties = parse_properties(&context, "", value, 1)?,
-                "dynamic" => root.dynamic = Some(Dynamic::parse_in(value, typed)?),
-                "enabled" => root.enabled = Some(text_of(value) != "false"),
+                "properties" => object.properties = parse_properties(&context, "", value, 1)?,
+                "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, typed)?),
+                "enabled" => object.enabled = Some(text_of(value) != "false"),
                 "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
                 "runtime" => return Err(malformed("runtime fields are not supported yet")),
                 // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
                 "type" if value == "object" => {}
-                key if ROOT_KEYS.contains(&key) && !(typed && NEVER_TYPED.contains(&key))
-                    || typed && ROOT_KEYS_TYPED.contains(&key) =>
-                {
+                key if root::is_key(key, typed) => {
                     top.insert(key.to_owned(), value.clone());
                 }
                 key => {
@@ -100,13 +108,13 @@ impl<'a> Read<'a> {
             }
         }
         if typed {
-            crate::typed::read_root(&mut top)?;
+            root::check_typed(&mut top)?;
         } else {
-            check_root(&mut top)?;
+            root::check(&mut top)?;
         }
-        crate::dynamic::check(&top, typed)?;
+        templates::check(&top, typed)?;
         Ok(Read {
-            root,
+            root: object,
             top,
             registry,
             limits,
@@ -128,69 +136,6 @@ impl<'a> Read<'a> {
     }
 }
 
-/// What stands at the root of a mapping of today, beside its fields.
-fn check_root(top: &mut Root) -> Result<()> {
-    for (section, keys) in [
-        ("_source", &["enabled", "includes", "excludes"][..]),
-        ("_routing", &["required"]),
-    ] {
-        let Some(given) = top.get(section) else { continue };
-        let Value::Object(given) = given else {
-            return Err(Error::illegal(format!("[{section}] must be an object")));
-        };
-        for (key, value) in given {
-            if !keys.contains(&key.as_str()) {
-                return Err(malformed(format!(
-                    "unknown parameter [{key}] on mapper [{section}] of type [null]"
-                )));
-            }
-            let right = match key.as_str() {
-                "includes" | "excludes" => value.is_array(),
-                _ => ["true", "false"].contains(&text_of(value).as_str()),
-            };
-            if !right {
-                return Err(Error::illegal(match value.is_array() || key.ends_with("cludes") {
-                    true => format!("[{key}] of [{section}] must be a list, but was [{}]", java(value)),
-                    false => format!(
-                        "Failed to parse value [{}] as only [true] or [false] are allowed.",
-                        java(value)
-                    ),
-                }));
-            }
-        }
-    }
-    if let Some(meta) = top.get("_meta").filter(|meta| !meta.is_object()) {
-        return Err(Error::illegal(format!("[_meta] must be an object, but was [{}]", java(meta))));
-    }
-    for key in ["date_detection", "numeric_detection"] {
-        if let Some(given) = top.get(key).map(text_of)
-            && given != "true"
-            && given != "false"
-        {
-            return Err(Error::illegal(format!("Could not convert [{key}] to boolean: [{given}]")));
-        }
-    }
-    if let Some(formats) = top.get_mut("dynamic_date_formats") {
-        if formats.is_string() {
-            *formats = Value::Array(vec![formats.take()]);
-        }
-        let items = formats.as_array().map_or(&[][..], Vec::as_slice);
-        if let Some(wrong) = items.iter().find(|item| !item.is_string()) {
-            return Err(Error::illegal(format!(
-                "Invalid format: [{}]: expected string value",
-                java(wrong)
-            )));
-        }
-        if !formats.is_array() {
-            return Err(Error::illegal(format!(
-                "Invalid format: [{}]: expected string value",
-                java(formats)
-            )));
-        }
-    }
-    Ok(())
-}
-
 fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: usize) -> Result<Vec<(String, Node)>> {
     let Value::Object(object) = value else {
         if value.as_array().is_some_and(Vec::is_empty) {
@@ -199,11 +144,11 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         return Err(Error::new(model::ErrorKind::Parse, "properties must be a map type"));
     };
     if depth > DEPTH_MAX {
-        return Err(too_deep(context.limits, prefix));
+        return Err(context.limits.too_deep(prefix));
     }
     // Before anything is made of them.
     if object.len() > context.limits.total_fields {
-        return Err(too_many(context.limits));
+        return Err(context.limits.too_many());
     }
     let mut properties = Vec::with_capacity(object.len());
     let mut places = Places::default();
@@ -228,7 +173,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             _ => name.as_str(),
         };
         check_name(context, name)?;
-        if prefix.is_empty() && depth == 1 && !context.typed && crate::document::METADATA.contains(&name) {
+        if prefix.is_empty() && depth == 1 && !context.typed && METADATA.contains(&name) {
             return Err(malformed(format!("Field [{name}] is defined more than once")));
         }
         let (mut segments, mut last) = (Vec::new(), name);
@@ -236,26 +181,13 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             segments = name.split('.').collect();
             last = segments.pop().unwrap_or_default();
             if depth + segments.len() > DEPTH_MAX {
-                return Err(too_deep(context.limits, name));
+                return Err(context.limits.too_deep(name));
             }
         }
         let node = parse_node(context, last, body, depth + segments.len())?;
         insert(&mut properties, &mut places, &segments, last, node, context.typed)?;
     }
     Ok(properties)
-}
-
-pub(crate) fn too_many(limits: &MappingLimits) -> Error {
-    Error::illegal(format!("Limit of total fields [{}] has been exceeded", limits.total_fields))
-        .with("setting", "index.mapping.total_fields.limit")
-}
-
-pub(crate) fn too_deep(limits: &MappingLimits, path: &str) -> Error {
-    Error::illegal(format!(
-        "Limit of mapping depth [{}] has been exceeded due to object field [{path}]",
-        limits.depth
-    ))
-    .with("setting", "index.mapping.depth.limit")
 }
 
 fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
@@ -349,7 +281,7 @@ fn insert(
 
 fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
     let single = if context.typed {
-        crate::typed::without_multi_field(name, body)
+        parameters::without_multi_field(name, body)
     } else {
         None
     };

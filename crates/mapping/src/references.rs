@@ -2,8 +2,9 @@
 //!
 //! Not here: what each field is by itself (`parameters`).
 
-use crate::field::{Kind, malformed};
+use crate::field::Kind;
 use crate::mapping::Inner;
+use crate::wording::malformed;
 use model::{Error, ErrorKind, Result};
 
 impl Inner {
@@ -105,12 +106,5 @@ impl Inner {
             }
         }
         Ok(())
-    }
-
-    /// The innermost nested object around a path.
-    pub(crate) fn nested_around(&self, path: &str) -> Option<&str> {
-        let inside = |nested: &&String| path.strip_prefix(nested.as_str()).is_some_and(|rest| rest.starts_with('.'));
-        let around = self.nested.iter().filter(inside).max_by_key(|nested| nested.len());
-        around.map(String::as_str)
     }
 }

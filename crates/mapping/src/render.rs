@@ -1,11 +1,44 @@
-//! Fields of a mapping as `GET _mapping` shows them: sorted by name, as Elasticsearch does.
+//! A mapping as `GET _mapping` shows them: sorted by name, as Elasticsearch does.
 //!
-//! Not here: what stands beside the fields of the root (`mapping`), the parameters of one field (`field`).
+//! Not here: the parameters of one field (`parameters`).
 
 use crate::field::Kind;
-use crate::mapping::Node;
-use crate::parameters::text_of;
+use crate::mapping::{Mapping, Node};
+use crate::wording::text_of;
 use serde_json::{Map, Value, json};
+use std::fmt;
+use std::sync::Arc;
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mapping({})", self.render())
+    }
+}
+impl PartialEq for Mapping {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.render() == other.render()
+    }
+}
+
+impl Mapping {
+    /// As `GET _mapping` gives it.
+    pub fn render(&self) -> Value {
+        let mut out = Map::new();
+        if let Some(dynamic) = self.0.root.dynamic {
+            out.insert("dynamic".into(), dynamic.render().into());
+        }
+        if self.0.root.enabled == Some(false) {
+            out.insert("enabled".into(), false.into());
+        }
+        for (key, value) in &self.0.top {
+            out.insert(key.clone(), value.clone());
+        }
+        if !self.0.root.properties.is_empty() {
+            out.insert("properties".into(), properties(&self.0.root.properties, self.0.typed));
+        }
+        Value::Object(out)
+    }
+}
 
 /// `properties`, each field by its name.
 pub(crate) fn properties(properties: &[(String, Node)], typed: bool) -> Value {

@@ -4,18 +4,15 @@
 //! milliseconds since 1970. Pure: what time it is comes from the caller. Not here: who deletes what is over
 //! (`relations`), where the times are kept (`embedded`).
 
-use crate::field::malformed;
+use crate::field::Params;
 use crate::mapping::{Inner, Mapping, Root};
-use crate::parameters::{Context, Params, java, text_of};
+use crate::names::{TIMESTAMP, TTL};
+use crate::parameters::{self, Context};
+use crate::wording::{java, malformed, text_of};
 use model::date::{DateFormat, PatternSyntax};
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// The hidden field that has the moment.
-pub const TIMESTAMP: &str = "_timestamp";
-/// The hidden field that has the end.
-pub const TTL: &str = "_ttl";
 
 /// The times of a document; `None` where its type keeps none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -285,7 +282,7 @@ impl Inner {
                 limits: &self.limits,
                 typed: true,
             };
-            let field = crate::parameters::parse(&context, name, &body, false)?;
+            let field = parameters::parse(&context, name, &body, false)?;
             self.add(name, Arc::new(field));
         }
         Ok(())

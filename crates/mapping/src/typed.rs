@@ -2,11 +2,13 @@
 //!
 //! Not here: how typed requests look (`rest`), and how types are stored (`embedded`).
 
-use crate::field::{FieldType, Kind, malformed};
 use crate::limits::MappingLimits;
 use crate::mapping::{Mapping, Root};
-use crate::parameters::{Params, java, text_of};
+use crate::names::ALL;
+use crate::parameters;
 use crate::read::failed_at_creation;
+use crate::times;
+use crate::wording::{java, malformed, text_of};
 use analysis::Registry;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
@@ -211,7 +213,7 @@ impl TypedMappings {
                             field.wire()
                         )));
                     }
-                    crate::parameters::merge(path, known, field, true)?;
+                    parameters::merge(path, known, field, true)?;
                     if known.params.get("format") != field.params.get("format") {
                         return Err(Error::illegal(format!(
                             "Mapper for [{path}] conflicts with existing mapping in other types:\n[mapper [{path}] has different [format] values]"
@@ -234,14 +236,6 @@ impl TypedMappings {
         }
         Ok(())
     }
-}
-
-/// The name of the field that has the text of all others.
-pub const ALL: &str = "_all";
-
-/// Is it a field that no list of properties names?
-pub(crate) fn is_hidden(path: &str) -> bool {
-    [ALL, crate::times::TIMESTAMP, crate::times::TTL].contains(&path)
 }
 
 /// Names that no property of a type may have.
@@ -282,193 +276,11 @@ pub(crate) fn check_name(type_name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What stands at the root of a type beside its properties, checked and as it is rendered.
-pub(crate) fn read_root(top: &mut Root) -> Result<()> {
-    for name in ["_id", "_type"] {
-        if top.get(name).and_then(Value::as_object).is_some_and(|o| !o.is_empty()) {
-            return Err(malformed(format!("{name} is not configurable")));
-        }
-        top.remove(name);
-    }
-    top.remove("_version");
-    if let Some(Value::Object(options)) = top.get("_index")
-        && let Some((key, value)) = options.iter().next()
-    {
-        return Err(malformed(format!(
-            "Mapping definition for [_index] has unsupported parameters:  [{key} : {}]",
-            java(value)
-        )));
-    }
-    for (section, known) in [
-        ("_parent", &["type", "fielddata"][..]),
-        ("_routing", &["required", "store", "index"]),
-    ] {
-        let options = top.get(section).and_then(Value::as_object);
-        if let Some((key, value)) = options.and_then(|all| all.iter().find(|(key, _)| !known.contains(&key.as_str()))) {
-            return Err(malformed(format!(
-                "Mapping definition for [{section}] has unsupported parameters:  [{key} : {}]",
-                java(value)
-            )));
-        }
-    }
-    if let Some(parent) = top.get("_parent") {
-        if parent.get("type").is_none_or(Value::is_null) {
-            return Err(malformed("[_parent] field mapping must contain the [type] option"));
-        }
-        top.insert("_routing".into(), serde_json::json!({"required": true}));
-    }
-    for section in ["_all", "_source", "_routing", "_ttl", "_timestamp", "_parent"] {
-        if let Some(value) = top.get(section).filter(|v| !v.is_object()) {
-            return Err(malformed(format!("[{section}] must be an object but is [{}]", java(value))));
-        }
-    }
-    crate::times::check(top)?;
-    if let Some(format @ Value::String(_)) = top.get_mut("dynamic_date_formats") {
-        *format = Value::Array(vec![format.clone()]);
-    }
-    for template in top.get("dynamic_templates").and_then(Value::as_array).into_iter().flatten() {
-        let body = template.as_object().and_then(|t| t.values().next());
-        let said = |key: &str| body.is_some_and(|b| b.get(key).is_some());
-        if !["match", "path_match", "match_mapping_type"].into_iter().any(said) {
-            return Err(malformed("template must have match, path_match or match_mapping_type set"));
-        }
-    }
-    Ok(())
-}
-
-/// The parameters of a `string`, in the words of 2015.
-pub(crate) fn check_string(name: &str, params: &Params, body: &Params) -> Result<()> {
-    let text = |key: &str| params.get(key).map(text_of);
-    // As it was given: a truth value is none of the three.
-    let index = body.get("index").map(text_of).or_else(|| text("index"));
-    if let Some(index) = &index
-        && !["analyzed", "not_analyzed", "no"].contains(&index.as_str())
-    {
-        return Err(malformed(format!("wrong value for index [{index}] for field [{name}]")));
-    }
-    let vectors = [
-        "no",
-        "yes",
-        "with_offsets",
-        "with_positions",
-        "with_positions_offsets",
-        "with_positions_payloads",
-        "with_positions_offsets_payloads",
-    ];
-    if let Some(vector) = text("term_vector")
-        && !vectors.contains(&vector.as_str())
-    {
-        return Err(malformed(format!("wrong value for termVector [{vector}] for field [{name}]")));
-    }
-    if let Some(options) = text("index_options")
-        && !["docs", "freqs", "positions", "offsets"].contains(&options.as_str())
-    {
-        return Err(Error::new(
-            ErrorKind::Parse,
-            format!("failed to parse index option [{options}]"),
-        ));
-    }
-    let analyzed = index.as_deref().is_none_or(|i| i == "analyzed");
-    if analyzed && body.get("doc_values").is_some_and(|v| text_of(v) == "true") {
-        return Err(malformed(format!("Field [{name}] cannot be analyzed and have doc values")));
-    }
-    if params.contains_key("search_analyzer") && !params.contains_key("analyzer") && !params.contains_key("index_analyzer") {
-        return Err(malformed(format!(
-            "analyzer on field [{name}] must be set when search_analyzer is set"
-        )));
-    }
-    Ok(())
-}
-
-/// `{"type": "multi_field", "fields": {…}}` of 1.x as the field of that name with the others below it.
-pub(crate) fn without_multi_field(name: &str, body: &Params) -> Option<Params> {
-    if body.get("type")?.as_str()? != "multi_field" {
-        return None;
-    }
-    let mut fields = body.get("fields").and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut main = match fields.remove(name) {
-        Some(Value::Object(main)) => main,
-        _ => Params::from_iter([("type".into(), "string".into()), ("index".into(), "no".into())]),
-    };
-    main.insert("fields".into(), Value::Object(fields));
-    Some(main)
-}
-
-/// Whether a field may become what an update says.
-pub(crate) fn check_change(path: &str, old: &FieldType, new: &FieldType) -> Result<()> {
-    if old.wire() != new.wire() {
-        return Err(Error::illegal(format!(
-            "mapper [{path}] of different type, current_type [{}], merged_type [{}]",
-            old.wire(),
-            new.wire()
-        )));
-    }
-    let given = |field: &FieldType, key: &str| field.params.get(key).cloned();
-    let how = |field: &FieldType| match (field.index, field.kind) {
-        (false, _) => 0,
-        (true, Kind::Text | Kind::MatchOnlyText) => 1,
-        (true, _) => 2,
-    };
-    // Indexed without lengths; numbers have them only for the sake of a boost.
-    let lengths = |field: &FieldType| {
-        if field.string {
-            field.index && field.norms && field.kind.is_text()
-        } else {
-            (field.boost - 1.0).abs() > f32::EPSILON
-        }
-    };
-    let analyzer = |field: &FieldType| match &field.analyzer {
-        Some(analyzer) if field.string => analyzer.name().to_owned(),
-        _ => "keyword".to_owned(),
-    };
-    let mut conflicts = Vec::new();
-    let mut differ = |what: &str| conflicts.push(format!("mapper [{path}] has different {what}"));
-    if how(old) != how(new) {
-        differ("[index] values");
-    }
-    if old.store != new.store {
-        differ("[store] values");
-    }
-    let columns = |field: &FieldType| field.doc_values && field.params.get("doc_values").is_none_or(|said| *said != false);
-    if !columns(old) && columns(new) && (new.index || !new.string) {
-        differ("[doc_values] values, cannot change from disabled to enabled");
-    }
-    if !lengths(old) && lengths(new) {
-        differ("[omit_norms] values, cannot change from disable to enabled");
-    }
-    for (key, what) in [
-        ("term_vector", "[store_term_vector] values"),
-        ("index_options", "[index_options] values"),
-    ] {
-        if given(old, key) != given(new, key) {
-            differ(what);
-        }
-    }
-    if old.string && new.index && analyzer(old) != analyzer(new) {
-        differ("[analyzer]");
-    }
-    for (key, what) in [
-        ("similarity", "[similarity]"),
-        ("position_increment_gap", "[position_increment_gap] values"),
-    ] {
-        if given(old, key) != given(new, key) {
-            differ(what);
-        }
-    }
-    if conflicts.is_empty() {
-        return Ok(());
-    }
-    Err(Error::illegal(format!(
-        "Mapper for [{path}] conflicts with existing mapping in other types:\n[{}]",
-        conflicts.join(", ")
-    )))
-}
-
 impl Mapping {
     /// Whether an update may say what it says beside fields.
     fn check_update(&self, update: &Mapping) -> Result<()> {
         let (old, new) = (&self.0.top, &update.0.top);
-        crate::times::check_update(old, new)?;
+        times::check_update(old, new)?;
         let flag = |root: &Root, section: &str| root.get(section).and_then(|s| s.get("enabled")).map(text_of);
         if let Some(after) = flag(new, ALL) {
             let before = flag(old, ALL).unwrap_or_else(|| "true".into());

@@ -1,6 +1,5 @@
 //! What a document becomes: typed values under field paths.
 
-use crate::Mapping;
 use std::sync::Arc;
 
 /// A value as its field type has it.
@@ -67,7 +66,7 @@ impl Fields {
 pub struct NestedDoc {
     /// Path of the nested field.
     pub path: String,
-    /// Position of the enclosing nested object in [`Parsed::nested`]; `None` is the root.
+    /// Position of the enclosing nested object in [`crate::Parsed::nested`]; `None` is the root.
     pub parent: Option<usize>,
     /// Its own fields.
     pub fields: Fields,
@@ -75,37 +74,9 @@ pub struct NestedDoc {
     pub offset: u32,
 }
 
-/// A document read through a mapping.
-#[derive(Clone, Debug)]
-pub struct Parsed {
-    /// Fields of the document itself.
-    pub root: Fields,
-    /// Nested objects, each before the one it is in: the order of a Lucene block without its last document.
-    pub nested: Vec<NestedDoc>,
-    /// What the mapping must be merged with before the document is stored.
-    pub growth: Option<Mapping>,
-    /// Fields of which a value was left out (`_ignored`), each once.
-    pub ignored: Vec<String>,
-}
-
-impl Parsed {
-    /// About how many bytes of memory it takes.
-    pub fn weight(&self) -> usize {
-        let fields = |fields: &Fields| -> usize {
-            let each = size_of::<(Arc<str>, FieldValue)>();
-            fields.0.iter().map(|(_, value)| each + value.weight()).sum()
-        };
-        let nested = self.nested.iter();
-        let nested: usize = nested
-            .map(|doc| size_of::<NestedDoc>() + doc.path.len() + fields(&doc.fields))
-            .sum();
-        size_of::<Parsed>() + fields(&self.root) + nested
-    }
-}
-
 impl FieldValue {
-    /// What it takes beside itself.
-    fn weight(&self) -> usize {
+    /// The bytes of memory that it takes beside itself.
+    pub(crate) fn weight(&self) -> usize {
         match self {
             FieldValue::Text(text) | FieldValue::Keyword(text) => text.len(),
             FieldValue::Completion(entries) => entries.iter().map(|entry| size_of::<String>() + entry.len()).sum(),
@@ -113,10 +84,5 @@ impl FieldValue {
             FieldValue::Join { name, parent } => name.len() + parent.as_ref().map_or(0, String::len),
             _ => 0,
         }
-    }
-
-    /// The key that a range has for one of its ends, in the order of values; `None` for what is no end of a range.
-    pub fn range_key(&self) -> Option<u128> {
-        crate::types::range::key(self)
     }
 }

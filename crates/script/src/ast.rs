@@ -1,8 +1,7 @@
 //! The resolved tree a script becomes: names are already slots (see `check`), shape is checked
 //! (see `parser`). Depth is bounded, so walking and dropping it is safe.
 
-use crate::api::math::MathFn;
-use crate::api::score::ScoreFn;
+use crate::functions::{MathFn, ScoreFn};
 use crate::value::{Lit, Pattern};
 use std::sync::Arc;
 

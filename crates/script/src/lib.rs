@@ -7,9 +7,11 @@
 mod api;
 mod ast;
 mod check;
+mod functions;
+mod interpreter;
 mod lexer;
 mod parser;
-mod run;
+mod runtime;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -17,7 +19,7 @@ mod value;
 pub use value::{Closure, DocValues, ListCell, MapCell, Params, Pattern, Value};
 
 use model::{Error, ErrorKind, settings};
-use run::{Fault, Run};
+use runtime::{Fault, Run};
 use serde_json::Value as Json;
 use std::sync::{Arc, OnceLock};
 
@@ -221,7 +223,7 @@ impl Program {
     /// Runs it; the value is that of `return` or of the last expression.
     pub fn run(&self, env: &mut Env<'_>) -> model::Result<Value> {
         let program = &*self.0;
-        let mut run = Run::new(&program.tree, program.lang, env.host, env.params, env.budget);
+        let mut run = Run::new(&program.tree, program.lang, env.host, env.params, env.budget, Run::block);
         // The values of a document's field are a list outside of the script.
         let result = run.script().and_then(|value| match value {
             Value::Doc(slot) => api::doc::all(&mut run, slot).map(Value::list),

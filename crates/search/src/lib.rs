@@ -61,7 +61,7 @@ fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) ->
     };
     cx.profile.set(request.profile);
     let groups = request.collapse.iter().flat_map(|collapse| &collapse.inner_hits);
-    let explained = request.explain || groups.into_iter().any(|of| of.request.explain);
+    let explained = request.explain || groups.into_iter().any(|of| of.page.explain);
     cx.filters_score.set(explained || request.named_scores);
     // Who asks for suggestions alone is told of no hits.
     let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();

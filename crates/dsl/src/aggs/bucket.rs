@@ -7,7 +7,7 @@ use super::{
 };
 use crate::json::{Fields, Json, Node};
 use crate::query::{Parsing, Query};
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 use super::value_source::option;
 use super::{AggKind, MatrixAgg, MatrixMode, MultiTermsAgg, ValueSource, bucket};
 use crate::json::{Fields, Node};
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;

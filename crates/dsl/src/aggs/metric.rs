@@ -3,8 +3,9 @@
 use super::value_source::option;
 use super::{AggKind, Metric, ScriptedAgg, TopHitsAgg, ValueSource};
 use crate::json::{Fields, Node};
+use crate::query::hits::{FieldAndFormat, Highlight, Sort, SourceSpec, parse_script_fields};
 use crate::query::script_source::ScriptSource;
-use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec, parse_script_fields, shape};
+use crate::shape;
 use model::{Dialect, Error, Result};
 
 /// The metrics that are told by nothing but their source.

@@ -15,8 +15,8 @@ mod value_source;
 pub use render::render;
 pub use tree::parse;
 
+use crate::query::hits::{FieldAndFormat, Highlight, Sort, SourceSpec};
 use crate::query::{GeoPlace, Query, script_source::ScriptSource};
-use crate::search::{FieldAndFormat, Highlight, Sort, SourceSpec};
 use serde_json::{Map, Value};
 
 /// A named aggregation with those below it.
@@ -473,5 +473,5 @@ pub struct TopHitsAgg {
     pub docvalue_fields: Vec<FieldAndFormat>,
     pub fields: Vec<FieldAndFormat>,
     pub stored_fields: Option<Vec<String>>,
-    pub script_fields: Vec<crate::search::ScriptField>,
+    pub script_fields: Vec<crate::query::hits::ScriptField>,
 }

@@ -2,7 +2,8 @@
 
 use super::{Agg, AggKind};
 use crate::json::{Node, unsupported};
-use crate::search::{Sort, shape};
+use crate::query::hits::Sort;
+use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 

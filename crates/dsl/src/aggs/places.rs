@@ -4,7 +4,7 @@ use super::value_source::option;
 use super::{AggKind, GeoDistanceAgg, RangeBucket, bucket};
 use crate::json::{Fields, Node};
 use crate::query::{GeoPlace, parse_place};
-use crate::search::shape;
+use crate::shape;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 

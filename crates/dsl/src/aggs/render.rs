@@ -5,7 +5,7 @@ use super::{
     TermsAgg, TopHitsAgg, ValueSource, metric,
 };
 use crate::query::Query;
-use crate::search::{FieldAndFormat, Sort};
+use crate::query::hits::{FieldAndFormat, Sort};
 use serde_json::{Map, Value, json};
 
 /// The value of `aggs`.
@@ -432,7 +432,11 @@ fn top_hits_body(hits: &TopHitsAgg) -> Map<String, Value> {
         hits.stored_fields.as_ref().map(|fields| json!(fields)),
     );
     if !hits.script_fields.is_empty() {
-        let scripts: Map<String, Value> = hits.script_fields.iter().map(crate::search::ScriptField::render).collect();
+        let scripts: Map<String, Value> = hits
+            .script_fields
+            .iter()
+            .map(crate::query::hits::ScriptField::render)
+            .collect();
         body.insert("script_fields".into(), Value::Object(scripts));
     }
     body

@@ -3,7 +3,7 @@
 use super::value_source::option;
 use super::{AggKind, DiversifiedAgg, ValueSource, VariableWidthAgg};
 use crate::json::Fields;
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Error, Result};
 
 /// Reads `diversified_sampler`.

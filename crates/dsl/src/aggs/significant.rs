@@ -5,7 +5,7 @@ use super::{AggKind, Significance, SignificantAgg, SignificantTextAgg, bucket};
 use crate::json::{Fields, Node};
 use crate::query::script_source::ScriptSource;
 use crate::query::{Parsing, Query};
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Result};
 use serde_json::{Map, Value, json};
 

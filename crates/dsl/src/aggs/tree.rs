@@ -2,7 +2,7 @@
 
 use super::{Agg, AggKind, bucket, metric, pipeline};
 use crate::json::Node;
-use crate::search::shape;
+use crate::shape;
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 

@@ -2,8 +2,8 @@
 
 use super::{AggKind, ValueSource};
 use crate::json::{Fields, Node};
+use crate::query::hits::ScriptSiblings;
 use crate::query::script_source::ScriptSource;
-use crate::search::ScriptSiblings;
 use model::{Dialect, Error, Result};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ impl ValueSource {
             script,
             missing: match fields.take("missing") {
                 Some(node) if node.is_null() && !dialect.typed => {
-                    return Err(crate::search::shape::failed_field(
+                    return Err(crate::shape::failed_field(
                         fields.owner(),
                         "missing",
                         (node.line, node.col),
@@ -87,5 +87,5 @@ pub(crate) fn option<T>(
     let at = (node.line, node.col);
     read(&node)
         .map(Some)
-        .map_err(|cause| crate::search::shape::failed_field(owner, name, at, cause))
+        .map_err(|cause| crate::shape::failed_field(owner, name, at, cause))
 }

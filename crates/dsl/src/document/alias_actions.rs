@@ -1,7 +1,7 @@
 //! The body of `_aliases`.
 
 use crate::json::{Json, Node, unsupported};
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 

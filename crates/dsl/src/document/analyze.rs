@@ -1,7 +1,7 @@
 //! The body of `_analyze`.
 
 use crate::json::{Fields, Node};
-use crate::search::shape;
+use crate::shape;
 use model::{Dialect, Result};
 use serde_json::Value;
 

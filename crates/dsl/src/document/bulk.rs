@@ -4,7 +4,8 @@
 
 use super::reading;
 use crate::json::{self, Json};
-use crate::search::{SourceSpec, shape};
+use crate::search::SourceSpec;
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 
 /// What a line asks.

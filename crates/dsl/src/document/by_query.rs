@@ -2,7 +2,8 @@
 
 use crate::json::Node;
 use crate::query::script_source::ScriptSource;
-use crate::search::{SearchRequest, SourceSpec, shape};
+use crate::search::{SearchRequest, SourceSpec};
+use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 

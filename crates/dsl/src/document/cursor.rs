@@ -1,7 +1,7 @@
 //! Bodies that continue or close a search: `_search/scroll` and points in time.
 
 use crate::json::{self, Fields, Node, Reading};
-use crate::search::shape;
+use crate::shape;
 use model::units::parse_duration;
 use model::{Error, Result};
 use std::time::Duration;

@@ -2,7 +2,8 @@
 
 use super::reading;
 use crate::json::{self, Node};
-use crate::search::{SearchRequest, SourceSpec, shape};
+use crate::search::{SearchRequest, SourceSpec};
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 
 /// `_mget`.

@@ -3,7 +3,7 @@
 //! Not here: which terms a text has (the engine).
 
 use crate::json::Node;
-use crate::search::shape;
+use crate::shape;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;

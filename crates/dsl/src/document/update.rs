@@ -2,8 +2,9 @@
 
 use super::reading;
 use crate::json;
+use crate::query::hits::{ScriptSiblings, SourceSpec};
 use crate::query::script_source::ScriptSource;
-use crate::search::{ScriptSiblings, SourceSpec, shape};
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
 

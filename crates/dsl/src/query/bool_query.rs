@@ -1,9 +1,22 @@
 //! `bool`: what must, should and must not be.
 
-use super::{BoolQuery, Clause, Parsing, Query, parse::failed_in, words};
+use super::{Clause, Parsing, Query, parse::failed_in, words};
 use crate::json::{Node, unsupported};
 use model::{ErrorKind, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct BoolQuery {
+    pub must: Vec<Query>,
+    pub should: Vec<Query>,
+    pub filter: Vec<Query>,
+    pub must_not: Vec<Query>,
+    pub minimum_should_match: Option<String>,
+    /// `adjust_pure_negative: false`: exclusions alone find nothing.
+    pub nothing_of_exclusions: bool,
+    /// 2015: how many clauses match changes no score.
+    pub disable_coord: bool,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "bool")?.of_object(!cx.dialect.typed);

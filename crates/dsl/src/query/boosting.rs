@@ -1,8 +1,9 @@
 //! `boosting`: less score for what is unwanted.
 
-use super::{Clause, Parsing, Query};
+use super::{Clause, Parsing, Query, render::number, render::object};
 use crate::json::Node;
 use model::Result;
+use serde_json::{Map, Value, json};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let no_positive = node.error("[boosting] query requires 'positive' query to be set'");
@@ -27,4 +28,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         },
         ..query
     })
+}
+
+pub(super) fn render(positive: &Query, negative: &Query, negative_boost: f32) -> Map<String, Value> {
+    object(json!({
+        "positive": positive.render(),
+        "negative": negative.render(),
+        "negative_boost": number(negative_boost),
+    }))
 }

@@ -1,8 +1,9 @@
 //! `dis_max`: the best of several queries.
 
-use super::{Clause, Parsing, Query, words::not_created};
+use super::{Clause, Parsing, Query, render::number, words::not_created};
 use crate::json::Node;
 use model::Result;
+use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("[dis_max] requires 'queries' field with at least one clause");
@@ -26,4 +27,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let empty = queries.is_empty();
     let query = cx.done(fields, "dis_max", Clause::DisMax { queries, tie_breaker })?;
     if empty { Err(missing) } else { Ok(query) }
+}
+
+pub(super) fn render(queries: &[Query], tie_breaker: f32) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("queries".into(), queries.iter().map(Query::render).collect());
+    if tie_breaker != 0.0 {
+        body.insert("tie_breaker".into(), number(tie_breaker));
+    }
+    body
 }

@@ -298,7 +298,7 @@ fn decay(kind: &str, fields: &mut Fields, at: &dyn Fn(String) -> Error) -> Resul
     };
     if let Some((name, _)) = inner.next_field() {
         let cause = Error::new(ErrorKind::Parse, format!("parameter [{name}] not supported!"));
-        return Err(crate::search::shape::all_shards_failed(cause));
+        return Err(crate::shape::all_shards_failed(cause));
     }
     if let Function::Decay {
         decay, scale, offset, ..

@@ -1,9 +1,27 @@
 //! `fuzzy`: words a few edits away.
 
-use super::{Clause, Fuzziness, FuzzyQuery, Parsing, Query, parse::take_fuzziness, words};
+use super::{Clause, Parsing, Query, Rewrite, parse::take_fuzziness, words};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+/// `fuzziness`: a number of edits or AUTO with its two lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fuzziness {
+    Edits(u8),
+    Auto { low: u32, high: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FuzzyQuery {
+    pub field: String,
+    pub value: Value,
+    pub fuzziness: Fuzziness,
+    pub prefix_length: u32,
+    pub max_expansions: u32,
+    pub transpositions: bool,
+    pub rewrite: Option<Rewrite>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let (field, body, beside) = cx.one_field(node, "fuzzy")?;

@@ -1,8 +1,20 @@
 //! `has_child` and `parent_id`.
 
-use super::{Clause, HasChildQuery, Parsing, Query, ScoreMode};
+use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, render::object};
 use crate::json::Node;
 use model::{Error, Result};
+use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HasChildQuery {
+    pub child_type: String,
+    pub query: Box<Query>,
+    pub score_mode: ScoreMode,
+    pub min_children: u32,
+    pub max_children: Option<u32>,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
@@ -80,4 +92,25 @@ pub(super) fn parse_parent_id(node: Node, cx: &mut Parsing) -> Result<Query> {
             ignore_unmapped,
         },
     )
+}
+
+pub(super) fn render(q: &HasChildQuery) -> Map<String, Value> {
+    let mut body = object(json!({"type": q.child_type, "query": q.query.render()}));
+    if q.score_mode != ScoreMode::None {
+        body.insert("score_mode".into(), q.score_mode.word().into());
+    }
+    if q.min_children != 1 {
+        body.insert("min_children".into(), q.min_children.into());
+    }
+    if let Some(max) = q.max_children {
+        body.insert("max_children".into(), max.into());
+    }
+    add_related(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
+    body
+}
+
+pub(super) fn render_parent_id(child_type: &str, id: &str, ignore_unmapped: bool) -> Map<String, Value> {
+    let mut body = object(json!({"type": child_type, "id": id}));
+    add_related(&mut body, ignore_unmapped, None);
+    body
 }

@@ -1,8 +1,18 @@
 //! `has_parent`.
 
-use super::{Clause, HasParentQuery, Parsing, Query};
+use super::{Clause, InnerHits, Parsing, Query, render::add_related, render::object};
 use crate::json::Node;
 use model::Result;
+use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HasParentQuery {
+    pub parent_type: String,
+    pub query: Box<Query>,
+    pub score: bool,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
@@ -44,4 +54,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }),
         ..common
     })
+}
+
+pub(super) fn render(q: &HasParentQuery) -> Map<String, Value> {
+    let mut body = object(json!({"parent_type": q.parent_type, "query": q.query.render()}));
+    if q.score {
+        body.insert("score".into(), true.into());
+    }
+    add_related(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
+    body
 }

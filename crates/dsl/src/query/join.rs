@@ -1,9 +1,29 @@
 //! `join`: documents whose field equals a field of documents that a query finds elsewhere.
 
-use super::{Clause, JoinKind, JoinQuery, Parsing, Query, ScoreMode};
+use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+/// The clause `join` (docs/relations.md).
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinQuery {
+    pub index: Vec<String>,
+    /// Our field and theirs.
+    pub on: (String, String),
+    pub query: Box<Query>,
+    pub kind: JoinKind,
+    pub score_mode: ScoreMode,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum JoinKind {
+    #[default]
+    Semi,
+    Anti,
+    Left,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "join")?;
@@ -94,5 +114,6 @@ pub(super) fn render(q: &JoinQuery) -> Map<String, Value> {
     if q.score_mode != ScoreMode::None {
         body.insert("score_mode".into(), q.score_mode.word().into());
     }
+    add_related(&mut body, false, q.inner_hits.as_deref());
     body
 }

@@ -1,9 +1,20 @@
 //! `match_phrase` and `match_phrase_prefix`: words in their order.
 
-use super::{Clause, MatchPhraseQuery, Parsing, Query, ZeroTerms, match_query};
+use super::{Clause, Parsing, Query, ZeroTerms, match_query};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchPhraseQuery {
+    pub field: String,
+    pub query: Value,
+    pub slop: u32,
+    pub analyzer: Option<String>,
+    pub zero_terms_query: ZeroTerms,
+    /// `match_phrase_prefix` only.
+    pub max_expansions: u32,
+}
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let (field, body, beside) = cx.one_field(node, name)?;

@@ -1,11 +1,83 @@
 //! `match` and `match_bool_prefix`: analyzed text.
 
-use super::{
-    Clause, Fuzziness, MatchPhraseQuery, MatchQuery, Parsing, Query, ZeroTerms, match_phrase, parse::take_fuzziness, words,
-};
+use super::{Clause, Fuzziness, MatchPhraseQuery, Parsing, Query, Rewrite, match_phrase, parse::take_fuzziness, words};
 use crate::json::{Fields, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Operator {
+    #[default]
+    Or,
+    And,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ZeroTerms {
+    #[default]
+    None,
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatchQuery {
+    pub field: String,
+    pub query: Value,
+    pub operator: Operator,
+    pub minimum_should_match: Option<String>,
+    pub fuzziness: Option<Fuzziness>,
+    pub prefix_length: u32,
+    pub max_expansions: u32,
+    pub fuzzy_transpositions: bool,
+    pub fuzzy_rewrite: Option<Rewrite>,
+    pub analyzer: Option<String>,
+    pub lenient: bool,
+    pub zero_terms_query: ZeroTerms,
+    pub auto_generate_synonyms_phrase_query: bool,
+    /// Words that are in more documents (than this share of them, or than so many) only add to the score.
+    pub cutoff_frequency: Option<f32>,
+    /// How those count; as the others, if nothing is said.
+    pub high_frequency: Option<HighFrequency>,
+}
+
+/// How the frequent words of a `common` query count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HighFrequency {
+    pub operator: Operator,
+    pub minimum_should_match: Option<String>,
+}
+
+impl Default for HighFrequency {
+    fn default() -> HighFrequency {
+        HighFrequency {
+            operator: Operator::Or,
+            minimum_should_match: None,
+        }
+    }
+}
+
+impl MatchQuery {
+    /// The defaults of Elasticsearch.
+    pub fn new(field: impl Into<String>, query: Value) -> MatchQuery {
+        MatchQuery {
+            field: field.into(),
+            query,
+            operator: Operator::Or,
+            minimum_should_match: None,
+            fuzziness: None,
+            prefix_length: 0,
+            max_expansions: 50,
+            fuzzy_transpositions: true,
+            fuzzy_rewrite: None,
+            analyzer: None,
+            lenient: false,
+            zero_terms_query: ZeroTerms::None,
+            auto_generate_synonyms_phrase_query: true,
+            cutoff_frequency: None,
+            high_frequency: None,
+        }
+    }
+}
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let (field, body, beside) = cx.one_field(node, name).map_err(|e| required(e, name, cx.dialect.typed))?;

@@ -1,9 +1,31 @@
 //! `multi_match`: one text in several fields.
 
-use super::{Clause, MatchQuery, MultiMatchQuery, MultiMatchType, Parsing, Query, match_query, render::number, words};
+use super::{Clause, MatchQuery, Parsing, Query, match_query, render::number, words};
 use crate::json::Node;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MultiMatchType {
+    #[default]
+    BestFields,
+    MostFields,
+    CrossFields,
+    Phrase,
+    PhrasePrefix,
+    BoolPrefix,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiMatchQuery {
+    /// Field patterns with boosts. Empty: `index.query.default_field`.
+    pub fields: Vec<(String, f32)>,
+    pub kind: MultiMatchType,
+    pub tie_breaker: Option<f32>,
+    pub slop: u32,
+    /// Everything that a `match` of one field has; its `field` is empty.
+    pub options: MatchQuery,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nothing = node.error("No text specified for multi_match query");

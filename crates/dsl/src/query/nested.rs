@@ -1,8 +1,18 @@
 //! `nested`: queries over the objects inside a document.
 
-use super::{Clause, NestedQuery, Parsing, Query, ScoreMode};
+use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, render::object};
 use crate::json::Node;
 use model::Result;
+use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedQuery {
+    pub path: String,
+    pub query: Box<Query>,
+    pub score_mode: ScoreMode,
+    pub ignore_unmapped: bool,
+    pub inner_hits: Option<Box<InnerHits>>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
@@ -41,4 +51,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }),
         ..common
     })
+}
+
+pub(super) fn render(q: &NestedQuery) -> Map<String, Value> {
+    let mut body = object(json!({"path": q.path, "query": q.query.render()}));
+    if q.score_mode != ScoreMode::Avg {
+        body.insert("score_mode".into(), q.score_mode.word().into());
+    }
+    add_related(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
+    body
 }

@@ -1,13 +1,7 @@
-//! From JSON to a clause: the name, then the file of that clause.
+//! From JSON to a clause: the name, its row in the table of clauses, the file of that clause.
 
-use super::{Clause, Fuzziness, InnerHits, Place, Query, script, typed, wrapper};
-use super::{
-    bool_query, boosting, common_terms, constant_score, dis_max, exists, function_score, fuzzy, has_child, has_parent, ids, join,
-};
-use super::{distance_feature, geo, geo_2015, intervals, more_like_this, span, terms_set};
-use super::{
-    match_all, match_phrase, match_query, multi_match, nested, pattern, query_string, range, simple_query_string, term, terms,
-};
+use super::clauses::ClauseSpec;
+use super::{Clause, Fuzziness, InnerHits, Place, Query};
 use crate::json::{self, Fields, Json, Node, Reading};
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
@@ -287,7 +281,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
         return Ok(None);
     };
     let mut members = members.into_iter();
-    let Some((mut name, mut body)) = members.next() else {
+    let Some((mut name, body)) = members.next() else {
         return Ok(None);
     };
     if cx.dialect.typed && name.bytes().any(|b| b.is_ascii_uppercase()) {
@@ -299,7 +293,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
             out.push(c.to_ascii_lowercase());
             out
         });
-        if known(&snake) {
+        if ClauseSpec::find(&snake, true).is_some() {
             name = snake;
         }
     }
@@ -308,149 +302,25 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
             "[{name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]"
         )));
     }
-    if let Some(query) = typed::parse(&name, &mut body, cx)? {
-        return Ok(Some(query));
-    }
-    if !body.is_object() {
-        if !known(&name) {
-            return Err(unknown(&name, &body, cx.dialect));
-        }
+    let Some(spec) = ClauseSpec::find(&name, cx.dialect.typed) else {
+        return Err(unknown(&name, &body, cx.dialect));
+    };
+    if !body.is_object() && spec.needs_object(cx.dialect.typed) {
         return Err(body.error(format!("[{name}] query malformed, no start_object after query name")));
     }
-    // One call for all: a frame with room for every clause's result would be large, and this recurses.
-    let parse: Parse = match name.as_str() {
-        "match_all" => |_, body, cx| match_all::parse(body, Clause::MatchAll, "match_all", cx),
-        "match_none" => |_, body, cx| match_all::parse(body, Clause::MatchNone, "match_none", cx),
-        "term" => |_, body, cx| term::parse(body, cx),
-        "terms" | "in" => |_, body, cx| terms::parse(body, cx),
-        "range" => |_, body, cx| range::parse(body, cx),
-        "exists" => |_, body, cx| exists::parse(body, cx),
-        "prefix" | "wildcard" | "regexp" => pattern::parse,
-        "fuzzy" => |_, body, cx| fuzzy::parse(body, cx),
-        "ids" => |_, body, cx| ids::parse(body, cx),
-        "type" => |_, body, cx| ids::parse_type(body, cx),
-        "match" | "match_bool_prefix" => match_query::parse,
-        "match_phrase" | "match_phrase_prefix" => match_phrase::parse,
-        "multi_match" => |_, body, cx| multi_match::parse(body, cx),
-        "bool" => |_, body, cx| bool_query::parse(body, cx),
-        "common" => |_, body, cx| common_terms::parse(body, cx),
-        "boosting" => |_, body, cx| boosting::parse(body, cx),
-        "constant_score" => |_, body, cx| constant_score::parse(body, cx),
-        "dis_max" => |_, body, cx| dis_max::parse(body, cx),
-        "function_score" => |_, body, cx| function_score::parse(body, cx),
-        "script_score" => |_, body, cx| script::parse_score(body, cx),
-        "script" => |_, body, cx| script::parse(body, cx),
-        "query_string" => |_, body, cx| query_string::parse(body, cx),
-        "simple_query_string" => |_, body, cx| simple_query_string::parse(body, cx),
-        name if span::NAMES.contains(&name) => span::parse,
-        "intervals" => |_, body, cx| intervals::parse(body, cx),
-        "terms_set" => |_, body, cx| terms_set::parse(body, cx),
-        "more_like_this" | "mlt" => |_, body, cx| more_like_this::parse(body, cx),
-        "geo_distance" | "geo_bounding_box" | "geo_bbox" | "geo_polygon" => geo::parse,
-        "geo_distance_range" | "geohash_cell" if cx.dialect.typed => geo_2015::parse,
-        "distance_feature" => |_, body, cx| distance_feature::parse(body, cx),
-        "nested" => |_, body, cx| nested::parse(body, cx),
-        "has_child" => |_, body, cx| has_child::parse(body, cx),
-        "has_parent" => |_, body, cx| has_parent::parse(body, cx),
-        "parent_id" => |_, body, cx| has_child::parse_parent_id(body, cx),
-        "join" => |_, body, cx| join::parse(body, cx),
-        "wrapper" => |_, body, cx| wrapper::parse(body, cx),
-        _ if known(&name) => |name, body, _| {
-            Ok(Clause::Opaque {
-                name: name.to_owned(),
-                body: body.into_value(),
-            }
-            .into())
-        },
-        _ => return Err(unknown(&name, &body, cx.dialect)),
-    };
-    parse(&name, body, cx).map(Some)
+    spec.parse(body, cx).map(Some)
 }
 
-/// How a clause is read: its name, its value.
-type Parse = fn(&str, Node, &mut Parsing) -> Result<Query>;
-
-/// Clauses that are read.
-const READ: &[&str] = &[
-    "more_like_this",
-    "mlt",
-    "match_all",
-    "match_none",
-    "term",
-    "terms",
-    "range",
-    "exists",
-    "prefix",
-    "wildcard",
-    "regexp",
-    "fuzzy",
-    "ids",
-    "type",
-    "match",
-    "match_bool_prefix",
-    "match_phrase",
-    "match_phrase_prefix",
-    "multi_match",
-    "bool",
-    "boosting",
-    "constant_score",
-    "dis_max",
-    "function_score",
-    "script_score",
-    "script",
-    "query_string",
-    "simple_query_string",
-    "nested",
-    "has_child",
-    "has_parent",
-    "parent_id",
-    "join",
-    "wrapper",
-    "distance_feature",
-    "common",
-];
-
-/// Clauses that exist and are carried along unread.
-const CARRIED: &[&str] = &[
-    "combined_fields",
-    "geo_distance_range",
-    "geo_grid",
-    "geo_shape",
-    "geohash_cell",
-    "hybrid",
-    "indices",
-    "knn",
-    "neural",
-    "percolate",
-    "pinned",
-    "rank_feature",
-    "rule",
-    "semantic",
-    "shape",
-    "span_gap",
-    "sparse_vector",
-    "template",
-    "text_expansion",
-    "weighted_tokens",
-    "xy_shape",
-    "bitmap",
-];
-
-/// Is it the name of a query?
+/// Is it the name of a clause of today?
 pub fn is_clause(name: &str) -> bool {
-    known(name)
-}
-
-fn known(name: &str) -> bool {
-    name == "in" || READ.contains(&name) || CARRIED.contains(&name)
+    ClauseSpec::find(name, false).is_some()
 }
 
 fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
     if dialect.typed {
         return at.error(format!("No query registered for [{name}]"));
     }
-    let names = READ.iter().chain(CARRIED).copied();
-    let meant = nearest::question(name, names);
+    let meant = nearest::question(name, ClauseSpec::names());
     let cause = format!("[{}:{}] unknown field [{name}]", at.line, at.col);
     at.error(format!("unknown query [{name}]{meant}"))
         .caused_by(Error::new(ErrorKind::NamedObjectNotFound, cause))

@@ -1,9 +1,22 @@
 //! `prefix`, `wildcard`, `regexp`: words of a shape.
 
-use super::{Clause, Parsing, PatternQuery, Query, words};
+use super::{Clause, Parsing, Query, Rewrite, words};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+/// `prefix`, `wildcard`, `regexp`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatternQuery {
+    pub field: String,
+    pub value: String,
+    pub case_insensitive: bool,
+    pub rewrite: Option<Rewrite>,
+    /// `regexp` only.
+    pub flags: Option<String>,
+    /// `regexp` only.
+    pub max_determinized_states: u32,
+}
 
 /// `max_determinized_states` unless told.
 pub(super) const STATES: u32 = 10_000;

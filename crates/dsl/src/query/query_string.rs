@@ -1,12 +1,81 @@
 //! `query_string`: the text and its options; the grammar is in [`crate::query_string`].
 
 use super::render::number;
-use super::{
-    Clause, Fuzziness, MultiMatchType, Operator, Parsing, Query, QueryStringQuery, multi_match, parse::take_fuzziness, words,
-};
+use super::{Clause, Fuzziness, MultiMatchType, Operator, Parsing, Query, Rewrite, multi_match, parse::take_fuzziness, words};
 use crate::json::{Fields, Node};
 use model::Result;
 use serde_json::{Map, Value};
+
+/// `query_string` and `simple_query_string`: text and options; the grammar is in `query_string/`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryStringQuery {
+    pub query: String,
+    /// Empty: `default_field`, or `index.query.default_field` (all fields).
+    pub fields: Vec<(String, f32)>,
+    pub default_operator: Operator,
+    pub analyzer: Option<String>,
+    pub quote_analyzer: Option<String>,
+    pub quote_field_suffix: Option<String>,
+    pub allow_leading_wildcard: bool,
+    pub analyze_wildcard: bool,
+    /// `lowercase_expanded_terms` of 2015, true there unless told: patterns and fuzzy words are put in lower case.
+    pub lowercase_expanded: bool,
+    pub auto_generate_synonyms_phrase_query: bool,
+    pub enable_position_increments: bool,
+    pub fuzziness: Fuzziness,
+    pub fuzzy_max_expansions: u32,
+    pub fuzzy_prefix_length: u32,
+    pub fuzzy_transpositions: bool,
+    pub lenient: Option<bool>,
+    pub minimum_should_match: Option<String>,
+    pub phrase_slop: u32,
+    pub tie_breaker: Option<f32>,
+    pub kind: MultiMatchType,
+    pub time_zone: Option<String>,
+    pub max_determinized_states: u32,
+    /// Of patterns.
+    pub rewrite: Option<Rewrite>,
+    /// 2015: each word of the text is a clause of its own.
+    pub split_on_whitespace: bool,
+    /// 2015: a word of the text that becomes several is a phrase.
+    pub phrases_of_words: bool,
+    /// `simple_query_string` only: enabled operators, `None` for all.
+    pub flags: Option<Vec<String>>,
+}
+
+impl QueryStringQuery {
+    /// The defaults of Elasticsearch.
+    pub fn new(query: impl Into<String>) -> QueryStringQuery {
+        QueryStringQuery {
+            query: query.into(),
+            fields: Vec::new(),
+            default_operator: Operator::Or,
+            analyzer: None,
+            quote_analyzer: None,
+            quote_field_suffix: None,
+            allow_leading_wildcard: true,
+            analyze_wildcard: false,
+            lowercase_expanded: false,
+            auto_generate_synonyms_phrase_query: true,
+            enable_position_increments: true,
+            fuzziness: Fuzziness::Auto { low: 3, high: 6 },
+            fuzzy_max_expansions: 50,
+            fuzzy_prefix_length: 0,
+            fuzzy_transpositions: true,
+            lenient: None,
+            minimum_should_match: None,
+            phrase_slop: 0,
+            tie_breaker: None,
+            kind: MultiMatchType::BestFields,
+            time_zone: None,
+            max_determinized_states: 10_000,
+            rewrite: None,
+            split_on_whitespace: false,
+            phrases_of_words: false,
+            flags: None,
+        }
+    }
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("[query_string] must be provided with a [query]");

@@ -1,9 +1,21 @@
 //! `range`: between two values.
 
-use super::{Clause, Parsing, Query, RangeQuery};
+use super::{Clause, Parsing, Query};
 use crate::json::{Fields, Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct RangeQuery {
+    pub field: String,
+    pub gt: Option<Value>,
+    pub gte: Option<Value>,
+    pub lt: Option<Value>,
+    pub lte: Option<Value>,
+    pub format: Option<String>,
+    pub time_zone: Option<String>,
+    pub relation: Option<String>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut outer = cx.options(node, "range")?;

@@ -1,8 +1,10 @@
 //! From a clause to JSON: the inverse of parsing.
 
-use super::{Clause, InnerHits, Query, ScoreMode, bool_query, function_score, fuzzy, ids, join, match_phrase, match_query};
-use super::{distance_feature, geo, intervals, more_like_this, span, terms_set};
-use super::{multi_match, pattern, query_string, range, term, terms};
+use super::{
+    Clause, InnerHits, Query, bool_query, boosting, common_terms, dis_max, distance_feature, function_score, fuzzy, geo,
+    has_child, has_parent, ids, intervals, join, match_phrase, match_query, more_like_this, multi_match, nested, pattern,
+    query_string, range, script, span, term, terms, terms_set,
+};
 use serde_json::{Map, Number, Value, json};
 
 /// A float in its shortest form.
@@ -34,7 +36,7 @@ impl Query {
             Clause::Ids { values, types } => ("ids", ids::render(values, types)),
             Clause::Type { value } => ("type", object(json!({"value": value}))),
             Clause::Match(q) if let Some(high) = &q.high_frequency => {
-                return self.of_field("common", &q.field, super::common_terms::render(q, high));
+                return self.of_field("common", &q.field, common_terms::render(q, high));
             }
             Clause::Match(q) => return self.of_field("match", &q.field, match_query::render(q)),
             Clause::MatchBoolPrefix(q) => {
@@ -52,31 +54,15 @@ impl Query {
                 positive,
                 negative,
                 negative_boost,
-            } => {
-                let body = json!({"positive": positive.render(), "negative": negative.render(), "negative_boost": number(*negative_boost)});
-                ("boosting", object(body))
-            }
+            } => ("boosting", boosting::render(positive, negative, *negative_boost)),
             Clause::ConstantScore { filter } => ("constant_score", object(json!({"filter": filter.render()}))),
-            Clause::DisMax { queries, tie_breaker } => {
-                let mut body = Map::new();
-                body.insert("queries".into(), queries.iter().map(Query::render).collect());
-                if *tie_breaker != 0.0 {
-                    body.insert("tie_breaker".into(), number(*tie_breaker));
-                }
-                ("dis_max", body)
-            }
+            Clause::DisMax { queries, tie_breaker } => ("dis_max", dis_max::render(queries, *tie_breaker)),
             Clause::FunctionScore(q) => ("function_score", function_score::render(q)),
             Clause::ScriptScore {
                 query,
                 script,
                 min_score,
-            } => {
-                let mut body = object(json!({"query": query.render(), "script": script.render()}));
-                if let Some(min_score) = min_score {
-                    body.insert("min_score".into(), number(*min_score));
-                }
-                ("script_score", body)
-            }
+            } => ("script_score", script::render_score(query, script, *min_score)),
             Clause::Script { script } => ("script", object(json!({"script": script.render()}))),
             Clause::QueryString(q) => ("query_string", query_string::render(q)),
             Clause::SimpleQueryString(q) => ("simple_query_string", query_string::render(q)),
@@ -86,51 +72,16 @@ impl Query {
             Clause::Geo(q) => geo::render(q),
             Clause::MoreLikeThis(q) => ("more_like_this", more_like_this::render(q)),
             Clause::DistanceFeature(q) => ("distance_feature", distance_feature::render(q)),
-            Clause::Nested(q) => {
-                let mut body = object(json!({"path": q.path, "query": q.query.render()}));
-                if q.score_mode != ScoreMode::Avg {
-                    body.insert("score_mode".into(), q.score_mode.word().into());
-                }
-                add_common(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
-                ("nested", body)
-            }
-            Clause::HasChild(q) => {
-                let mut body = object(json!({"type": q.child_type, "query": q.query.render()}));
-                if q.score_mode != ScoreMode::None {
-                    body.insert("score_mode".into(), q.score_mode.word().into());
-                }
-                if q.min_children != 1 {
-                    body.insert("min_children".into(), q.min_children.into());
-                }
-                if let Some(max) = q.max_children {
-                    body.insert("max_children".into(), max.into());
-                }
-                add_common(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
-                ("has_child", body)
-            }
-            Clause::HasParent(q) => {
-                let mut body = object(json!({"parent_type": q.parent_type, "query": q.query.render()}));
-                if q.score {
-                    body.insert("score".into(), true.into());
-                }
-                add_common(&mut body, q.ignore_unmapped, q.inner_hits.as_deref());
-                ("has_parent", body)
-            }
+            Clause::Nested(q) => ("nested", nested::render(q)),
+            Clause::HasChild(q) => ("has_child", has_child::render(q)),
+            Clause::HasParent(q) => ("has_parent", has_parent::render(q)),
             Clause::ParentId {
                 child_type,
                 id,
                 ignore_unmapped,
-            } => {
-                let mut body = object(json!({"type": child_type, "id": id}));
-                add_common(&mut body, *ignore_unmapped, None);
-                ("parent_id", body)
-            }
-            Clause::Join(q) => {
-                let mut body = join::render(q);
-                add_common(&mut body, false, q.inner_hits.as_deref());
-                ("join", body)
-            }
-            // Never part of a request: it is told for logs and explanations.
+            } => ("parent_id", has_child::render_parent_id(child_type, id, *ignore_unmapped)),
+            Clause::Join(q) => ("join", join::render(q)),
+            // Never part of a request: logs and explanations show it.
             Clause::KeySet(q) => ("terms", object(json!({ q.field.as_str(): "the keys of a join" }))),
             Clause::Slice(slice) => ("slice", object(slice.render())),
             Clause::Routed { routings } => ("routed", object(json!({ "routings": routings }))),
@@ -156,14 +107,16 @@ impl Query {
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+/// The members of an object.
+pub(super) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
     }
 }
 
-fn add_common(body: &mut Map<String, Value>, ignore_unmapped: bool, hits: Option<&InnerHits>) {
+/// Adds the options of clauses about related documents.
+pub(super) fn add_related(body: &mut Map<String, Value>, ignore_unmapped: bool, hits: Option<&InnerHits>) {
     if ignore_unmapped {
         body.insert("ignore_unmapped".into(), true.into());
     }

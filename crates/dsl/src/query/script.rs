@@ -1,8 +1,9 @@
 //! `script` and `script_score`.
 
-use super::{Clause, Parsing, Query, script_source::ScriptSource};
+use super::{Clause, Parsing, Query, render::number, render::object, script_source::ScriptSource};
 use crate::json::Node;
 use model::{Error, Result};
+use serde_json::{Map, Value, json};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("script must be provided with a [script]");
@@ -34,4 +35,12 @@ pub(super) fn parse_score(node: Node, cx: &mut Parsing) -> Result<Query> {
         },
         ..common
     })
+}
+
+pub(super) fn render_score(query: &Query, script: &ScriptSource, min_score: Option<f32>) -> Map<String, Value> {
+    let mut body = object(json!({"query": query.render(), "script": script.render()}));
+    if let Some(min_score) = min_score {
+        body.insert("min_score".into(), number(min_score));
+    }
+    body
 }

@@ -104,19 +104,7 @@ impl SpanQuery {
     }
 }
 
-/// The names of span clauses.
-pub(super) const NAMES: &[&str] = &[
-    "span_term",
-    "span_near",
-    "span_or",
-    "span_first",
-    "span_not",
-    "span_containing",
-    "span_within",
-    "span_multi",
-    "field_masking_span",
-];
-
+/// `span_*`: by its name.
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     if name == "span_term" {
         return parse_term(node, cx);

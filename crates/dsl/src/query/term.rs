@@ -1,9 +1,16 @@
 //! `term`: one exact value.
 
-use super::{Clause, Parsing, Query, TermQuery};
+use super::{Clause, Parsing, Query};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermQuery {
+    pub field: String,
+    pub value: Value,
+    pub case_insensitive: bool,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let (field, body, beside) = cx.one_field(node, "term")?;

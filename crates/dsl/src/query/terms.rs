@@ -1,9 +1,32 @@
 //! `terms`: any of several values, in the request or in another document.
 
-use super::{Clause, Parsing, Query, TermsLookup, TermsQuery};
+use super::{Clause, Parsing, Query};
 use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermsQuery {
+    pub field: String,
+    pub values: Vec<Value>,
+    /// 2015: `minimum_should_match`/`execution` on `terms`.
+    pub minimum_should_match: Option<String>,
+    /// 2015: how many of them match changes no score.
+    pub disable_coord: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermsLookup {
+    pub field: String,
+    pub index: Option<String>,
+    pub doc_type: Option<String>,
+    /// The document to read from; absent with `query`.
+    pub id: Option<String>,
+    pub path: String,
+    pub routing: Option<String>,
+    /// All values of `path` in the hits of this query instead of one document.
+    pub query: Option<Box<Query>>,
+}
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nameless =

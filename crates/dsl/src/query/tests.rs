@@ -410,3 +410,17 @@ fn clauses_are_counted_as_they_are_parsed() {
     let nested = format!(r#"{{"bool":{{"must":[{{"bool":{{"must":[{all},{all}]}}}}]}}}}"#);
     assert_eq!((of(Some(3), &nested), of(Some(2), &nested)), (None, too_many));
 }
+
+#[test]
+fn every_clause_has_one_row() {
+    let names: Vec<&str> = super::clauses::ClauseSpec::names().collect();
+    for name in &names {
+        assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
+        // Its row is found, so a value of the wrong kind is refused as such.
+        let refusal = format!("[{name}] query malformed, no start_object after query name");
+        let Value::String(found) = read(&format!(r#"{{"{name}":5}}"#), modern()) else {
+            panic!("{name}: 5 is a query");
+        };
+        assert!(found.contains(&refusal), "{name}: {found}");
+    }
+}

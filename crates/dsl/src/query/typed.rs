@@ -1,31 +1,11 @@
-//! What 2015 had and was dropped later: `filtered`, the filters `and`, `or`, `not`, `missing`, `limit`, `query`, `fquery`, `template`.
+//! The clauses of 2015 that were dropped later: `filtered`, the filters `and`, `or`, `not`, `missing`, `limit`, `query`, `fquery`, `template`.
 
 use super::{BoolQuery, Clause, Parsing, Query};
 use crate::json::{self, Fields, Json, Node, Reading};
 use model::Result;
 
-/// The clause, its value taken, if the dialect is typed and this is one of its own.
-pub(super) fn parse(name: &str, body: &mut Node, cx: &mut Parsing) -> Result<Option<Query>> {
-    if !cx.dialect.typed {
-        return Ok(None);
-    }
-    let parse: fn(&str, Node, &mut Parsing) -> Result<Query> = match name {
-        "filtered" => |_, body, cx| filtered(body, cx),
-        "and" | "or" => list,
-        "not" => |_, body, cx| not(body, cx),
-        "missing" => |_, body, cx| missing(body, cx),
-        "limit" => |_, body, cx| limit(body, cx),
-        "query" => |_, body, cx| cx.inner(body),
-        "fquery" => |_, body, cx| fquery(body, cx),
-        "indices" => |_, body, cx| indices(body, cx),
-        "template" => |_, body, cx| template(body, cx),
-        _ => return Ok(None),
-    };
-    parse(name, std::mem::replace(body, Node::from_value(serde_json::Value::Null)), cx).map(Some)
-}
-
 /// `limit` had no effect any more.
-fn limit(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn limit(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = body.error("No value specified for limit query");
     let mut fields = cx.options(body, "limit")?;
     let given = fields.take("value").is_some();
@@ -46,7 +26,8 @@ fn filters(node: Node, cx: &mut Parsing) -> Result<Vec<Query>> {
     })
 }
 
-fn filtered(body: Node, cx: &mut Parsing) -> Result<Query> {
+/// `filtered`: a query that scores and a filter that restricts.
+pub(super) fn filtered(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(body, "filtered")?;
     let query = fields
         .take("query")
@@ -90,7 +71,7 @@ fn all_of(mut filters: Vec<Query>) -> Query {
 }
 
 /// `and` and `or`: a list, or an object with `filters`.
-fn list(name: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn list(name: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error(format!("[{name}] query requires 'filters' to be set on it'"));
     let (filters, common) = if body.is_object() {
         let mut fields = cx.options(body, name)?;
@@ -136,7 +117,7 @@ fn first_list(mut fields: Fields) -> Option<Node> {
 }
 
 /// `not`: a filter, or an object with `filter` or `query`.
-fn not(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn not(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error("filter is required when using `not` query");
     let inside = |node: &Node| match &node.value {
         Json::Object(members) => members.iter().any(|(name, _)| name == "filter" || name == "query"),
@@ -163,7 +144,7 @@ fn not(body: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 /// `missing`: a value that is null is indexed nowhere, so both of its options mean the same to us.
-fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn missing(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let no_field = body.error("missing must be provided with a [field]");
     let neither = body.error("missing must have either existence, or null_value, or both set to true");
     let mut fields = cx.options(body, "missing")?;
@@ -189,7 +170,7 @@ fn missing(body: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 /// `indices`: one query in the indices named, another (or none, or all) in the others.
-fn indices(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn indices(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let no_names = body.error("[indices] requires 'indices' or 'index' element");
     let no_query = body.error("[indices] requires 'query' element");
     let mut fields = cx.options(body, "indices")?;
@@ -238,7 +219,7 @@ fn indices(body: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 /// `fquery`: a query as a filter, with a name.
-fn fquery(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn fquery(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error("fquery must be provided with a [query]");
     let mut fields = cx.options(body, "fquery")?;
     let query = fields.take("query").map(|n| cx.inner(n)).transpose()?.ok_or(wrong)?;
@@ -250,7 +231,7 @@ fn fquery(body: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 /// `template`: a query whose text has `{{name}}` for its parameters.
-fn template(body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn template(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let wrong = body.error("[template] query requires a [query]");
     let mut fields = cx.options(body, "template")?;
     let mut text = match fields.take_any(&["query", "inline", "template"]) {

@@ -60,7 +60,7 @@ impl ScoreMode {
 /// A query that no shard can make.
 pub(super) fn not_created(reason: impl std::fmt::Display) -> Error {
     let cause = Error::new(ErrorKind::QueryShard, format!("failed to create query: {reason}"));
-    crate::search::shape::all_shards_failed(cause)
+    crate::shape::all_shards_failed(cause)
 }
 
 /// Takes how the words that others stand for are scored.

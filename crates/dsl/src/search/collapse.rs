@@ -1,7 +1,8 @@
 //! `collapse`: the best hit of each value of a field.
 
-use super::{InnerHits, shape};
+use super::InnerHits;
 use crate::json::{Node, unsupported};
+use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::{Map, Value};
 

@@ -2,9 +2,9 @@
 //!
 //! Not here: candidates and scores (the engine).
 
-use super::shape;
 use super::suggest::{TermSuggester, direct_generator};
 use crate::json::{Json, Node};
+use crate::shape;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 

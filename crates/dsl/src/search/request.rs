@@ -3,16 +3,17 @@
 //! Not here: what depends on other keys, on the URL or on the index (`from` with a scroll, windows, types).
 
 use super::suggest::{self, Suggestion};
-use super::{
-    Collapse, FieldAndFormat, FreeInnerHits, Highlight, Rescore, ScriptField, Sort, SourceSpec, parse_script_fields, shape,
-};
+use super::{Collapse, FieldAndFormat, FreeInnerHits, Highlight, Page, Rescore, ScriptField, Slice, Sort, SourceSpec};
 use crate::aggs::{self, Agg};
 use crate::json::{self, Json, Node};
+use crate::query::hits::{check_bounds, parse_flag};
 use crate::query::{BoolQuery, Clause, Parsing, Query};
+use crate::shape;
 use model::units::{parse_duration, parse_duration_or_never};
 use model::{Cancellation, Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::mem::take;
 use std::time::Duration;
 
 /// Everything a search may ask of an engine.
@@ -120,34 +121,24 @@ impl Default for SearchRequest {
     }
 }
 
+/// A search that shows a page of inner hits, and counts them all.
+impl From<Page> for SearchRequest {
+    fn from(page: Page) -> SearchRequest {
+        let mut out = SearchRequest {
+            track_total_hits: TrackTotal::Exact,
+            ..SearchRequest::default()
+        };
+        out.set_page(page);
+        out
+    }
+}
+
 /// `track_total_hits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackTotal {
     Exact,
     UpTo(usize),
     No,
-}
-
-/// `slice`: one of several equal parts of a scroll.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
-    /// Which one, from 0.
-    pub id: u32,
-    /// How many there are.
-    pub max: u32,
-    /// What documents are divided by; `_id` unless told.
-    pub field: Option<String>,
-}
-
-impl Slice {
-    /// As in a request.
-    pub(crate) fn render(&self) -> Value {
-        let mut out = json!({ "id": self.id, "max": self.max });
-        if let (Some(field), Some(map)) = (&self.field, out.as_object_mut()) {
-            map.insert("field".into(), field.as_str().into());
-        }
-        out
-    }
 }
 
 /// `pit`: a point in time to read.
@@ -269,9 +260,48 @@ impl SearchRequest {
         }
         Ok(out)
     }
-    /// As the body of a search: what differs from its defaults.
+    /// Moves out the hits that it shows.
+    fn take_page(&mut self) -> Page {
+        Page {
+            from: self.from,
+            size: self.size,
+            sort: take(&mut self.sort),
+            source: take(&mut self.source),
+            fields: take(&mut self.fields),
+            docvalue_fields: take(&mut self.docvalue_fields),
+            stored_fields: self.stored_fields.take(),
+            script_fields: take(&mut self.script_fields),
+            highlight: self.highlight.take(),
+            explain: self.explain,
+            version: self.version,
+            seq_no_primary_term: self.seq_no_primary_term,
+            track_scores: self.track_scores,
+            join_fields: take(&mut self.join_fields),
+            dialect: self.dialect,
+        }
+    }
+    /// Makes it show these hits.
+    fn set_page(&mut self, page: Page) {
+        self.from = page.from;
+        self.size = page.size;
+        self.sort = page.sort;
+        self.source = page.source;
+        self.fields = page.fields;
+        self.docvalue_fields = page.docvalue_fields;
+        self.stored_fields = page.stored_fields;
+        self.script_fields = page.script_fields;
+        self.highlight = page.highlight;
+        self.explain = page.explain;
+        self.version = page.version;
+        self.seq_no_primary_term = page.seq_no_primary_term;
+        self.track_scores = page.track_scores;
+        self.join_fields = page.join_fields;
+        self.dialect = page.dialect;
+    }
+    /// As the body of a search: everything that differs from its defaults.
     pub fn render(&self) -> Value {
         let mut out = Map::new();
+        self.clone().take_page().render(10, &mut out);
         let mut put = |name: &str, value: Value| {
             out.insert(name.to_owned(), value);
         };
@@ -282,48 +312,14 @@ impl SearchRequest {
         if let Some(filter) = &self.post_filter {
             put("post_filter", filter.render());
         }
-        for (name, number, default) in [
-            ("from", self.from, 0),
-            ("size", self.size, 10),
-            ("terminate_after", self.terminate_after, 0),
-        ] {
-            if number != default {
-                put(name, number.into());
-            }
+        if self.terminate_after != 0 {
+            put("terminate_after", self.terminate_after.into());
         }
-        let flags = [
-            ("track_scores", self.track_scores),
-            ("explain", self.explain),
-            ("version", self.version),
-            ("seq_no_primary_term", self.seq_no_primary_term),
-            ("profile", self.profile),
-        ];
-        for (name, _) in flags.into_iter().filter(|(_, on)| *on) {
-            put(name, true.into());
-        }
-        if !self.sort.is_empty() {
-            put("sort", self.sort.iter().map(Sort::render).collect());
+        if self.profile {
+            put("profile", true.into());
         }
         if let Some(after) = &self.search_after {
             put("search_after", json!(after));
-        }
-        if let Some(source) = self.source.render() {
-            put("_source", source);
-        }
-        for (name, list) in [("fields", &self.fields), ("docvalue_fields", &self.docvalue_fields)] {
-            if !list.is_empty() {
-                put(name, list.iter().map(FieldAndFormat::render).collect());
-            }
-        }
-        if let Some(stored) = &self.stored_fields {
-            put(if self.dialect.typed { "fields" } else { "stored_fields" }, json!(stored));
-        }
-        if !self.script_fields.is_empty() {
-            let scripts: Map<String, Value> = self.script_fields.iter().map(ScriptField::render).collect();
-            put("script_fields", Value::Object(scripts));
-        }
-        if let Some(highlight) = &self.highlight {
-            put("highlight", highlight.render());
         }
         if !self.aggs.is_empty() {
             put("aggs", aggs::render(&self.aggs));
@@ -373,57 +369,38 @@ impl SearchRequest {
 
 /// Reads one key of a search into `out`.
 pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
+    let mut page = out.take_page();
+    let rest = page.take_key(key, value);
+    out.set_page(page);
+    match rest? {
+        Some(value) => take_own_key(out, key, value),
+        None => Ok(()),
+    }
+}
+
+/// Reads a key that inner hits do not have.
+fn take_own_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
     let dialect = out.dialect;
-    let flag = |value: &Node| {
-        if dialect.typed {
-            value.boolean_typed(key)
-        } else {
-            value.boolean(key)
-        }
-    };
-    if !dialect.typed && !takes(key, value.kind_name()) {
+    let flag = |value: &Node| parse_flag(value, key, dialect);
+    if !dialect.typed && !accepts(key, value.kind_name()) {
         return Err(shape::unknown_key(key, &value, &[]));
     }
     match key {
         "query" => out.query = Some(Query::parse(value, &mut Parsing::new(dialect))?),
         "post_filter" => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
         "filter" | "postFilter" if dialect.typed => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
-        "from" => out.from = not_negative(&value, key, dialect)?,
-        "size" => out.size = not_negative(&value, key, dialect)?,
-        "sort" => out.sort = Sort::parse(value, dialect)?,
         "search_after" => out.search_after = Some(parse_search_after(value)?),
-        "_source" => out.source = SourceSpec::parse(value)?,
-        "fields" if dialect.typed => out.stored_fields = Some(shape::strings(value, key)?),
-        "fields" => out.fields = FieldAndFormat::parse_list(value, key, dialect)?,
-        "docvalue_fields" | "fielddata_fields" => out.docvalue_fields = FieldAndFormat::parse_list(value, key, dialect)?,
-        "stored_fields" => {
-            let wrong = value.error("Expected [VALUE_STRING] or [START_ARRAY] in [stored_fields]");
-            if !dialect.typed && !value.is_array() && value.as_str().is_none() {
-                return Err(wrong);
-            }
-            let names = shape::strings(value, key)?;
-            if !dialect.typed && names.len() > 1 && names.iter().any(|name| name == "_none_") {
-                return Err(Error::illegal("cannot combine _none_ with other fields"));
-            }
-            out.stored_fields = Some(names);
-        }
-        "script_fields" => out.script_fields = parse_script_fields(value, dialect)?,
-        "highlight" => out.highlight = Some(Highlight::parse(value, dialect)?),
         "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,
         "collapse" => out.collapse = Some(Collapse::parse(value, dialect)?),
         "inner_hits" if dialect.typed => out.inner_hits = FreeInnerHits::parse(value, dialect)?,
         "rescore" => out.rescore = Rescore::parse(value, dialect)?,
         "min_score" => out.min_score = Some(value.f32(key)?),
         "track_total_hits" => out.track_total_hits = TrackTotal::parse(&value)?,
-        "track_scores" => out.track_scores = flag(&value)?,
-        "explain" => out.explain = flag(&value)?,
-        "version" => out.version = flag(&value)?,
-        "seq_no_primary_term" => out.seq_no_primary_term = flag(&value)?,
         "profile" => out.profile = flag(&value)?,
         "include_named_queries_score" if dialect.persona.is_opensearch() => out.named_scores = flag(&value)?,
         "timeout" => out.timeout = parse_timeout(&value, dialect)?,
         "terminate_after" => {
-            in_bounds(&value, dialect)?;
+            check_bounds(&value, dialect)?;
             match usize::try_from(value.i64(key)?) {
                 Ok(most) => (out.terminate_after, out.collects_nothing) = (most, false),
                 Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.typed),
@@ -433,7 +410,7 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
         "stats" if dialect.typed => out.stats = shape::strings(value, key)?,
         "stats" => out.stats = shape::texts(value, key)?,
         "suggest" => out.suggest = suggest::parse(value)?,
-        "slice" => out.slice = Some(parse_slice(value)?),
+        "slice" => out.slice = Some(Slice::parse(value)?),
         "pit" => out.pit = Some(Pit::parse(value)?),
         "ext" | "runtime_mappings" if matches!(&value.value, Json::Object(members) if members.is_empty()) => {}
         _ if NOT_SUPPORTED.contains(&key) && !dialect.typed => {
@@ -457,54 +434,17 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
     Ok(())
 }
 
-/// Whether a key of today's searches has a meaning for a value that begins so; of what is no key nothing is said.
-fn takes(key: &str, kind: &str) -> bool {
+/// Whether a key of today's searches has a meaning for a value that begins so; nothing is said of other keys.
+fn accepts(key: &str, kind: &str) -> bool {
     match key {
-        "query" | "post_filter" | "script_fields" | "aggs" | "aggregations" | "highlight" | "suggest" | "slice" | "collapse"
-        | "pit" | "ext" => kind == "START_OBJECT",
+        "query" | "post_filter" | "aggs" | "aggregations" | "suggest" | "slice" | "collapse" | "pit" | "ext" => {
+            kind == "START_OBJECT"
+        }
         "indices_boost" | "rescore" => matches!(kind, "START_OBJECT" | "START_ARRAY"),
-        "sort" => !matches!(kind, "VALUE_NULL"),
-        "stats" | "search_after" | "docvalue_fields" | "fields" => kind == "START_ARRAY",
-        "from"
-        | "size"
-        | "min_score"
-        | "track_scores"
-        | "explain"
-        | "version"
-        | "seq_no_primary_term"
-        | "profile"
-        | "timeout"
-        | "terminate_after" => kind.starts_with("VALUE_") && kind != "VALUE_NULL",
+        "stats" | "search_after" => kind == "START_ARRAY",
+        "min_score" | "profile" | "timeout" | "terminate_after" => kind.starts_with("VALUE_") && kind != "VALUE_NULL",
         _ => true,
     }
-}
-
-fn not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize> {
-    in_bounds(value, dialect)?;
-    let number = value.i64(key)?;
-    usize::try_from(number).map_err(|_| {
-        if dialect.typed {
-            Error::new(
-                ErrorKind::SearchParse,
-                format!("{key} is set to [{number}] but is expected to be 0 or higher"),
-            )
-        } else {
-            Error::illegal(format!("[{key}] parameter cannot be negative, found [{number}]"))
-        }
-    })
-}
-
-/// A number that 32 bits hold, today.
-fn in_bounds(value: &Node, dialect: Dialect) -> Result<()> {
-    if let (false, Json::Number(number)) = (dialect.typed, &value.value)
-        && number
-            .as_f64()
-            .is_some_and(|n| n < f64::from(i32::MIN) || n > f64::from(i32::MAX))
-    {
-        let reason = format!("Numeric value ({number}) out of range of int ({} - {})", i32::MIN, i32::MAX);
-        return Err(Error::new(ErrorKind::InputCoercion, reason));
-    }
-    Ok(())
 }
 
 fn parse_search_after(node: Node) -> Result<Vec<Value>> {
@@ -561,24 +501,6 @@ fn parse_indices_boost(node: Node, dialect: Dialect) -> Result<Vec<(String, f32)
         }
     }
     Ok(out)
-}
-
-fn parse_slice(node: Node) -> Result<Slice> {
-    let (line, col) = (node.line, node.col);
-    let mut fields = node.fields("slice")?.of_object(true);
-    let id = fields.take_i64("id")?;
-    let max = fields.take_i64("max")?;
-    let field = fields.take_string("field")?;
-    fields.finish()?;
-    let refuse = |key: &str, reason: &str| Err(shape::failed_field("slice", key, (line, col), Error::illegal(reason)));
-    match (id.map(u32::try_from), max.map(u32::try_from)) {
-        (Some(Err(_)), _) => refuse("id", "id must be greater than or equal to 0"),
-        (_, Some(Err(_) | Ok(0 | 1))) => refuse("max", "max must be greater than 1"),
-        (Some(Ok(id)), Some(Ok(max))) if id >= max => refuse("max", "max must be greater than id"),
-        (Some(Ok(id)), Some(Ok(max))) => Ok(Slice { id, max, field }),
-        (None, _) => Err(Error::illegal("id must be greater than or equal to 0")),
-        (_, None) => Err(Error::illegal("max must be greater than 1")),
-    }
 }
 
 impl Pit {

@@ -1,8 +1,8 @@
 //! `rescore`: a second, dearer score for the best hits.
 
-use super::shape;
 use crate::json::Node;
 use crate::query::{Parsing, Query};
+use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@
 //! field has, by which those of a request are read (the engine).
 
 use super::phrase::PhraseSuggester;
-use super::shape;
 use crate::json::{Fields, Node};
 use crate::query::Fuzziness;
+use crate::shape;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! `binary`: Base64 in the document, bytes inside. Not searchable.
 
-use crate::parameters::{Param, Shape::*};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};

@@ -1,7 +1,8 @@
 //! `boolean`: `true`, `false`, their texts, and the empty string; anything in the typed dialect.
 
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::text_of;
 use model::{Error, Result};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 
 use super::contexts;
 use crate::field::FieldType;
-use crate::parameters::{Param, Shape::*};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
 use analysis::Analyzer;
 use model::{Error, ErrorKind, Result};

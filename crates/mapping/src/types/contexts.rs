@@ -66,7 +66,7 @@ fn context(value: &Value) -> Result<CompletionContext> {
     let unknown: Vec<String> = object
         .iter()
         .filter(|(key, _)| !known(key))
-        .map(|(key, value)| format!("[{key} : {}]", crate::parameters::text_of(value)))
+        .map(|(key, value)| format!("[{key} : {}]", crate::wording::text_of(value)))
         .collect();
     if !unknown.is_empty() {
         let reason = format!(
@@ -83,7 +83,7 @@ fn context(value: &Value) -> Result<CompletionContext> {
     Ok(CompletionContext {
         name: name.to_owned(),
         precision,
-        path: object.get("path").map(crate::parameters::text_of),
+        path: object.get("path").map(crate::wording::text_of),
     })
 }
 

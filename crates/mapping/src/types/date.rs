@@ -1,8 +1,9 @@
 //! `date` and `date_nanos`: a text in the field's format, or a number of milliseconds.
 
 use crate::field::{FieldType, Kind};
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::text_of;
 use model::date::DateFormat;
 use model::{Error, Result};
 use serde_json::Value;

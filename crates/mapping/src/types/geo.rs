@@ -1,8 +1,9 @@
 //! `geo_point`: an object, `"lat,lon"`, `[lon, lat]`, a geohash, WKT, or a GeoJSON point.
 
-use crate::field::malformed;
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::malformed;
+use crate::wording::text_of;
 use model::{Error, ErrorKind, Result, geohash};
 use serde_json::Value;
 

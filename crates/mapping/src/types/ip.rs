@@ -1,7 +1,8 @@
 //! `ip`: both versions in one 16-byte order. Networks (`10.0.0.0/8`) are for queries, elsewhere.
 
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::text_of;
 use model::{Error, Result};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv6Addr};

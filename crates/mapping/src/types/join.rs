@@ -1,7 +1,8 @@
 //! `join`: which relation a document is in, and its parent's id.
 
-use crate::parameters::{Param, Shape::*, java, java_class, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::{java, java_class, text_of};
 use model::text::java_hash;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `keyword`, `wildcard`, `constant_keyword`: a whole string is one term, normalized if the field says so.
 
 use crate::field::{FieldType, Kind};
-use crate::parameters::{Param, Shape::*};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
 use model::{Error, Result};
 use serde_json::Value;

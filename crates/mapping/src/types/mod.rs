@@ -16,7 +16,7 @@ pub(crate) mod range;
 pub(crate) mod text;
 
 use crate::field::{FieldType, Kind};
-use crate::parameters::Param;
+use crate::spec::Param;
 use crate::value::FieldValue;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
@@ -41,6 +41,34 @@ pub(crate) fn params(kind: Kind) -> &'static [Param] {
         Kind::Completion => completion::PARAMS,
         Kind::Alias => object::ALIAS_PARAMS,
         _ => &[],
+    }
+}
+
+impl FieldType {
+    /// A query's value as this field has it. `None`: no document can have it (a fraction in an integer
+    /// field, a number out of range). Dates are read without date math: see [`model::date::parse_math`].
+    pub fn parse_term(&self, value: &Value) -> Result<Option<FieldValue>> {
+        match value {
+            Value::Null => Ok(None),
+            Value::Array(_) | Value::Object(_) => Err(Error::illegal(format!(
+                "[{}] fields do not support objects or arrays as values",
+                self.wire()
+            ))),
+            _ => term(self, value),
+        }
+    }
+
+    /// Latitude and longitude of a point in any of its shapes, a list of numbers or an object among them.
+    pub fn parse_point(&self, value: &Value) -> Option<(f64, f64)> {
+        match geo::read(value) {
+            Ok(FieldValue::Geo { lat, lon }) if self.kind == Kind::GeoPoint => Some((lat, lon)),
+            _ => None,
+        }
+    }
+
+    /// A value as `docvalue_fields`, sorts and buckets show it.
+    pub fn render_value(&self, value: &FieldValue) -> Value {
+        render(self, value)
     }
 }
 

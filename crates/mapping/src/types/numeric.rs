@@ -1,8 +1,9 @@
 //! Numbers, whole and with fractions: ranges, coercion, scaling; and `token_count`.
 
 use crate::field::{FieldType, Kind};
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::text_of;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 

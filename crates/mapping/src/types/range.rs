@@ -4,8 +4,9 @@
 //! least or the greatest value of its type. Not here: how ranges are compared with those of a query (the engine).
 
 use crate::field::{FieldType, Kind};
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
+use crate::wording::text_of;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -25,6 +26,43 @@ pub(crate) const DATE_PARAMS: &[Param] = &[
     Param("locale", Text, "", false),
     Param("store", Bool, "false", false),
 ];
+
+impl Kind {
+    /// Ranges as values.
+    pub fn is_range(self) -> bool {
+        self.range_of().is_some()
+    }
+    /// The kind of a range's ends.
+    pub fn range_of(self) -> Option<Kind> {
+        ends(self)
+    }
+    /// The least and the greatest key of a range's ends.
+    pub fn range_limits(self) -> (u128, u128) {
+        limits(self)
+    }
+    /// The key next to one, for ends that are not included.
+    pub fn next_range_key(self, key: u128, up: bool) -> u128 {
+        next(self, key, up)
+    }
+}
+
+impl FieldType {
+    /// The type of a range's ends; of anything else itself.
+    #[must_use]
+    pub fn of_ends(&self) -> FieldType {
+        FieldType {
+            kind: self.kind.range_of().unwrap_or(self.kind),
+            ..self.clone()
+        }
+    }
+}
+
+impl FieldValue {
+    /// The key that a range has for one of its ends, in the order of values; `None` for what is no end of a range.
+    pub fn range_key(&self) -> Option<u128> {
+        key(self)
+    }
+}
 
 /// The kind of a range's ends.
 pub(crate) fn ends(kind: Kind) -> Option<Kind> {

@@ -1,7 +1,8 @@
 //! `text` and `match_only_text`: analyzed when indexed, so the value is the text itself.
 
 use crate::field::FieldType;
-use crate::parameters::{Param, Shape::*, text_of};
+use crate::spec::{Param, Shape::*};
+use crate::wording::text_of;
 use model::Result;
 use serde_json::Value;
 

@@ -83,7 +83,7 @@ async fn partners(engine: &dyn Engine, view: Option<&str>, one: &Partners, hit: 
             inner_hits: Vec::new(),
             max_concurrent_group_searches: None,
         }),
-        ..one.spec.request.clone()
+        ..SearchRequest::from(one.spec.page.clone())
     };
     let mut found = engine.search(&one.target, request, See::Plain).await?.hits;
     attach(engine, view, &one.inner, &mut found).await?;

@@ -12,7 +12,7 @@ mod inner_hits;
 pub(crate) use inner_hits::{attach, fields};
 
 use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
-use dsl::search::{Role, SearchRequest};
+use dsl::search::{QueriesMut, Role, SearchRequest};
 use engine::{Clock, Document, Engine, EngineExt as _, KeysOf, Read, View, is_staging};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -81,7 +81,7 @@ impl Shown {
 }
 
 /// Whether anything in a request is read from other indices, and from which.
-pub(crate) fn targets(request: &mut SearchRequest) -> Option<Vec<Target>> {
+pub(crate) fn targets(request: &mut dyn QueriesMut) -> Option<Vec<Target>> {
     let mut out = None;
     // Nothing fails here.
     let _ = request.queries_mut(&mut |_, query| {
@@ -99,7 +99,7 @@ pub(crate) fn targets_of(query: &Query) -> Option<Vec<Target>> {
 }
 
 /// The documents whose terms a request over this target looks up.
-pub(crate) fn lookups(target: &Target, request: &mut SearchRequest) -> Vec<Read> {
+pub(crate) fn lookups(target: &Target, request: &mut dyn QueriesMut) -> Vec<Read> {
     let mut out = Vec::new();
     // Nothing fails here.
     let _ = request.queries_mut(&mut |_, query| {
@@ -122,7 +122,7 @@ fn gather_lookups(target: &Target, query: &Query, out: &mut Vec<Read>) {
             out.extend(read_of(target, lookup));
         }
         if let Some((_, spec)) = query.inner_hits() {
-            out.extend(lookups(target, &mut spec.request.clone()));
+            out.extend(lookups(target, &mut spec.page.clone()));
         }
     });
 }
@@ -173,7 +173,7 @@ fn gather(query: &Query, out: &mut Option<Vec<Target>>) {
         }
         // Inner hits have queries of their own, in sorts and highlights.
         if let Some((_, spec)) = query.inner_hits() {
-            let inside = targets(&mut spec.request.clone());
+            let inside = targets(&mut spec.page.clone());
             if let Some(inside) = inside {
                 out.get_or_insert_default().extend(inside);
             }
@@ -234,7 +234,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Resolves every query of a request, `depth` joins deep.
-    async fn parts(&mut self, target: &Target, request: &mut SearchRequest, depth: u64) -> Result<Vec<Shown>> {
+    async fn parts(&mut self, target: &Target, request: &mut (dyn QueriesMut + Send), depth: u64) -> Result<Vec<Shown>> {
         let mut taken = Vec::new();
         request.queries_mut(&mut |role, query| {
             taken.push((role, std::mem::replace(query, Query::all())));
@@ -298,7 +298,7 @@ impl<'a> Resolver<'a> {
                 Ok(())
             })?;
             if let Some(spec) = query.inner_hits_mut() {
-                self.parts(target, &mut spec.request, depth).await?;
+                self.parts(target, &mut spec.page, depth).await?;
             }
             // What is joined with nested documents, children and parents is shown by them.
             if let (Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_), Some(lost)) = (&query.clause, shown.first()) {
@@ -310,7 +310,7 @@ impl<'a> Resolver<'a> {
                     )));
                 };
                 if let Some(spec) = query.inner_hits_mut() {
-                    spec.request.join_fields = fields(&shown);
+                    spec.page.join_fields = fields(&shown);
                 }
                 shown = vec![Shown::Inside { name, shown }];
             }
@@ -443,7 +443,7 @@ impl<'a> Resolver<'a> {
                 ));
             }
             (Some(mut spec), _) => {
-                self.parts(&theirs, &mut spec.request, depth + 1).await?;
+                self.parts(&theirs, &mut spec.page, depth + 1).await?;
                 shown.push(Shown::Partners(Box::new(Partners {
                     name: spec.name.clone().unwrap_or_else(|| join.index.join(",")),
                     on: join.on,

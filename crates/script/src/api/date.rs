@@ -1,23 +1,10 @@
 //! Dates: UTC, in milliseconds. Zones other than UTC and custom formats aren't here.
 
-use crate::run::{R, Run};
-use crate::value::Value;
+use crate::runtime::{R, Run};
+use crate::value::{Value, iso};
 use model::date::{civil_from_days as civil, days_from_civil as days, days_in_month as month_days};
 
 const DAY: i64 = 86_400_000;
-
-/// `2016-01-31T10:20:30.000Z`
-pub(crate) fn iso(ms: i64) -> String {
-    let (y, m, d) = civil(ms.div_euclid(DAY));
-    let t = ms.rem_euclid(DAY);
-    format!(
-        "{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}.{:03}Z",
-        t / 3_600_000,
-        t / 60_000 % 60,
-        t / 1000 % 60,
-        t % 1000
-    )
-}
 
 /// An ISO date, with or without a time.
 pub(crate) fn parse(text: &str) -> Option<i64> {

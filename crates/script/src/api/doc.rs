@@ -1,7 +1,7 @@
 //! `doc`, `doc['f']` and points.
 
 use crate::Lang;
-use crate::run::{R, Run, bounds, illegal};
+use crate::runtime::{R, Run, bounds, illegal};
 use crate::value::Value;
 
 const EARTH_METERS: f64 = 6_371_008.771_415_059;

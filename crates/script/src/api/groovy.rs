@@ -3,7 +3,7 @@
 //! Not here: what Painless has too (`string`, `list`, `map`, `math`, `date`), which is asked first.
 
 use crate::ast::Op;
-use crate::run::{R, Run, illegal};
+use crate::runtime::{R, Run, illegal};
 use crate::value::Value;
 use model::date::{DateFormat, PatternSyntax};
 

@@ -1,7 +1,7 @@
 //! Methods of lists, of streams (which are lists here), and Groovy's on both.
 
 use super::ops::{order, sort};
-use crate::run::{R, Run, bounds, illegal};
+use crate::runtime::{R, Run, bounds, illegal};
 use crate::value::{ListCell, Value};
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Methods of maps, their entries, and sets.
 
 use super::ops::keys_of;
-use crate::run::{R, Run, illegal};
+use crate::runtime::{R, Run, illegal};
 use crate::value::{MapCell, Value};
 use std::rc::Rc;
 
@@ -22,19 +22,11 @@ pub(crate) fn entries(run: &mut Run<'_, '_>, of: &Value) -> R<Vec<Value>> {
     Ok(keys.into_iter().map(|k| Value::Entry(Rc::new((of.clone(), k)))).collect())
 }
 
-/// The value of an entry.
-pub(crate) fn entry_value(e: &(Value, Value)) -> Value {
-    match &e.0 {
-        Value::Map(m) => m.0.borrow().get(&e.1).cloned().unwrap_or_default(),
-        _ => Value::Null,
-    }
-}
-
 /// Methods of an entry.
 pub(crate) fn call_entry(run: &mut Run<'_, '_>, e: &Rc<(Value, Value)>, name: &str, args: &[Value]) -> R<Option<Value>> {
     Ok(Some(match (name, args) {
         ("getKey", []) => e.1.clone(),
-        ("getValue", []) => entry_value(e),
+        ("getValue", []) => Value::of_entry(e),
         ("setValue", [v]) => {
             super::put_index(run, &e.0, &e.1, v.clone())?;
             Value::Null
@@ -139,7 +131,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &st
             for e in entries(run, of)? {
                 let hit = run.call_value(f, std::slice::from_ref(&e))?;
                 if let (true, Value::Entry(e)) = (run.holds(&hit), &e) {
-                    kept.push((e.1.clone(), entry_value(e)));
+                    kept.push((e.1.clone(), Value::of_entry(e)));
                 }
             }
             run.alloc(kept.len() * 48)?;

@@ -1,72 +1,8 @@
-//! `java.lang.Math`, the functions of Lucene expressions, and methods of numbers.
+//! The values of `java.lang.Math` and of the functions of Lucene expressions; methods of numbers.
 
-use crate::run::{R, Run, missing_method};
+use crate::functions::MathFn;
+use crate::runtime::{R, Run, arithmetic, illegal, missing_method};
 use crate::value::Value;
-
-/// A function, found when compiling.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum MathFn {
-    One(fn(f64) -> f64),
-    Two(fn(f64, f64) -> f64),
-    Zero(fn() -> f64),
-    Abs,
-    Max,
-    Min,
-    Round,
-    FloorDiv,
-    FloorMod,
-    ToInt,
-    Haversin,
-}
-
-/// The function of that name and arity.
-pub(crate) fn find(name: &str, arity: usize) -> Option<MathFn> {
-    use MathFn::{One, Two};
-    Some(match (name, arity) {
-        ("abs", 1) => MathFn::Abs,
-        ("max", 2) => MathFn::Max,
-        ("min", 2) => MathFn::Min,
-        ("round", 1) => MathFn::Round,
-        ("floorDiv", 2) => MathFn::FloorDiv,
-        ("floorMod", 2) => MathFn::FloorMod,
-        ("toIntExact", 1) => MathFn::ToInt,
-        ("random", 0) => MathFn::Zero(|| 0.5),
-        ("sqrt", 1) => One(f64::sqrt),
-        ("cbrt", 1) => One(f64::cbrt),
-        ("log" | "ln", 1) => One(f64::ln),
-        ("log10", 1) => One(f64::log10),
-        ("log2", 1) => One(f64::log2),
-        ("log1p", 1) => One(f64::ln_1p),
-        ("logn", 2) => Two(|base, x| x.ln() / base.ln()),
-        ("exp", 1) => One(f64::exp),
-        ("expm1", 1) => One(f64::exp_m1),
-        ("ceil", 1) => One(f64::ceil),
-        ("floor", 1) => One(f64::floor),
-        ("rint", 1) => One(f64::round_ties_even),
-        ("signum", 1) => One(|x| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
-        ("sin", 1) => One(f64::sin),
-        ("cos", 1) => One(f64::cos),
-        ("tan", 1) => One(f64::tan),
-        ("asin", 1) => One(f64::asin),
-        ("acos", 1) => One(f64::acos),
-        ("atan", 1) => One(f64::atan),
-        ("sinh", 1) => One(f64::sinh),
-        ("cosh", 1) => One(f64::cosh),
-        ("tanh", 1) => One(f64::tanh),
-        ("asinh", 1) => One(f64::asinh),
-        ("acosh", 1) => One(f64::acosh),
-        ("atanh", 1) => One(f64::atanh),
-        ("toRadians", 1) => One(f64::to_radians),
-        ("toDegrees", 1) => One(f64::to_degrees),
-        ("pow", 2) => Two(f64::powf),
-        ("atan2", 2) => Two(f64::atan2),
-        ("hypot", 2) => Two(f64::hypot),
-        ("IEEEremainder", 2) => Two(|x, y| x - y * (x / y).round_ties_even()),
-        ("copySign", 2) => Two(f64::copysign),
-        ("haversin", 3) => MathFn::Haversin,
-        _ => return None,
-    })
-}
 
 impl MathFn {
     /// Calls it; the arguments are numbers already.
@@ -114,7 +50,7 @@ impl MathFn {
             MathFn::FloorDiv | MathFn::FloorMod => {
                 let (i, j) = whole(a, b).unwrap_or((x as i64, y as i64));
                 if j == 0 {
-                    return crate::run::arithmetic("/ by zero");
+                    return arithmetic("/ by zero");
                 }
                 let (div, rem) = (i.wrapping_div(j), i.wrapping_rem(j));
                 let down = rem != 0 && (rem < 0) != (j < 0);
@@ -132,9 +68,9 @@ impl MathFn {
             }
             MathFn::ToInt => match i32::try_from(a.as_i64().unwrap_or(0)) {
                 Ok(n) => Value::Int(n),
-                Err(_) => return crate::run::arithmetic("integer overflow"),
+                Err(_) => return arithmetic("integer overflow"),
             },
-            MathFn::Haversin => return crate::run::illegal("haversin needs four arguments"),
+            MathFn::Haversin => return illegal("haversin needs four arguments"),
         })
     }
 }
@@ -159,7 +95,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]
         ("abs", []) if run.groovy() => MathFn::Abs.call(&[of.clone(), Value::Null, Value::Null])?,
         ("round", []) if run.groovy() => MathFn::Round.call(&[of.clone(), Value::Null, Value::Null])?,
         ("intdiv", [b]) => match (i, b.as_i64()) {
-            (Some(_), Some(0)) => return crate::run::arithmetic("Division by zero"),
+            (Some(_), Some(0)) => return arithmetic("Division by zero"),
             (Some(a), Some(b)) => Value::Int(a.wrapping_div(b) as i32),
             _ => return missing_method(of.class(), name, args),
         },

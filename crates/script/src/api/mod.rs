@@ -12,7 +12,7 @@ pub(crate) mod score;
 pub(crate) mod statics;
 pub(crate) mod string;
 
-use crate::run::{R, Run, bounds, illegal, missing_method, null};
+use crate::runtime::{R, Run, bounds, illegal, missing_method, null};
 use crate::value::Value;
 use std::sync::Arc;
 

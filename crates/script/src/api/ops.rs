@@ -1,11 +1,59 @@
-//! Binary operators, the long way: promotion, text, collections, Groovy's own.
+//! Binary operators: promotion, text, collections, Groovy's own.
 
 use crate::Lang;
 use crate::ast::Op;
-use crate::run::{R, Run, arithmetic, cast, keys, null, truthy};
+use crate::runtime::{Fault, R, Run, arithmetic, cast, null};
 use crate::value::{Pattern, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
+
+impl Run<'_, '_> {
+    /// An operator, the short way first.
+    pub(crate) fn apply(&mut self, op: Op, a: &Value, b: &Value) -> R {
+        match fast(op, a, b) {
+            Some(v) => Ok(v),
+            None => binary(self, op, a, b),
+        }
+    }
+}
+
+/// The commonest operators on the commonest numbers.
+#[inline]
+pub(crate) fn fast(op: Op, a: &Value, b: &Value) -> Option<Value> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(match op {
+            Op::Add => Value::Int(a.wrapping_add(*b)),
+            Op::Sub => Value::Int(a.wrapping_sub(*b)),
+            Op::Mul => Value::Int(a.wrapping_mul(*b)),
+            Op::Eq => Value::Bool(a == b),
+            Op::Ne => Value::Bool(a != b),
+            Op::Lt => Value::Bool(a < b),
+            Op::Le => Value::Bool(a <= b),
+            Op::Gt => Value::Bool(a > b),
+            Op::Ge => Value::Bool(a >= b),
+            _ => return None,
+        }),
+        _ => {
+            let (a, b) = match (a, b) {
+                (Value::Double(a), Value::Double(b)) => (*a, *b),
+                (Value::Double(a), Value::Int(b)) => (*a, f64::from(*b)),
+                (Value::Int(a), Value::Double(b)) => (f64::from(*a), *b),
+                (Value::Double(a), Value::Long(b)) => (*a, *b as f64),
+                (Value::Long(a), Value::Double(b)) => (*a as f64, *b),
+                _ => return None,
+            };
+            Some(match op {
+                Op::Add => Value::Double(a + b),
+                Op::Sub => Value::Double(a - b),
+                Op::Mul => Value::Double(a * b),
+                Op::Div => Value::Double(a / b),
+                Op::Lt => Value::Bool(a < b),
+                Op::Gt => Value::Bool(a > b),
+                _ => return None,
+            })
+        }
+    }
+}
 
 /// `a op b`
 pub(crate) fn binary(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
@@ -138,7 +186,7 @@ fn groovy(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R<Option<Value
             _ => return Ok(None),
         },
         (Op::BitAnd | Op::BitOr, Value::Bool(x)) => {
-            let y = truthy(b);
+            let y = b.is_truthy();
             Value::Bool(if op == Op::BitAnd { *x && y } else { *x || y })
         }
         _ => return Ok(None),
@@ -295,7 +343,7 @@ pub(crate) fn sort(run: &mut Run<'_, '_>, mut items: Vec<Value>, by: Option<&Val
     }
 }
 
-type Failed = Option<Box<crate::run::Fault>>;
+type Failed = Option<Box<Fault>>;
 
 /// A merge sort: a comparator that contradicts itself may not panic here.
 fn merge<T: Clone>(items: &mut Vec<T>, compare: &mut dyn FnMut(&T, &T) -> R<Ordering>, failed: &mut Failed) {
@@ -332,7 +380,7 @@ fn merge<T: Clone>(items: &mut Vec<T>, compare: &mut dyn FnMut(&T, &T) -> R<Orde
 /// The keys of a map or set.
 pub(crate) fn keys_of(v: &Value) -> Vec<Value> {
     match v {
-        Value::Map(m) | Value::Set(m) => keys(&m.0),
+        Value::Map(m) | Value::Set(m) => m.0.borrow().items().iter().map(|e| e.0.clone()).collect(),
         _ => Vec::new(),
     }
 }

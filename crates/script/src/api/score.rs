@@ -1,59 +1,9 @@
 //! The functions score scripts have: saturation, sigmoid, decay, a seeded random.
 
 use super::{date, doc};
-use crate::run::{R, Run, cast, illegal, null};
+use crate::functions::{Over, ScoreFn, Shape};
+use crate::runtime::{R, Run, cast, illegal, null};
 use crate::value::Value;
-
-/// A score function, found when compiling.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ScoreFn {
-    Saturation,
-    Sigmoid,
-    Random,
-    Decay(Shape, Over),
-}
-
-/// How a decay falls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape {
-    Linear,
-    Exp,
-    Gauss,
-}
-
-/// What a decay is measured over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Over {
-    Numeric,
-    Date,
-    Geo,
-}
-
-/// The function of that name and arity.
-pub(crate) fn find(name: &str, arity: usize) -> Option<ScoreFn> {
-    Some(match (name, arity) {
-        ("saturation", 2) => ScoreFn::Saturation,
-        ("sigmoid", 3) => ScoreFn::Sigmoid,
-        ("randomScore", 1 | 2) => ScoreFn::Random,
-        (_, 5) => {
-            let rest = name.strip_prefix("decay")?;
-            let (over, shape) = match rest.split_at_checked(rest.find(['L', 'E']).or(rest.rfind("Gauss"))?)? {
-                ("Numeric", shape) => (Over::Numeric, shape),
-                ("Date", shape) => (Over::Date, shape),
-                ("Geo", shape) => (Over::Geo, shape),
-                _ => return None,
-            };
-            let shape = match shape {
-                "Linear" => Shape::Linear,
-                "Exp" => Shape::Exp,
-                "Gauss" => Shape::Gauss,
-                _ => return None,
-            };
-            ScoreFn::Decay(shape, over)
-        }
-        _ => return None,
-    })
-}
 
 fn number(v: Option<&Value>) -> R<f64> {
     match v {

@@ -1,7 +1,7 @@
 //! Classes: constants, static methods, constructors, and the names of exceptions.
 
 use super::ops::order;
-use crate::run::{R, Run, illegal, null, number_format};
+use crate::runtime::{R, Run, fault, illegal, null, number_format};
 use crate::value::{Lit, Value};
 use model::ErrorKind;
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Classes known by nothing but static methods.
-pub(crate) fn known(name: &str) -> bool {
+pub(crate) fn is_class(name: &str) -> bool {
     matches!(
         name,
         "Math" | "Collections" | "Arrays" | "Objects" | "System" | "Collectors" | "Comparator"
@@ -170,7 +170,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
         }
         ("Debug", "explain", 1) => {
             let s = text(run)?;
-            return crate::run::fault("painless_explain_error", ErrorKind::IllegalArgument, s);
+            return fault("painless_explain_error", ErrorKind::IllegalArgument, s);
         }
         _ => {
             return illegal(format!("static method [{class}, {name}/{}] not found", args.len()));
@@ -256,21 +256,6 @@ pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R
             return illegal(format!("constructor [{class}, <init>/{}] not found", args.len()));
         }
     })
-}
-
-/// The kind of refusal an exception's class is nearest to.
-pub(crate) fn kind_of(class: &str) -> ErrorKind {
-    match class.rsplit('.').next().unwrap_or(class) {
-        "IllegalStateException" => ErrorKind::IllegalState,
-        "NullPointerException" => ErrorKind::NullPointer,
-        "ArithmeticException" => ErrorKind::Arithmetic,
-        "ClassCastException" => ErrorKind::ClassCast,
-        "IndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => ErrorKind::ArrayIndexOutOfBounds,
-        "NumberFormatException" => ErrorKind::NumberFormat,
-        "UnsupportedOperationException" => ErrorKind::UnsupportedOperation,
-        "AssertionError" => ErrorKind::Groovy,
-        _ => ErrorKind::IllegalArgument,
-    }
 }
 
 /// `%s`, `%d`, `%5.2f`, `%05d`, `%x`, `%%`.

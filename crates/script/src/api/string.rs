@@ -1,6 +1,6 @@
 //! Methods of `String`, `StringBuilder` and `Pattern`. Indexes count UTF-16 units, as Java's do.
 
-use crate::run::{R, Run, bounds, illegal};
+use crate::runtime::{R, Run, bounds, illegal};
 use crate::value::{Pattern, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

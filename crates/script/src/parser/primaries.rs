@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::Lang;
-use crate::api::{math, score, statics};
+use crate::api::statics;
 use crate::ast::{Block, Function, Kind, Member, Node, StmtKind, Ty, TyOrDef};
 use crate::check::type_of;
+use crate::functions::{MathFn, ScoreFn};
 use crate::lexer::{Tok, fail};
 use crate::value::Lit;
 use std::sync::Arc;
@@ -138,12 +139,12 @@ impl Parser<'_> {
             if self.lang == Lang::Groovy && self.is("{") && !self.line() {
                 args.push(self.closure()?);
             }
-            if let Some(f) = score::find(&name, args.len()) {
+            if let Some(f) = ScoreFn::find(&name, args.len()) {
                 self.tree.score |= false;
                 return self.node(pos, Kind::ScoreFn(f, args));
             }
             if self.lang == Lang::Expression {
-                return match math::find(&name, args.len()) {
+                return match MathFn::find(&name, args.len()) {
                     Some(f) => self.node(pos, Kind::Math(f, args)),
                     None => fail(format!("Unrecognized function call ({name})."), pos),
                 };
@@ -163,7 +164,7 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let class = name.starts_with(|c: char| c.is_ascii_uppercase()) && (type_of(&name).is_some() || statics::known(&name));
+        let class = name.starts_with(|c: char| c.is_ascii_uppercase()) && (type_of(&name).is_some() || statics::is_class(&name));
         if class && self.is("::") {
             self.at += 1;
             return self.method_ref(&name, pos);
@@ -199,7 +200,7 @@ impl Parser<'_> {
         if self.is("(") {
             let args = self.args()?;
             if matches!(&*class, "Math" | "StrictMath") {
-                return match math::find(&member, args.len()) {
+                return match MathFn::find(&member, args.len()) {
                     Some(f) => self.node(pos, Kind::Math(f, args)),
                     None => fail(
                         format!("static method [java.lang.Math, {member}/{}] not found", args.len()),

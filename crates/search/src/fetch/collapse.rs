@@ -64,7 +64,7 @@ pub(crate) fn members(request: &SearchRequest) -> Option<Members> {
 }
 
 fn needs_scores(of: &InnerHits) -> bool {
-    let of = &of.request;
+    let of = &of.page;
     by_score(&of.sort) || of.track_scores || of.sort.iter().any(|s| s.by == SortBy::Score)
 }
 
@@ -281,12 +281,12 @@ fn page(
 
 impl<'a> Spec<'a> {
     fn new(of: &'a InnerHits, around: &SearchRequest) -> Spec<'a> {
-        let sort: &[Sort] = if by_score(&of.request.sort) { &[] } else { &of.request.sort };
+        let sort: &[Sort] = if by_score(&of.page.sort) { &[] } else { &of.page.sort };
         Spec {
             of,
             request: SearchRequest {
                 query: around.query.clone(),
-                ..of.request.clone()
+                ..SearchRequest::from(of.page.clone())
             },
             sort,
             order: Order {

@@ -140,7 +140,7 @@ fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
 fn with_query(spec: &InnerHits, query: &Query) -> SearchRequest {
     SearchRequest {
         query: Some(query.clone()),
-        ..spec.request.clone()
+        ..SearchRequest::from(spec.page.clone())
     }
 }
 

@@ -1,12 +1,11 @@
-//! What a script reads: locals, roots, parameters, columns of the document.
+//! The inputs of a script: locals, roots, parameters, columns of the document.
 
 use super::*;
-use crate::Lang;
-use crate::value::{DocValues, Value};
 use model::ErrorKind;
 
 impl<'p> Run<'p, '_> {
-    pub(super) fn local(&mut self, slot: u32) -> &mut Value {
+    /// A local of the current frame.
+    pub(crate) fn local(&mut self, slot: u32) -> &mut Value {
         let i = self.base + slot as usize;
         if i >= self.scratch.locals.len() {
             self.scratch.locals.resize(i + 1, Value::Null);
@@ -14,7 +13,8 @@ impl<'p> Run<'p, '_> {
         &mut self.scratch.locals[i]
     }
 
-    pub(super) fn root(&mut self, slot: u32) -> R {
+    /// A name that is looked up outside, once a run.
+    pub(crate) fn root(&mut self, slot: u32) -> R {
         let i = slot as usize;
         if let Some(Some(v)) = self.scratch.roots.get(i) {
             return Ok(v.clone());
@@ -43,7 +43,22 @@ impl<'p> Run<'p, '_> {
         Ok(value)
     }
 
-    pub(super) fn param(&mut self, slot: u32) -> R {
+    /// Assigns to a name that is looked up outside.
+    pub(crate) fn set_root(&mut self, slot: u32, v: Value) {
+        if let Some(cell) = self.scratch.roots.get_mut(slot as usize) {
+            *cell = Some(v);
+        }
+    }
+
+    /// Assigns to `params.x`, for this run.
+    pub(crate) fn set_param(&mut self, slot: u32, v: Value) {
+        if let Some(cell) = self.scratch.params.get_mut(slot as usize) {
+            *cell = Some(v);
+        }
+    }
+
+    /// `params.x`
+    pub(crate) fn param(&mut self, slot: u32) -> R {
         let i = slot as usize;
         if let Some(Some(v)) = self.scratch.params.get(i) {
             return Ok(v.clone());
@@ -65,14 +80,12 @@ impl<'p> Run<'p, '_> {
     }
 
     /// Expressions know doubles only.
-    pub(super) fn number(&self, v: Value) -> Value {
+    fn number(&self, v: Value) -> Value {
         match (self.lang, v.as_f64()) {
             (Lang::Expression, Some(n)) => Value::Double(n),
             _ => v,
         }
     }
-
-    // ---- documents
 
     /// Loads a field of the document; whether the mapping has it.
     pub(crate) fn load(&mut self, slot: u32) -> R<bool> {
@@ -136,9 +149,8 @@ impl<'p> Run<'p, '_> {
         Ok((known + i) as u32)
     }
 
-    // ---- expressions
-
-    pub(super) fn doc_value(&mut self, slot: u32) -> R {
+    /// `doc['f'].value`
+    pub(crate) fn doc_value(&mut self, slot: u32) -> R {
         let lang = self.lang;
         let values = self.doc(slot)?;
         let first = match values {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::ast::Ty;
-use crate::value::Value;
 
 impl<'p> Run<'p, '_> {
     /// A value as a declared type; `explicit` conversions may lose digits.
@@ -83,7 +82,7 @@ impl<'p> Run<'p, '_> {
             },
             Ty::Bool => match &v {
                 Value::Bool(_) => v,
-                v if self.groovy() => Value::Bool(truthy(v)),
+                v if self.groovy() => Value::Bool(v.is_truthy()),
                 _ => return refuse(&v, name),
             },
             Ty::Str => match &v {
@@ -116,6 +115,4 @@ impl<'p> Run<'p, '_> {
             Ty::Def | Ty::Other | Ty::Date => v,
         })
     }
-
-    // ---- calls
 }

@@ -1,7 +1,7 @@
 //! `_source`: what of a document's source an answer carries.
 
-use super::shape;
 use crate::json::{Json, Node};
+use crate::shape;
 use model::Result;
 use serde_json::{Map, Value, json};
 

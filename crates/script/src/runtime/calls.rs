@@ -1,12 +1,21 @@
-//! Functions and closures called.
+//! Calls of functions and closures.
 
 use super::*;
-use crate::api;
 use crate::ast::Function;
-use crate::value::Value;
+use crate::value::Closure;
 
 impl<'p> Run<'p, '_> {
-    pub(super) fn call_function(&mut self, f: &'p Function, args: Vec<Value>) -> R {
+    /// A closure of the current frame.
+    pub(crate) fn closure(&self, lambda: u32) -> Closure {
+        Closure {
+            lambda,
+            base: self.base,
+            frame: self.frame,
+        }
+    }
+
+    /// Calls a function of the script.
+    pub(crate) fn call_function(&mut self, f: &'p Function, args: Vec<Value>) -> R {
         if args.len() != f.params.len() {
             return missing_method("Script1", &f.name, &args);
         }
@@ -24,7 +33,7 @@ impl<'p> Run<'p, '_> {
             }
         }
         if result.is_ok() {
-            result = self.block(&f.body);
+            result = (self.walk_body)(self, &f.body);
         }
         self.scratch.locals.truncate(top);
         self.scratch.frames.pop();
@@ -37,7 +46,8 @@ impl<'p> Run<'p, '_> {
         }
     }
 
-    pub(super) fn deepen(&mut self, f: &Function) -> R<()> {
+    /// Enters a function, if the trees of functions do not add up to too much.
+    fn deepen(&mut self, f: &Function) -> R<()> {
         self.step(4)?;
         let depth = self.depth + u32::from(f.depth) + 2;
         if depth > MAX_DEPTH {
@@ -73,13 +83,13 @@ impl<'p> Run<'p, '_> {
                     if i == 0 {
                         e.1.clone()
                     } else {
-                        api::map::entry_value(e)
+                        Value::of_entry(e)
                     }
                 }
                 _ => args.get(i).cloned().unwrap_or_default(),
             };
         }
-        let result = self.block(&lambda.body);
+        let result = (self.walk_body)(self, &lambda.body);
         for (slot, v) in (from..to).zip(kept) {
             *self.local(slot) = v;
         }
@@ -98,6 +108,4 @@ impl<'p> Run<'p, '_> {
             _ => 0,
         }
     }
-
-    // ---- statements
 }

@@ -1,13 +1,13 @@
 //! Values of expressions.
 
-use super::assign::fast;
-use super::*;
+use super::classes::instance_of;
 use crate::Lang;
 use crate::api;
+use crate::api::ops::fast;
 use crate::ast::{Kind, Member, Node};
-use crate::value::{Closure, Entries, Value};
+use crate::runtime::{R, Run, cast, fault, illegal, missing_method, null, placed};
+use crate::value::Value;
 use model::ErrorKind;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 impl<'p> Run<'p, '_> {
@@ -58,7 +58,7 @@ impl<'p> Run<'p, '_> {
             Kind::Elvis(p) => {
                 let v = self.eval(&p.0)?;
                 let holds = if self.groovy() {
-                    truthy(&v)
+                    v.is_truthy()
                 } else {
                     !matches!(v, Value::Null)
                 };
@@ -182,11 +182,7 @@ impl<'p> Run<'p, '_> {
             }
             Kind::Lambda(i) => {
                 self.alloc(64)?;
-                Ok(Value::Lambda(Rc::new(Closure {
-                    lambda: *i,
-                    base: self.base,
-                    frame: self.frame,
-                })))
+                Ok(Value::Lambda(Rc::new(self.closure(*i))))
             }
             Kind::Text(parts) => {
                 let mut out = String::new();
@@ -272,70 +268,10 @@ impl<'p> Run<'p, '_> {
     pub(super) fn truth(&mut self, node: &'p Node) -> R<bool> {
         match self.eval(node)? {
             Value::Bool(b) => Ok(b),
-            v if self.groovy() => Ok(truthy(&v)),
+            v if self.groovy() => Ok(v.is_truthy()),
             v if self.lang == Lang::Expression => Ok(v.as_f64().is_some_and(|n| n != 0.0)),
             Value::Null => placed(null("Cannot cast null to [boolean]."), node.pos),
             v => placed(cast(format!("Cannot cast [{}] to [boolean].", v.class())), node.pos),
         }
     }
-    /// Does a closure's answer mean yes?
-    pub(crate) fn holds(&self, v: &Value) -> bool {
-        matches!(v, Value::Bool(true)) || (self.groovy() && truthy(v))
-    }
-
-    // ---- assignment
-}
-
-/// Groovy's truth.
-pub(crate) fn truthy(v: &Value) -> bool {
-    match v {
-        Value::Null => false,
-        Value::Bool(b) => *b,
-        Value::Str(s) => !s.is_empty(),
-        Value::List(l) => !l.0.borrow().is_empty(),
-        Value::Map(m) | Value::Set(m) => m.0.borrow().len() > 0,
-        v => v.as_f64().is_none_or(|n| n != 0.0),
-    }
-}
-
-/// Does a thrown class count as `name` in a catch?
-pub(super) fn is_a(class: &str, name: &str) -> bool {
-    let short = class.rsplit('.').next().unwrap_or(class);
-    short == name
-        || match name {
-            "Throwable" => true,
-            "Exception" | "e" | "def" | "RuntimeException" => !short.ends_with("Error"),
-            "Error" => short.ends_with("Error"),
-            "IllegalArgumentException" => short == "NumberFormatException",
-            _ => false,
-        }
-}
-
-pub(super) fn instance_of(v: &Value, name: &str) -> bool {
-    match name {
-        "Object" | "def" => !matches!(v, Value::Null),
-        "Number" => v.as_f64().is_some() && !matches!(v, Value::Char(_)),
-        "Integer" | "int" => matches!(v, Value::Int(_)),
-        "Long" | "long" => matches!(v, Value::Long(_)),
-        "Float" | "float" => matches!(v, Value::Float(_)),
-        "Double" | "double" | "BigDecimal" => matches!(v, Value::Double(_)),
-        "Boolean" | "boolean" => matches!(v, Value::Bool(_)),
-        "String" | "CharSequence" => matches!(v, Value::Str(_)),
-        "Character" | "char" => matches!(v, Value::Char(_)),
-        "List" | "ArrayList" => matches!(v, Value::List(_) | Value::Doc(_)),
-        "Map" | "HashMap" | "LinkedHashMap" => matches!(v, Value::Map(_)),
-        "Set" | "HashSet" | "LinkedHashSet" => matches!(v, Value::Set(_)),
-        "Collection" | "Iterable" => matches!(v, Value::List(_) | Value::Set(_)),
-        "ZonedDateTime" | "Date" => matches!(v, Value::Date(_)),
-        "Pattern" => matches!(v, Value::Regex(_)),
-        _ => match v {
-            Value::Exception(e) => is_a(&e.0, name),
-            _ => v.class().rsplit('.').next() == Some(name),
-        },
-    }
-}
-
-/// Sorts what a set or map holds; here because `Entries` is private to values.
-pub(crate) fn keys(entries: &RefCell<Entries>) -> Vec<Value> {
-    entries.borrow().items().iter().map(|e| e.0.clone()).collect()
 }

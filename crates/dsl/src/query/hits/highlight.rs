@@ -1,8 +1,8 @@
 //! `highlight`: which fields, how their fragments are cut and marked.
 
-use super::shape;
 use crate::json::{Json, Node};
 use crate::query::{Parsing, Query};
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
-//! Assignments, increments and the operators.
+//! Assignments and increments.
 
-use super::*;
 use crate::api;
 use crate::ast::{Node, Op, Target, Ty};
+use crate::runtime::{R, Run, cast, illegal, null};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -34,9 +34,7 @@ impl<'p> Run<'p, '_> {
                         self.apply(op, &old, &by)?
                     }
                 };
-                if let Some(cell) = self.scratch.roots.get_mut(*slot as usize) {
-                    *cell = Some(v.clone());
-                }
+                self.set_root(*slot, v.clone());
                 Ok(v)
             }
             Target::Param(slot) => {
@@ -48,9 +46,7 @@ impl<'p> Run<'p, '_> {
                         self.apply(op, &old, &by)?
                     }
                 };
-                if let Some(cell) = self.scratch.params.get_mut(*slot as usize) {
-                    *cell = Some(v.clone());
-                }
+                self.set_param(*slot, v.clone());
                 Ok(v)
             }
             Target::Field(of, name) => {
@@ -95,14 +91,6 @@ impl<'p> Run<'p, '_> {
         }
     }
 
-    /// An operator, the short way first.
-    pub(crate) fn apply(&mut self, op: Op, a: &Value, b: &Value) -> R {
-        match fast(op, a, b) {
-            Some(v) => Ok(v),
-            None => api::ops::binary(self, op, a, b),
-        }
-    }
-
     pub(super) fn increment(&mut self, target: &'p Target, by: i32, prefix: bool) -> R {
         let step = |run: &mut Self, old: &Value| match old {
             Value::Null => null("Cannot invoke \"Object.getClass()\" because \"value\" is null"),
@@ -127,17 +115,13 @@ impl<'p> Run<'p, '_> {
             Target::Root(slot) => {
                 let old = self.root(*slot)?;
                 let new = step(self, &old)?;
-                if let Some(cell) = self.scratch.roots.get_mut(*slot as usize) {
-                    *cell = Some(new.clone());
-                }
+                self.set_root(*slot, new.clone());
                 (old, new)
             }
             Target::Param(slot) => {
                 let old = self.param(*slot)?;
                 let new = step(self, &old)?;
-                if let Some(cell) = self.scratch.params.get_mut(*slot as usize) {
-                    *cell = Some(new.clone());
-                }
+                self.set_param(*slot, new.clone());
                 (old, new)
             }
             Target::Field(of, name) => {
@@ -156,43 +140,5 @@ impl<'p> Run<'p, '_> {
             }
         };
         Ok(if prefix { new } else { old })
-    }
-}
-
-/// The commonest operators on the commonest numbers.
-#[inline]
-pub(super) fn fast(op: Op, a: &Value, b: &Value) -> Option<Value> {
-    match (a, b) {
-        (Value::Int(a), Value::Int(b)) => Some(match op {
-            Op::Add => Value::Int(a.wrapping_add(*b)),
-            Op::Sub => Value::Int(a.wrapping_sub(*b)),
-            Op::Mul => Value::Int(a.wrapping_mul(*b)),
-            Op::Eq => Value::Bool(a == b),
-            Op::Ne => Value::Bool(a != b),
-            Op::Lt => Value::Bool(a < b),
-            Op::Le => Value::Bool(a <= b),
-            Op::Gt => Value::Bool(a > b),
-            Op::Ge => Value::Bool(a >= b),
-            _ => return None,
-        }),
-        _ => {
-            let (a, b) = match (a, b) {
-                (Value::Double(a), Value::Double(b)) => (*a, *b),
-                (Value::Double(a), Value::Int(b)) => (*a, f64::from(*b)),
-                (Value::Int(a), Value::Double(b)) => (f64::from(*a), *b),
-                (Value::Double(a), Value::Long(b)) => (*a, *b as f64),
-                (Value::Long(a), Value::Double(b)) => (*a as f64, *b),
-                _ => return None,
-            };
-            Some(match op {
-                Op::Add => Value::Double(a + b),
-                Op::Sub => Value::Double(a - b),
-                Op::Mul => Value::Double(a * b),
-                Op::Div => Value::Double(a / b),
-                Op::Lt => Value::Bool(a < b),
-                Op::Gt => Value::Bool(a > b),
-                _ => return None,
-            })
-        }
     }
 }

@@ -3,9 +3,9 @@
 //! Not here: comparing values, which is the engine's.
 
 use super::fields::ScriptSiblings;
-use super::shape;
 use crate::json::{Json, Node};
 use crate::query::{MultiValueMode, Parsing, Query, script_source::ScriptSource};
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Persona, Result};
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! `fields`, `docvalue_fields`, `stored_fields` and `script_fields`: values beside the source.
 
-use super::shape;
 use crate::json::{Json, Node, unsupported};
 use crate::query::script_source::ScriptSource;
+use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 

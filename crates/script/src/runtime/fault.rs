@@ -1,12 +1,11 @@
-//! What ends a script before its end, and the sentences for it.
+//! Faults: the exceptions that end a script, and their sentences.
 
-use super::*;
-use crate::api;
+use super::NOWHERE;
 use crate::value::{Value, print};
 use model::ErrorKind;
 use std::sync::Arc;
 
-/// What stops a script: Java's exception, as far as scripts and answers see it.
+/// Java's exception, as far as scripts and answers see it.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) class: Arc<str>,
@@ -47,7 +46,7 @@ pub(crate) fn bounds<T>(i: i64, len: usize) -> R<T> {
 pub(crate) fn arithmetic<T>(message: &str) -> R<T> {
     fault("java.lang.ArithmeticException", ErrorKind::Arithmetic, message)
 }
-pub(super) fn exhausted<T>(message: impl Into<String>) -> R<T> {
+pub(crate) fn exhausted<T>(message: impl Into<String>) -> R<T> {
     Err(Box::new(Fault {
         class: "painless_error".into(),
         kind: ErrorKind::CircuitBreaking,
@@ -58,7 +57,7 @@ pub(super) fn exhausted<T>(message: impl Into<String>) -> R<T> {
 }
 
 /// Gives a fault its place, if it has none.
-pub(super) fn placed<T>(result: R<T>, pos: u32) -> R<T> {
+pub(crate) fn placed<T>(result: R<T>, pos: u32) -> R<T> {
     result.map_err(|mut f| {
         if f.pos == NOWHERE {
             f.pos = pos;
@@ -75,7 +74,7 @@ pub(crate) fn number_format<T>(text: &str) -> R<T> {
     )
 }
 
-/// Groovy's and Painless's refusal of an unknown method are told apart by who calls this.
+/// Groovy's refusal of an unknown method.
 pub(crate) fn missing_method<T>(class: &str, name: &str, args: &[Value]) -> R<T> {
     let types: Vec<&str> = args.iter().map(Value::class).collect();
     let values: Vec<String> = args
@@ -97,10 +96,11 @@ pub(crate) fn missing_method<T>(class: &str, name: &str, args: &[Value]) -> R<T>
     )
 }
 
-pub(super) fn throw<T>(v: &Value) -> R<T> {
+/// Throws a value of the script.
+pub(crate) fn throw<T>(v: &Value) -> R<T> {
     match v {
         Value::Exception(e) => {
-            let kind = api::statics::kind_of(&e.0);
+            let kind = kind_of(&e.0);
             Err(Box::new(Fault {
                 class: e.0.clone(),
                 kind,
@@ -111,5 +111,20 @@ pub(super) fn throw<T>(v: &Value) -> R<T> {
         }
         Value::Null => null("cannot throw null"),
         v => cast(format!("Cannot cast [{}] to [java.lang.Exception].", v.class())),
+    }
+}
+
+/// The kind of refusal an exception's class is nearest to.
+fn kind_of(class: &str) -> ErrorKind {
+    match class.rsplit('.').next().unwrap_or(class) {
+        "IllegalStateException" => ErrorKind::IllegalState,
+        "NullPointerException" => ErrorKind::NullPointer,
+        "ArithmeticException" => ErrorKind::Arithmetic,
+        "ClassCastException" => ErrorKind::ClassCast,
+        "IndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => ErrorKind::ArrayIndexOutOfBounds,
+        "NumberFormatException" => ErrorKind::NumberFormat,
+        "UnsupportedOperationException" => ErrorKind::UnsupportedOperation,
+        "AssertionError" => ErrorKind::Groovy,
+        _ => ErrorKind::IllegalArgument,
     }
 }

@@ -1,21 +1,16 @@
-//! Walks the tree: expressions, statements, operators, budgets and faults. What methods do is in
-//! `api`; how names became slots is in `check`.
+//! The state of a running script: slots, budgets, the host, faults. The tree is walked by `interpreter`.
 
-use crate::ast::{Stmt, StmtKind, Tree};
+use crate::ast::{Block, Tree};
 use crate::value::{DocValues, Params, Value, equal, print};
 use crate::{Host, Lang};
 use std::cell::Cell;
 use std::rc::Rc;
 
-mod assign;
 mod calls;
 mod convert;
-mod expressions;
 mod fault;
 mod inputs;
-mod statements;
 
-pub(crate) use expressions::*;
 pub(crate) use fault::*;
 
 /// How deep the trees of functions being run may add up.
@@ -25,12 +20,16 @@ const STEPS_BETWEEN: u64 = 1 << 14;
 /// A fault that does not know its place yet.
 const NOWHERE: u32 = u32::MAX;
 
-enum Flow {
+/// Where a script goes on after a statement.
+pub(crate) enum Flow {
     Next,
     Return(Value),
     Break,
     Continue,
 }
+
+/// Walks the body of a function or a closure.
+pub(crate) type WalkBody<'p, 'e> = fn(&mut Run<'p, 'e>, &'p Block) -> R<Flow>;
 
 /// Buffers kept from run to run.
 #[derive(Default)]
@@ -60,13 +59,14 @@ pub(crate) struct Run<'p, 'e> {
     pub(crate) lang: Lang,
     pub(crate) host: &'e mut dyn Host,
     given: &'e Params,
+    walk_body: WalkBody<'p, 'e>,
     steps: u64,
     steps_max: u64,
     /// When so few steps are left the host is asked whether to go on.
     asks_at: u64,
     memory: usize,
     memory_max: usize,
-    depth: u32,
+    pub(crate) depth: u32,
     base: usize,
     frame: u64,
     scratch: Box<Scratch>,
@@ -87,7 +87,14 @@ impl Drop for Run<'_, '_> {
 }
 
 impl<'p, 'e> Run<'p, 'e> {
-    pub(crate) fn new(tree: &'p Tree, lang: Lang, host: &'e mut dyn Host, given: &'e Params, budget: crate::Budget) -> Self {
+    pub(crate) fn new(
+        tree: &'p Tree,
+        lang: Lang,
+        host: &'e mut dyn Host,
+        given: &'e Params,
+        budget: crate::Budget,
+        walk_body: WalkBody<'p, 'e>,
+    ) -> Self {
         let mut scratch = SCRATCH.with(Cell::take).unwrap_or_default();
         scratch.locals.clear();
         scratch.locals.resize(tree.frame as usize, Value::Null);
@@ -109,6 +116,7 @@ impl<'p, 'e> Run<'p, 'e> {
             lang,
             host,
             given,
+            walk_body,
             steps: budget.steps,
             steps_max: budget.steps,
             asks_at: budget.steps.saturating_sub(STEPS_BETWEEN),
@@ -127,24 +135,9 @@ impl<'p, 'e> Run<'p, 'e> {
         self.lang == Lang::Groovy
     }
 
-    /// Runs the whole script.
-    pub(crate) fn script(&mut self) -> R {
-        let tree = self.tree;
-        if let [
-            Stmt {
-                cost,
-                kind: StmtKind::Return(Some(e)),
-                ..
-            },
-        ] = tree.body.as_slice()
-        {
-            self.step(u64::from(*cost))?;
-            return self.eval(e);
-        }
-        match self.block(&tree.body)? {
-            Flow::Return(v) => Ok(v),
-            _ => Ok(Value::Null),
-        }
+    /// Is a closure's answer a yes?
+    pub(crate) fn holds(&self, v: &Value) -> bool {
+        matches!(v, Value::Bool(true)) || (self.groovy() && v.is_truthy())
     }
 
     /// Spends steps.
@@ -208,6 +201,7 @@ impl<'p, 'e> Run<'p, 'e> {
         self.step(out.len() as u64 / 64)?;
         Ok(out)
     }
+    /// Are two values equal? Costs steps by their size.
     pub(crate) fn equal(&mut self, a: &Value, b: &Value) -> R<bool> {
         if !(a.is_container() && b.is_container()) {
             return Ok(equal(a, b, 0, &mut 4));
@@ -258,6 +252,4 @@ impl<'p, 'e> Run<'p, 'e> {
         }
         Ok(())
     }
-
-    // ---- names
 }

@@ -1,15 +1,17 @@
 //! Statements: blocks, loops, `try`.
 
-use super::*;
+use super::classes::is_a;
 use crate::api;
 use crate::ast::{Block, Op, Stmt, StmtKind, Ty};
+use crate::runtime::{Flow, R, Run, fault, placed, throw};
 use crate::value::Value;
 use model::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'p> Run<'p, '_> {
-    pub(super) fn block(&mut self, block: &'p Block) -> R<Flow> {
+    /// Runs statements in order, until one leaves the block.
+    pub(crate) fn block(&mut self, block: &'p Block) -> R<Flow> {
         for s in block {
             match self.stmt(s)? {
                 Flow::Next => {}
@@ -150,7 +152,7 @@ impl<'p> Run<'p, '_> {
                         let v = self.eval(when)?;
                         let list = matches!(&v, Value::List(_)) && !matches!(on, Value::List(_));
                         let hit = if list {
-                            truthy(&self.apply(Op::In, &on, &v)?)
+                            self.apply(Op::In, &on, &v)?.is_truthy()
                         } else {
                             self.equal(&on, &v)?
                         };
