@@ -12,6 +12,7 @@ use crate::get_cache::GetCache;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::request_cache::RequestCache;
+use crate::staging_view::Stagings;
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
 use disk::Disk;
@@ -155,9 +156,7 @@ pub(crate) struct Store {
     pub(crate) troubles: Troubles,
     pub(crate) views: Mutex<HashMap<String, OpenView>>,
     /// Views in which writes are staged.
-    pub(crate) stagings: Mutex<HashMap<String, Arc<crate::staging::StagingView>>>,
-    /// What is staged in all of them.
-    pub(crate) staged_bytes: AtomicU64,
+    pub(crate) stagings: Stagings,
     /// What is derived from all segments and kept.
     pub(crate) derived: Arc<Budget>,
     /// What the key sets of joins take together.
@@ -321,7 +320,7 @@ impl Store {
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
-    pub(crate) fn stripe_of(&self, key: crate::versions::Key) -> usize {
+    pub(crate) fn stripe_of(&self, key: crate::pending::Key) -> usize {
         (key >> 64) as usize % STRIPES
     }
     pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
@@ -518,8 +517,7 @@ impl Store {
             progress: tokio::sync::watch::Sender::new(()),
             troubles: Troubles::default(),
             views: Mutex::default(),
-            stagings: Mutex::default(),
-            staged_bytes: AtomicU64::new(0),
+            stagings: Stagings::default(),
             join_memory: Arc::default(),
             derived,
             told: Mutex::default(),
@@ -577,4 +575,15 @@ impl Store {
             mappings: entry.mappings.clone(),
         }
     }
+}
+
+/// The ids of views that belong to running requests begin with this.
+pub(crate) const MOMENT: &str = "moment:";
+
+/// The refusal of a view that is not open.
+pub(crate) fn missing_view(id: &str) -> Error {
+    Error::new(
+        ErrorKind::SearchContextMissing,
+        format!("No search context found for id [{id}]"),
+    )
 }
