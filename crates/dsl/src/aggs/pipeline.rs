@@ -7,25 +7,6 @@ use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 
-/// Every pipeline that is read.
-pub(crate) const KINDS: &[&str] = &[
-    "avg_bucket",
-    "sum_bucket",
-    "min_bucket",
-    "max_bucket",
-    "stats_bucket",
-    "extended_stats_bucket",
-    "percentiles_bucket",
-    "derivative",
-    "cumulative_sum",
-    "bucket_script",
-    "bucket_selector",
-    "bucket_sort",
-    "serial_diff",
-    "moving_fn",
-    "moving_avg",
-];
-
 /// Those that need an order of time or number.
 const SEQUENTIAL: &[&str] = &["derivative", "cumulative_sum", "serial_diff", "moving_fn", "moving_avg"];
 

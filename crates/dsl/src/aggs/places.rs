@@ -1,12 +1,28 @@
 //! Aggregations over places: `geo_bounds`, `geo_centroid`, `geo_distance`.
 
+use super::AggKind;
+use super::options::{one, put};
+use super::ranges::{RangeBucket, no_ranges};
 use super::value_source::option;
-use super::{AggKind, GeoDistanceAgg, RangeBucket, bucket};
 use crate::json::{Fields, Node};
 use crate::query::{GeoPlace, parse_place};
 use crate::shape;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeoDistanceAgg {
+    pub field: String,
+    pub origin: GeoPlace,
+    /// The unit of bounds.
+    pub unit: String,
+    /// One of them.
+    pub metres: f64,
+    /// Along the sphere, not the plane; along the sphere without.
+    pub arc: Option<bool>,
+    pub ranges: Vec<RangeBucket>,
+    pub keyed: bool,
+}
 
 fn needed(field: Option<String>, what: &str) -> Result<String> {
     field.ok_or_else(|| Error::illegal(format!("Required one of fields {what}, but none were specified. ")))
@@ -63,7 +79,7 @@ pub(super) fn distance(fields: &mut Fields, name: &str) -> Result<AggKind> {
     let origin = origin.ok_or_else(|| Error::illegal(format!("Aggregation [{name}] must define an [origin].")))?;
     let ranges = ranges.unwrap_or_default();
     if ranges.is_empty() {
-        return Err(bucket::no_ranges(name));
+        return Err(no_ranges(name));
     }
     let (unit, metres) = unit.unwrap_or_else(|| ("m".to_owned(), 1.0));
     Ok(AggKind::GeoDistance(Box::new(GeoDistanceAgg {
@@ -123,4 +139,16 @@ impl GeoDistanceAgg {
         out.insert("keyed".into(), self.keyed.into());
         out
     }
+}
+
+pub(super) fn render_bounds(field: &str, missing: Option<GeoPlace>, wrap_longitude: bool) -> Map<String, Value> {
+    let mut body = render_centroid(field, missing);
+    body.insert("wrap_longitude".into(), wrap_longitude.into());
+    body
+}
+
+pub(super) fn render_centroid(field: &str, missing: Option<GeoPlace>) -> Map<String, Value> {
+    let mut body = one("field", field);
+    put(&mut body, "missing", missing.map(|(lat, lon)| format!("{lat},{lon}")));
+    body
 }
