@@ -174,13 +174,6 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
 
 /// Types that Elasticsearch has and we have not.
 const UNSUPPORTED: &[&str] = &[
-    "completion",
-    "ip_range",
-    "integer_range",
-    "long_range",
-    "float_range",
-    "double_range",
-    "date_range",
     "geo_shape",
     "shape",
     "point",
