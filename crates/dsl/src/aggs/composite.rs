@@ -4,7 +4,7 @@ use super::AggKind;
 use super::histogram::{parse_date_histogram, parse_histogram};
 use super::options::{one, put};
 use super::terms::parse_terms;
-use super::value_source::{named, option};
+use super::value_source::{check_source, option};
 use crate::json::{Fields, Node};
 use crate::shape;
 use model::{Dialect, Error, Result};
@@ -73,7 +73,7 @@ fn parse_composite_source(name: String, definition: Node, dialect: Dialect) -> R
         _ => return Err(unknown),
     };
     fields.finish()?;
-    named(&parsed, dialect)?;
+    check_source(&parsed, dialect)?;
     Ok(CompositeSource {
         name,
         kind: parsed,

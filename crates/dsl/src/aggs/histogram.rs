@@ -112,7 +112,7 @@ pub(super) fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Res
         keyed: fields.take_bool("keyed")?.unwrap_or(false),
         interval: match interval {
             Some(interval) => interval,
-            // What there is not is told before what there should be.
+            // An unknown option is refused before a missing one.
             None => return Err(fields.clone().finish().err().unwrap_or_else(|| no_interval(dialect))),
         },
     })
@@ -130,7 +130,7 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
         if CALENDAR.contains(&text.as_str()) {
             Ok(DateInterval::Calendar(text))
         } else {
-            fixed(&text, dialect).map(DateInterval::Fixed)
+            parse_fixed(&text, dialect).map(DateInterval::Fixed)
         }
     })?;
     if dialect.persona == Persona::Es2 {
@@ -154,7 +154,7 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
                 "Cannot use [fixed_interval] with [interval] or [calendar_interval] configuration options.",
             ));
         }
-        fixed(&n.string("fixed_interval")?, dialect).map(DateInterval::Fixed)
+        parse_fixed(&n.string("fixed_interval")?, dialect).map(DateInterval::Fixed)
     })?;
     if old.is_some() && calendar.is_some() {
         let cause = Error::illegal("Cannot use [interval] with [fixed_interval] or [calendar_interval] configuration options.");
@@ -173,7 +173,7 @@ fn no_interval(dialect: Dialect) -> Error {
 }
 
 /// A length of time with a unit; 2015 also had weeks, fractions and bare milliseconds.
-fn fixed(text: &str, dialect: Dialect) -> Result<String> {
+fn parse_fixed(text: &str, dialect: Dialect) -> Result<String> {
     let bad = || {
         Error::illegal(format!(
             "failed to parse setting [date_histogram.fixedInterval] with value [{text}] as a time value: unit is missing or unrecognized"

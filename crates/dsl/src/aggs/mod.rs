@@ -164,7 +164,7 @@ pub enum AggKind {
         source: ValueSource,
         percents: Vec<f64>,
         keyed: bool,
-        /// So many digits are told apart, as in HDR histograms; exact without.
+        /// The digits that are distinguished, as in HDR histograms; exact without.
         hdr: Option<u8>,
     },
     PercentileRanks {

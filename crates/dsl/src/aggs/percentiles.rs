@@ -41,7 +41,7 @@ pub(super) fn ranks(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
     })
 }
 
-/// What is built of all fields at once could not be.
+/// The refusal of a value that is built of all fields at once.
 fn unbuilt(kind: &str, cause: Error, dialect: Dialect) -> Error {
     if dialect.typed {
         return cause;

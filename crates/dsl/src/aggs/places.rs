@@ -24,7 +24,7 @@ pub struct GeoDistanceAgg {
     pub keyed: bool,
 }
 
-fn needed(field: Option<String>, what: &str) -> Result<String> {
+fn require_field(field: Option<String>, what: &str) -> Result<String> {
     field.ok_or_else(|| Error::illegal(format!("Required one of fields {what}, but none were specified. ")))
 }
 
@@ -41,7 +41,7 @@ pub(super) fn bounds(fields: &mut Fields) -> Result<AggKind> {
     Ok(AggKind::GeoBounds {
         missing: missing(fields)?,
         wrap_longitude: fields.take_bool("wrap_longitude")?.unwrap_or(true),
-        field: needed(fields.take_string("field")?, "[field]")?,
+        field: require_field(fields.take_string("field")?, "[field]")?,
     })
 }
 
@@ -49,7 +49,7 @@ pub(super) fn bounds(fields: &mut Fields) -> Result<AggKind> {
 pub(super) fn centroid(fields: &mut Fields) -> Result<AggKind> {
     Ok(AggKind::GeoCentroid {
         missing: missing(fields)?,
-        field: needed(fields.take_string("field")?, "[field, script]")?,
+        field: require_field(fields.take_string("field")?, "[field, script]")?,
     })
 }
 
@@ -75,7 +75,7 @@ pub(super) fn distance(fields: &mut Fields, name: &str) -> Result<AggKind> {
     let ranges = option(fields, KIND, "ranges", |node| {
         node.clone().items().into_iter().map(range).collect::<Result<Vec<_>>>()
     })?;
-    let field = needed(fields.take_string("field")?, "[field, script]")?;
+    let field = require_field(fields.take_string("field")?, "[field, script]")?;
     let origin = origin.ok_or_else(|| Error::illegal(format!("Aggregation [{name}] must define an [origin].")))?;
     let ranges = ranges.unwrap_or_default();
     if ranges.is_empty() {

@@ -26,7 +26,7 @@ pub struct VariableWidthAgg {
 }
 
 /// Reads `diversified_sampler`.
-pub(super) fn diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
+pub(super) fn parse_diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
     const KIND: &str = "diversified_sampler";
     let source = ValueSource::take(fields, dialect)?;
     let at_least = |what: &'static str, option: &'static str, least: i64, node: &Node| {
@@ -60,7 +60,7 @@ pub(super) fn diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> 
 pub(super) fn sampler(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
     // In 2015 one aggregation was both.
     if dialect.typed && (fields.has("field") || fields.has("script")) {
-        return diversified(fields, name, dialect);
+        return parse_diversified(fields, name, dialect);
     }
     if dialect.typed && fields.take("max_docs_per_value").is_some() {
         return Err(Error::new(

@@ -2,7 +2,7 @@
 
 use super::metric::Metric;
 use super::of_2015::leftovers;
-use super::value_source::named;
+use super::value_source::check_source;
 use super::{
     AggKind, combined, composite, filters, grid, histogram, metric, percentiles, pipeline, places, ranges, sampled, scripted,
     significant, single, terms, top,
@@ -92,7 +92,7 @@ fn finish(mut fields: Fields, kind: AggKind, cx: &Context<'_>) -> Result<AggKind
         leftovers(&mut fields, cx.kind);
     }
     fields.finish()?;
-    named(&kind, cx.dialect)?;
+    check_source(&kind, cx.dialect)?;
     match &kind {
         AggKind::Range { ranges, .. } | AggKind::DateRange { ranges, .. } | AggKind::IpRange { ranges, .. }
             if ranges.is_empty() =>
@@ -139,7 +139,7 @@ const fn pipeline(name: &'static str) -> AggSpec {
     }
 }
 
-const fn carried(name: &'static str) -> AggSpec {
+const fn opaque(name: &'static str) -> AggSpec {
     AggSpec {
         name,
         reader: Reader::Carried,
@@ -154,7 +154,9 @@ const AGGREGATIONS: &[AggSpec] = &[
     }),
     object("significant_terms", |f, cx| significant::terms(f, cx.name, cx.dialect)),
     object("significant_text", |f, cx| significant::text(f, cx.name, cx.dialect)),
-    object("diversified_sampler", |f, cx| sampled::diversified(f, cx.name, cx.dialect)),
+    object("diversified_sampler", |f, cx| {
+        sampled::parse_diversified(f, cx.name, cx.dialect)
+    }),
     object("variable_width_histogram", |f, cx| {
         sampled::variable_width(f, cx.name, cx.dialect)
     }),
@@ -227,15 +229,15 @@ const AGGREGATIONS: &[AggSpec] = &[
     pipeline("serial_diff"),
     pipeline("moving_fn"),
     pipeline("moving_avg"),
-    carried("geohex_grid"),
-    carried("geo_line"),
-    carried("random_sampler"),
-    carried("string_stats"),
-    carried("boxplot"),
-    carried("rate"),
-    carried("t_test"),
-    carried("categorize_text"),
-    carried("frequent_item_sets"),
-    carried("ip_prefix"),
-    carried("time_series"),
+    opaque("geohex_grid"),
+    opaque("geo_line"),
+    opaque("random_sampler"),
+    opaque("string_stats"),
+    opaque("boxplot"),
+    opaque("rate"),
+    opaque("t_test"),
+    opaque("categorize_text"),
+    opaque("frequent_item_sets"),
+    opaque("ip_prefix"),
+    opaque("time_series"),
 ];

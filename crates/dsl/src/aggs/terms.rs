@@ -120,7 +120,7 @@ pub(super) fn parse_rare_terms(fields: &mut Fields, name: &str, dialect: Dialect
 
 pub(super) fn render(terms: &TermsAgg) -> Map<String, Value> {
     let mut body = source_body(&terms.source);
-    // What a typed request calls 0, no limit, is the largest number elsewhere.
+    // The size 0 of a typed request, no limit, is the largest number elsewhere.
     body.insert("size".into(), terms.size.min(i32::MAX as usize).into());
     put(
         &mut body,

@@ -10,11 +10,11 @@ use model::{Dialect, Error, ErrorKind, Result, settings};
 /// Reads `aggs`: an object of aggregations by name.
 ///
 /// # Errors
-/// What Elasticsearch refuses, in its words.
+/// Elasticsearch refuses it, in its words.
 pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
     let aggs = parse_level(node, dialect, 1);
     let aggs = if dialect.typed {
-        aggs.map_err(super::of_2015::reworded)?
+        aggs.map_err(super::of_2015::reword)?
     } else {
         aggs?
     };
@@ -79,7 +79,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
                 }
                 if !value.is_object() {
                     let found = value.kind_name();
-                    let hint = unnamed(&name);
+                    let hint = name_hint(&name);
                     return Err(value.error(format!(
                         "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]{hint}"
                     )));
@@ -90,7 +90,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
         }
     }
     let Some((type_name, kind)) = kind else {
-        let reason = format!("Missing definition for aggregation [{name}]{}", unnamed(&name));
+        let reason = format!("Missing definition for aggregation [{name}]{}", name_hint(&name));
         return Err(Error::parsing(reason, line, col));
     };
     if !subs.is_empty() && is_leaf(&kind) {
@@ -101,7 +101,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
 }
 
 /// The hint where the name of an aggregation is that of a type: mostly a level is missing.
-fn unnamed(name: &str) -> String {
+fn name_hint(name: &str) -> String {
     match AggSpec::find(name).is_some_and(AggSpec::is_read) {
         true => format!(
             "; [{name}] is a type of aggregations and stands where a name is expected: {{\"aggs\":{{\"NAME\":{{\"{name}\":{{...}}}}}}}}"

@@ -203,7 +203,7 @@ pub(crate) fn render(field: &FieldType, value: &FieldValue) -> Value {
     }
 }
 
-/// What stands in the way when a text is wanted.
+/// The refusal of a value that is no text.
 fn not_a_text(value: &Value) -> Error {
     let token = match value {
         Value::Array(_) => "START_ARRAY",
