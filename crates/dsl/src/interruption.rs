@@ -1,8 +1,7 @@
-//! Parsing that ends when nobody wants its result any more.
+//! Parsing that can be interrupted.
 //!
-//! A body of many megabytes takes seconds to parse. Whoever has it parsed says how to look whether to go on
-//! ([`interruptible`]); readers of JSON and parsers of clauses look so for every so many values. This crate reads no clock:
-//! what is looked at is the caller's.
+//! A body of many megabytes takes seconds to parse. The caller gives a check ([`interruptible`]), which readers of JSON and
+//! parsers of clauses call every 1,024 values. This crate reads no clock: the check is the caller's.
 //!
 //! Not here: the clock, and what is answered (`rest`).
 
@@ -48,7 +47,7 @@ pub fn interruptible<T>(check: impl Fn(Option<&str>) -> Result<()> + 'static, pa
 /// Another value is parsed.
 ///
 /// # Errors
-/// What the caller says who wants the parsing to end.
+/// The caller wants the parsing to end.
 pub(crate) fn look() -> Result<()> {
     let left = LEFT.get();
     if left > 0 {
@@ -145,7 +144,7 @@ mod tests {
                 );
             }
         }
-        // Nobody is asked by those who parse without a check.
+        // Parsing without a check is never interrupted.
         assert!(SearchRequest::read(b"{}", Reading::default(), Dialect::of(Persona::Es8)).is_ok());
         assert!(super::look().is_ok());
     }

@@ -1,4 +1,4 @@
-//! What a client may ask, typed: queries, aggregations, searches, bulk lines, update bodies.
+//! Requests as types: queries, aggregations, searches, bulk lines, update bodies.
 //!
 //! Parsing reads JSON through [`json`] and yields types that cannot be wrong; rendering is its inverse.
 //! Not here: mappings, indices, execution. A clause does not know whether its field exists.

@@ -16,7 +16,7 @@ const WINDOW: usize = 10;
 /// The body of a request.
 #[derive(Debug)]
 pub struct RankEval {
-    /// What is searched and how its hits are rated, in the order given.
+    /// The searches and the ratings of their hits, in the order given.
     pub requests: Vec<Rated>,
     /// How they are measured.
     pub metric: Metric,
@@ -33,7 +33,7 @@ pub struct Rated {
     pub summary_fields: Vec<String>,
 }
 
-/// What is searched.
+/// The search.
 #[derive(Debug)]
 pub enum Searched {
     Request(Box<SearchRequest>),
@@ -61,7 +61,7 @@ enum Measure {
     ExpectedReciprocalRank { maximum: u32, unknown: Option<u32> },
 }
 
-/// What a measure comes to.
+/// The result of a measure.
 #[derive(Debug, PartialEq)]
 pub struct Quality {
     pub score: f64,
@@ -73,7 +73,7 @@ impl RankEval {
     /// Reads a body.
     ///
     /// # Errors
-    /// What is missing, unknown or of the wrong kind, with its position.
+    /// A part is missing, unknown or of the wrong kind; the refusal has its position.
     pub fn parse(node: Node, dialect: Dialect) -> Result<RankEval> {
         let mut fields = node.fields("rank_eval")?.of_object(true);
         let absent: Vec<&str> = ["requests", "metric"].into_iter().filter(|name| !fields.has(name)).collect();
@@ -215,7 +215,7 @@ fn plain(request: &SearchRequest) -> Result<()> {
     }
 }
 
-/// Of the sources only the summary is shown.
+/// Sources are shown by their summary only.
 pub fn show(request: &mut SearchRequest, summary_fields: &[String]) {
     request.source = if summary_fields.is_empty() {
         SourceSpec::None
@@ -361,7 +361,7 @@ fn exp2(rating: u32) -> f64 {
     f64::from(rating).exp2()
 }
 
-/// What is gained by ratings in this order, less the further down.
+/// The gain of ratings in this order, less the further down.
 fn gain(ratings: impl Iterator<Item = Option<u32>>) -> f64 {
     let each = ratings.enumerate().map(|(at, rating)| match rating {
         Some(rating) => (exp2(rating) - 1.0) / ((at + 2) as f64).log2(),

@@ -42,14 +42,14 @@ pub fn render(template: &str, params: &Map<String, Value>) -> Result<String> {
     Ok(out)
 }
 
-fn malformed(reason: impl Into<String>) -> Error {
+fn malformed_template(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::IllegalArgument, reason)
 }
 
 /// Reads up to the end of the section, or of the text.
 fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Part>> {
     if depth > DEPTH_MAX {
-        return Err(malformed(format!(
+        return Err(malformed_template(format!(
             "a template has more than [{DEPTH_MAX}] sections inside each other"
         )));
     }
@@ -57,7 +57,9 @@ fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Par
     loop {
         let Some(at) = rest.find("{{") else {
             if let Some(name) = section {
-                return Err(malformed(format!("Failed to close section [{name}] in query-template")));
+                return Err(malformed_template(format!(
+                    "Failed to close section [{name}] in query-template"
+                )));
             }
             parts.push(Part::Text((*rest).to_owned()));
             *rest = "";
@@ -68,7 +70,7 @@ fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Par
         let (close, skip) = if after.starts_with('{') { ("}}}", 1) } else { ("}}", 0) };
         // The first two braces end it; what began with three has to end with three.
         let Some(end) = after.find("}}").filter(|end| after[*end..].starts_with(close)) else {
-            return Err(malformed("Improperly closed variable in query-template"));
+            return Err(malformed_template("Improperly closed variable in query-template"));
         };
         let tag = after[skip..end].trim();
         *rest = &after[end + close.len()..];
@@ -103,8 +105,12 @@ fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Par
                 });
             }
             '/' if section == Some(name) => return Ok(parts),
-            '/' => return Err(malformed(format!("Mismatched end of section [{name}] in query-template"))),
-            other => return Err(malformed(format!("[{other}{name}] in a template is not supported"))),
+            '/' => {
+                return Err(malformed_template(format!(
+                    "Mismatched end of section [{name}] in query-template"
+                )));
+            }
+            other => return Err(malformed_template(format!("[{other}{name}] in a template is not supported"))),
         }
     }
 }
@@ -112,7 +118,7 @@ fn parse(rest: &mut &str, section: Option<&str>, depth: usize) -> Result<Vec<Par
 fn write(parts: &[Part], around: &mut Vec<&Value>, out: &mut String) -> Result<()> {
     for part in parts {
         if out.len() > RENDERED_MAX_BYTES {
-            return Err(malformed(format!(
+            return Err(malformed_template(format!(
                 "a rendered template has more than [{RENDERED_MAX_BYTES}] bytes"
             )));
         }
@@ -120,7 +126,7 @@ fn write(parts: &[Part], around: &mut Vec<&Value>, out: &mut String) -> Result<(
             Part::Text(text) => out.push_str(text),
             Part::Value { name, raw } => {
                 if let Some(value) = find(around, name) {
-                    out.push_str(&shown(value, *raw));
+                    out.push_str(&value_text(value, *raw));
                 }
             }
             Part::Section {
@@ -140,7 +146,7 @@ fn write(parts: &[Part], around: &mut Vec<&Value>, out: &mut String) -> Result<(
                 ..
             } if name == "join" => {
                 if let Some(Value::Array(items)) = find(around, text.trim()) {
-                    let words: Vec<String> = items.iter().map(|item| shown(item, false)).collect();
+                    let words: Vec<String> = items.iter().map(|item| value_text(item, false)).collect();
                     out.push_str(&words.join(","));
                 }
             }
@@ -190,7 +196,7 @@ fn find<'a>(around: &[&'a Value], name: &str) -> Option<&'a Value> {
     })
 }
 
-fn shown(value: &Value, raw: bool) -> String {
+fn value_text(value: &Value, raw: bool) -> String {
     match value {
         Value::Null => String::new(),
         value if raw => in_java(value),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What reading needs to know beside the document.
+/// The facts that reading needs beside the document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions<'a> {
     /// The document's id, for messages.
@@ -21,9 +21,9 @@ pub struct ReadOptions<'a> {
     pub type_name: &'a str,
     /// The routing that the write named: children in a join field must have one.
     pub routing: Option<&'a str>,
-    /// What the type keeps beside the source.
+    /// The times that the type keeps beside the source.
     pub times: Times,
-    /// What a strict mapping does not know is kept in the source only, and refuses nothing: the document was taken before.
+    /// Fields that a strict mapping does not know are kept in the source only: the document was accepted before.
     pub lenient: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Parsed {
     pub root: Fields,
     /// Nested objects, each before the one it is in: the order of a Lucene block without its last document.
     pub nested: Vec<NestedDoc>,
-    /// What the mapping must be merged with before the document is stored.
+    /// The mapping to merge before the document is stored.
     pub growth: Option<Mapping>,
     /// Fields of which a value was left out (`_ignored`), each once.
     pub ignored: Vec<String>,
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             if self.mapping.typed && [TIMESTAMP, TTL].contains(&key) {
                 return Err(cause);
             }
-            return Err(self.failed(key, key, value, cause));
+            return Err(self.field_error(key, key, value, cause));
         }
         if key.as_bytes().contains(&b'.')
             && let Some((head, tail)) = key.split_once('.')
@@ -374,13 +374,13 @@ impl<'a> Reader<'a> {
                 let cause = if self.mapping.typed {
                     cause
                 } else {
-                    told_of(field, value, cause)
+                    as_json_error(field, value, cause)
                 };
-                return Err(self.failed(&leaf.path, field.wire(), value, cause));
+                return Err(self.field_error(&leaf.path, field.wire(), value, cause));
             }
         };
         match &read {
-            // Of 2015 texts that are analyzed as well.
+            // In 2015 analyzed texts as well.
             FieldValue::Text(text) if self.mapping.typed && field.ignore_above.is_some_and(|limit| is_longer(text, limit)) => {
                 return Ok(());
             }
@@ -482,7 +482,7 @@ impl<'a> Reader<'a> {
         malformed("failed to parse").caused_by(cause)
     }
 
-    fn failed(&self, path: &str, type_name: &str, value: &Value, cause: Error) -> Error {
+    fn field_error(&self, path: &str, type_name: &str, value: &Value, cause: Error) -> Error {
         let reason = if self.mapping.typed {
             format!("failed to parse [{path}]")
         } else if type_name == "geo_point" {
@@ -563,7 +563,7 @@ fn is_longer(text: &str, units: usize) -> bool {
 
 /// Why a value could not be read, as today's readers of JSON tell it: a number that none of 32 or 64 bits holds and what is
 /// no number, no truth and no date have kinds of their own.
-fn told_of(field: &FieldType, value: &Value, cause: Error) -> Error {
+fn as_json_error(field: &FieldType, value: &Value, cause: Error) -> Error {
     match (field.kind, value) {
         (kind, Value::Object(_)) if kind.is_numeric() => Error::new(
             ErrorKind::JsonParse,

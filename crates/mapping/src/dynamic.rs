@@ -1,7 +1,7 @@
 //! Fields that a document brings: what a dynamic mapping makes of them, and dynamic templates.
 
 use crate::mapping::{Dynamic, Mapping};
-use crate::templates::{date_formats, named, patterns, regex};
+use crate::templates::{date_formats, name_and_body, patterns, regex};
 use crate::wording::{java, malformed, text_of};
 use model::date::{DateFormat, PatternSyntax};
 use model::path::matches;
@@ -232,7 +232,7 @@ impl Growth<'_> {
 
     /// The body of the first template that matches.
     fn template(&self, name: &str, path: &str, kinds: &[&str], dynamic_type: &str) -> Option<Value> {
-        let (_, template) = self.templates.iter().filter_map(named).find(|(_, template)| {
+        let (_, template) = self.templates.iter().filter_map(name_and_body).find(|(_, template)| {
             let wanted = template.get("match_mapping_type").map(text_of);
             let by_name = ["match", "unmatch", "path_match", "path_unmatch"]
                 .iter()
@@ -257,7 +257,7 @@ impl Growth<'_> {
                 && hit("path_match", path) != Some(false)
                 && hit("path_unmatch", path) != Some(true)
         })?;
-        let mut body = filled(template.get("mapping")?, name, dynamic_type);
+        let mut body = fill_placeholders(template.get("mapping")?, name, dynamic_type);
         let object = body.as_object_mut()?;
         object.entry("type").or_insert_with(|| dynamic_type.into());
         // 2015 passed over what an object does not have.
@@ -323,7 +323,7 @@ impl Growth<'_> {
 }
 
 /// A template's mapping with `{name}` and `{dynamic_type}` put in, keys and values.
-fn filled(value: &Value, name: &str, dynamic_type: &str) -> Value {
+fn fill_placeholders(value: &Value, name: &str, dynamic_type: &str) -> Value {
     let fill = |text: &str| {
         text.replace("{name}", name)
             .replace("{dynamic_type}", dynamic_type)
@@ -331,10 +331,10 @@ fn filled(value: &Value, name: &str, dynamic_type: &str) -> Value {
     };
     match value {
         Value::String(text) => fill(text).into(),
-        Value::Array(items) => items.iter().map(|item| filled(item, name, dynamic_type)).collect(),
+        Value::Array(items) => items.iter().map(|item| fill_placeholders(item, name, dynamic_type)).collect(),
         Value::Object(object) => object
             .iter()
-            .map(|(key, value)| (fill(key), filled(value, name, dynamic_type)))
+            .map(|(key, value)| (fill(key), fill_placeholders(value, name, dynamic_type)))
             .collect(),
         other => other.clone(),
     }

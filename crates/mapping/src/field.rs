@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 macro_rules! kinds {
     ($($kind:ident = $wire:literal;)*) => {
-        /// What sort of field.
+        /// The sort of a field.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[allow(missing_docs, reason = "the wire name says it")]
         pub enum Kind { $($kind,)* }
@@ -117,9 +117,9 @@ pub struct FieldType {
     pub normalizer: Option<Analyzer>,
     /// Multiplies scores.
     pub boost: f32,
-    /// Of dates.
+    /// The format of dates.
     pub format: Option<DateFormat>,
-    /// Of `scaled_float`.
+    /// The factor of `scaled_float`.
     pub scaling_factor: f64,
     /// Stands for an explicit null.
     pub null_value: Option<Value>,
@@ -133,7 +133,7 @@ pub struct FieldType {
     pub copy_to: Vec<String>,
     /// Name of the similarity.
     pub similarity: Option<String>,
-    /// Of `join`: parents and their children, in order.
+    /// The relations of `join`: parents and their children, in order.
     pub relations: Vec<(String, Vec<String>)>,
     /// `docs`, `freqs`, `positions`, `offsets`.
     pub index_options: Option<String>,
@@ -147,9 +147,9 @@ pub struct FieldType {
     pub position_increment_gap: u32,
     /// A hint that we accept.
     pub eager_global_ordinals: bool,
-    /// Of `alias`: the concrete path.
+    /// The concrete path of an `alias`.
     pub alias_path: Option<String>,
-    /// Of `constant_keyword`.
+    /// The value of `constant_keyword`.
     pub constant: Option<String>,
     /// Query texts are split at spaces (keyword).
     pub split_queries_on_whitespace: bool,

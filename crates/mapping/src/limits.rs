@@ -19,7 +19,7 @@ pub struct MappingLimits {
     pub ignore_malformed: bool,
     /// `index.mapping.coerce`: the default of fields that do not say.
     pub coerce: bool,
-    /// The similarities that the settings define by name; `None`: nobody looks.
+    /// The similarities that the settings define by name; `None`: they are not checked.
     pub similarities: Option<std::collections::BTreeSet<String>>,
 }
 

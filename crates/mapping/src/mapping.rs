@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What happens to fields that the mapping does not know.
+/// The treatment of fields that the mapping does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Dynamic {
     /// They are added.
@@ -73,9 +73,9 @@ pub struct ObjectInfo {
     pub dynamic: Dynamic,
     /// False: its contents are kept in the source only.
     pub enabled: bool,
-    /// Of nested objects: fields are the enclosing document's too.
+    /// Fields of nested objects are the enclosing document's too.
     pub include_in_parent: bool,
-    /// Of nested objects: fields are the root document's too.
+    /// Fields of nested objects are the root document's too.
     pub include_in_root: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Node {
     Field(Arc<FieldType>),
 }
 
-/// What stands at the root beside `properties` and `dynamic`, as given; read where it matters.
+/// The keys of the root beside `properties` and `dynamic`, as given.
 pub(crate) type Root = Map<String, Value>;
 
 /// The mapping of one index, or of one type of a typed index. Immutable and cheap to clone.
@@ -203,7 +203,7 @@ impl Mapping {
         self.0.flag("_source", "enabled", true)
     }
 
-    /// What of the source is kept.
+    /// The part of the source that is kept.
     pub fn source_filter(&self) -> &SourceFilter {
         &self.0.source
     }
@@ -213,7 +213,7 @@ impl Mapping {
         self.0.flag("_routing", "required", false)
     }
 
-    /// What happens to unknown fields at the root.
+    /// The treatment of unknown fields at the root.
     pub fn dynamic(&self) -> Dynamic {
         self.0.root.dynamic.unwrap_or_default()
     }
@@ -223,7 +223,7 @@ impl Mapping {
         self.0.top.get("_meta")
     }
 
-    /// Of a type of the typed dialect: the type of its parents.
+    /// The type of the parents of a type, in the typed dialect.
     pub fn parent_type(&self) -> Option<&str> {
         self.0.top.get("_parent")?.get("type")?.as_str()
     }

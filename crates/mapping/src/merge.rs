@@ -23,7 +23,7 @@ impl Mapping {
     }
 
     /// A default that takes the place of this one; what this said of `_all` stays.
-    pub(crate) fn replaced(&self, by: &Mapping) -> Result<Mapping> {
+    pub(crate) fn replace(&self, by: &Mapping) -> Result<Mapping> {
         let Some(all) = self
             .0
             .top
@@ -79,15 +79,15 @@ fn top(old: &Root, new: &Root, typed: bool) -> Result<Root> {
     let mut merged = old.clone();
     for (key, value) in new {
         match (key.as_str(), old.get(key)) {
-            ("_source", before) if !typed => fixed(
+            ("_source", before) if !typed => check_fixed(
                 key,
                 before,
                 value,
                 &[("enabled", "true"), ("includes", "[]"), ("excludes", "[]")],
             )?,
-            // Of 2015 only the templates and formats of dates could change.
+            // In 2015 only the templates and formats of dates could change.
             ("date_detection" | "numeric_detection" | "include_in_all", _) if typed => continue,
-            ("_routing", before) if !typed => fixed(key, before, value, &[("required", "false")])?,
+            ("_routing", before) if !typed => check_fixed(key, before, value, &[("required", "false")])?,
             ("_parent", Some(before)) if before != value => {
                 return Err(Error::illegal("The _parent field's type option can't be changed"));
             }
@@ -110,7 +110,7 @@ fn top(old: &Root, new: &Root, typed: bool) -> Result<Root> {
     Ok(merged)
 }
 
-fn fixed(section: &str, old: Option<&Value>, new: &Value, keys: &[(&str, &str)]) -> Result<()> {
+fn check_fixed(section: &str, old: Option<&Value>, new: &Value, keys: &[(&str, &str)]) -> Result<()> {
     for (key, default) in keys {
         let shown = |section: Option<&Value>| section.and_then(|s| s.get(key)).map_or_else(|| (*default).to_owned(), java);
         let (before, after) = (shown(old), shown(Some(new)));
@@ -174,7 +174,7 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
     merged
         .extras
         .extend(new.extras.iter().map(|(key, value)| (key.clone(), value.clone())));
-    // Of many, by hash: a growing mapping takes as many steps as it has fields.
+    // Many are looked up by hash: a growing mapping takes as many steps as it has fields.
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     if new.properties.len() > WALKED_MOST {
         places.extend(old.properties.iter().enumerate().map(|(at, (name, _))| (name.as_str(), at)));

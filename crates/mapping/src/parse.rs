@@ -1,6 +1,6 @@
 //! The text of a document to what a mapping reads: members that it would pass over do not become values.
 //!
-//! Not here: reading (`document`), checking what a client sent (`dsl`): whoever calls this has checked the text.
+//! Not here: reading (`document`), checking the text that a client sent (`dsl`), which the caller has done.
 
 use crate::mapping::{Dynamic, Mapping};
 use crate::names::METADATA;
@@ -20,7 +20,7 @@ impl Mapping {
             if let Ok(members) = read.and_then(|members| deserializer.end().map(|()| members)) {
                 return Ok(Value::Object(members));
             }
-            // What is wrong is told of the whole.
+            // Reading the whole words the error.
         }
         serde_json::from_slice(source)
     }
@@ -69,7 +69,7 @@ mod tests {
     use analysis::Registry;
     use serde_json::{Value, json};
 
-    /// What is read is the same as of the whole; how many members became values.
+    /// The members read are those of the whole that matter; `expected` is how many became values.
     fn check(mapping: &Value, source: &str, expected: Result<usize, &str>) {
         let mapping = Mapping::parse(mapping, &Registry::default_registry(), &MappingLimits::default()).expect("a mapping");
         let value = match (mapping.parse_source(source.as_bytes()), expected) {

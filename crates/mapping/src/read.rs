@@ -1,7 +1,6 @@
 //! A mapping body, read field by field.
 //!
-//! What cannot be read is refused here; what is wrong with the whole once it has been read (limits, fields that lead to
-//! others) is told when it is made a mapping of.
+//! A key that cannot be read is refused here. Limits, and fields that lead to others, are checked when the mapping is built.
 //!
 //! Not here: the parameters of one field (`parameters`), where fields lead to (`references`).
 
@@ -27,8 +26,8 @@ impl Mapping {
         Read::of(body, registry, limits, false)?.whole()
     }
 
-    /// Reads the mapping that an index is created with. What cannot be read is told as a failure of its type; what is wrong
-    /// with the whole once it has been read (limits, fields that lead to others) is told as it is.
+    /// Reads the mapping that an index is created with. A key that cannot be read is a failure of its type; limits, and fields
+    /// that lead to others, are refused in their own words.
     ///
     /// # Errors
     /// As [`Mapping::parse`].
@@ -167,7 +166,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
                 }
             )));
         };
-        // What points at the end stand for is nothing.
+        // Points at the end of a name mean nothing.
         let name = match context.typed {
             false if !name.trim_end_matches('.').is_empty() => name.trim_end_matches('.'),
             _ => name.as_str(),
@@ -217,7 +216,7 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
 struct Places(FxHashMap<String, FxHashMap<String, usize>>);
 
 impl Places {
-    /// Those of the object at `path`. It is walked the first time it is asked for.
+    /// The places of the object at `path`. It is walked the first time.
     fn of(&mut self, path: &str, properties: &[(String, Node)]) -> &mut FxHashMap<String, usize> {
         self.0.entry(path.to_owned()).or_insert_with(|| {
             let names = properties.iter().enumerate();
@@ -225,7 +224,7 @@ impl Places {
         })
     }
 
-    /// What is known of an object and what is below it is out of date.
+    /// Forgets an object and everything below it.
     fn forget(&mut self, path: &str) {
         self.0.retain(|known, _| {
             let below = known.strip_prefix(path);

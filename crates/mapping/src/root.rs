@@ -31,7 +31,7 @@ const ROOT_KEYS_TYPED: &[&str] = &[
     "numeric_detection",
     "date_formats",
 ];
-/// Of the first, what 2015 had not.
+/// The keys of the first list that 2015 had not.
 const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
 
 /// Is it a key of the root?

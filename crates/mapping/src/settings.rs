@@ -1,4 +1,4 @@
-//! What the settings of an index, flat as a catalog keeps them, say about its mapping and its analyzers.
+//! The limits and the analyzers of a mapping, from the flat settings of its index.
 
 use crate::{MappingLimits, Registry};
 use model::{Result, settings};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// The analyzers that the settings define.
 ///
 /// # Errors
-/// What `analysis` says.
+/// The section `analysis`.
 pub fn registry(flat: &Map<String, Value>) -> Result<Registry> {
     let mut tree = Value::Object(Map::new());
     let mut any = false;

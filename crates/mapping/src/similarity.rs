@@ -17,9 +17,9 @@ pub enum Similarity {
     Classic,
 }
 
-/// `k1` unless told otherwise.
+/// The default of `k1`.
 pub const K1: f32 = 1.2;
-/// `b` unless told otherwise.
+/// The default of `b`.
 pub const B: f32 = 0.75;
 
 const PREFIX: &str = "index.similarity.";

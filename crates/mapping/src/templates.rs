@@ -27,7 +27,7 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
         };
         for template in templates {
             let alone = typed || template.as_object().is_some_and(|template| template.len() == 1);
-            let Some((name, body)) = named(template).filter(|_| alone) else {
+            let Some((name, body)) = name_and_body(template).filter(|_| alone) else {
                 return Err(malformed("A dynamic template must be defined with a name"));
             };
             if let Some(unknown) = body.keys().find(|key| !typed && !TEMPLATE_KEYS.contains(&key.as_str())) {
@@ -82,7 +82,7 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
 }
 
 /// The name and the body of a template.
-pub(crate) fn named(template: &Value) -> Option<(&String, &Map<String, Value>)> {
+pub(crate) fn name_and_body(template: &Value) -> Option<(&String, &Map<String, Value>)> {
     let (name, body) = template.as_object()?.iter().next()?;
     Some((name, body.as_object()?))
 }

@@ -23,7 +23,7 @@ pub struct Times {
     pub expires: Option<i64>,
 }
 
-/// What a write says of the times of its document.
+/// The times that a write names for its document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
     /// `timestamp`.
@@ -56,7 +56,7 @@ pub enum Life {
 }
 
 impl Times {
-    /// What `GET` shows as `_ttl`: the milliseconds that are left.
+    /// The milliseconds that are left, which `GET` shows as `_ttl`.
     pub fn left(self, now_ms: i64) -> Option<i64> {
         self.expires.map(|expires| expires.saturating_sub(now_ms))
     }
@@ -112,7 +112,7 @@ impl Mapping {
         let own = options(&self.0.top, TIMESTAMP);
         let format = || format_of(own);
         let parse = |text: &str| {
-            let failed = |cause: Error| refused(text).caused_by(cause);
+            let failed = |cause: Error| timestamp_error(text).caused_by(cause);
             format()?.parse(text, None).map_err(failed)
         };
         let given = match &timing.timestamp {
@@ -127,14 +127,14 @@ impl Mapping {
                     .and_then(|o| o.get("ignore_missing"))
                     .is_some_and(|v| text_of(v) == "false") =>
             {
-                return Err(refused("timestamp is required by mapping"));
+                return Err(timestamp_error("timestamp is required by mapping"));
             }
             None => match own.and_then(|o| o.get("default")).map(text_of).as_deref() {
                 None | Some("now") => now_ms,
                 Some(default) => parse(default)?,
             },
         };
-        let expires = if enabled(&self.0.top, TTL) {
+        let expires = if is_enabled(&self.0.top, TTL) {
             let default = options(&self.0.top, TTL).and_then(|o| o.get("default")?.as_i64());
             let until = |life: i64| timestamp.saturating_add(life);
             match timing.life {
@@ -157,14 +157,14 @@ impl Mapping {
             return Err(malformed("failed to parse [_ttl]").caused_by(cause));
         }
         Ok(Times {
-            timestamp: enabled(&self.0.top, TIMESTAMP).then_some(timestamp),
+            timestamp: is_enabled(&self.0.top, TIMESTAMP).then_some(timestamp),
             expires,
         })
     }
 }
 
 /// The refusal of a timestamp.
-fn refused(text: &str) -> Error {
+fn timestamp_error(text: &str) -> Error {
     Error::new(ErrorKind::TimestampParsing, format!("failed to parse timestamp [{text}]"))
 }
 
@@ -173,7 +173,7 @@ fn options<'a>(top: &'a Root, section: &str) -> Option<&'a Params> {
 }
 
 /// Does the type keep it?
-pub(crate) fn enabled(top: &Root, section: &str) -> bool {
+pub(crate) fn is_enabled(top: &Root, section: &str) -> bool {
     let said = options(top, section).and_then(|o| o.get("enabled")).map(text_of);
     matches!(said.as_deref(), Some("true" | "yes" | "on" | "1"))
 }
@@ -186,7 +186,7 @@ fn format_of(own: Option<&Params>) -> Result<DateFormat> {
     }
 }
 
-/// What a type says of both, checked, and as it is rendered.
+/// Checks the options of both in a type, and brings them into the form that is rendered.
 ///
 /// # Errors
 /// Options that they never had, formats that are none, a default that is none.
@@ -207,17 +207,19 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
         }
     }
     for section in [TIMESTAMP, TTL] {
-        let on = enabled(top, section);
+        let on = is_enabled(top, section);
         if let Some(said) = top.get_mut(section).and_then(|own| own.get_mut("enabled")) {
             *said = on.into();
         }
     }
     if let Some(own) = options(top, TIMESTAMP) {
         if own.get("default").is_some_and(Value::is_null) {
-            return Err(refused("default timestamp can not be set to null"));
+            return Err(timestamp_error("default timestamp can not be set to null"));
         }
         if own.get("default").is_some() && own.get("ignore_missing").is_some_and(|v| text_of(v) == "false") {
-            return Err(refused("default timestamp can not be set with ignore_missing set to false"));
+            return Err(timestamp_error(
+                "default timestamp can not be set with ignore_missing set to false",
+            ));
         }
         format_of(Some(own))?;
     }
@@ -237,10 +239,10 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
 
 /// Whether an update may say it.
 pub(crate) fn check_update(old: &Root, new: &Root) -> Result<()> {
-    if enabled(old, TTL)
+    if is_enabled(old, TTL)
         && new.contains_key(TTL)
         && options(new, TTL).is_some_and(|o| o.contains_key("enabled"))
-        && !enabled(new, TTL)
+        && !is_enabled(new, TTL)
     {
         return Err(Error::illegal("_ttl cannot be disabled once it was enabled."));
     }
@@ -270,7 +272,7 @@ impl Inner {
     /// The hidden fields of what the type keeps.
     pub(crate) fn add_times(&mut self) -> Result<()> {
         for (name, wire) in [(TIMESTAMP, "date"), (TTL, "long")] {
-            if !enabled(&self.top, name) {
+            if !is_enabled(&self.top, name) {
                 continue;
             }
             let mut body = Params::from_iter([("type".to_owned(), Value::from(wire))]);
@@ -374,7 +376,7 @@ mod tests {
             },
             Err("failed to parse [_ttl]"),
         );
-        // What was judged before is not judged again, and means what it meant then.
+        // A write that was judged before is not judged again, and means what it meant then.
         let over = Times {
             timestamp: Some(NOW - 20),
             expires: Some(NOW - 10),

@@ -130,7 +130,7 @@ impl TypedMappings {
         self.merge(type_name, &update)
     }
 
-    /// What a document brought to a type: fields that other types have are as they have them.
+    /// Adds the fields that a document brought to a type: fields that other types have are as they have them.
     pub fn grow(&self, type_name: &str, growth: &Mapping) -> Result<TypedMappings> {
         self.merge(type_name, &self.adopted(type_name, growth)?)
     }
@@ -150,7 +150,7 @@ impl TypedMappings {
         let merged = match self.get(type_name) {
             // A new default replaces the old one.
             _ if type_name == DEFAULT => match self.get(DEFAULT) {
-                Some(known) => known.replaced(update)?,
+                Some(known) => known.replace(update)?,
                 None => update.clone(),
             },
             Some(known) => known.merge(update)?,
@@ -183,7 +183,7 @@ impl TypedMappings {
                 .into_iter()
                 .map(|(name, mapping)| {
                     let mut shown = mapping.render();
-                    // What is so anyway was not told.
+                    // 2015 did not show defaults here.
                     if let Some(shown) = shown.as_object_mut() {
                         let usual = |value: &mut Value| *value == serde_json::json!({ "enabled": true });
                         shown.retain(|key, value| !([ALL, "_source"].contains(&key.as_str()) && usual(value)));

@@ -1,4 +1,4 @@
-//! What a document becomes: typed values under field paths.
+//! The typed values of a document, under field paths.
 
 use std::sync::Arc;
 

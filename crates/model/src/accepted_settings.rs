@@ -7,7 +7,7 @@ use crate::settings::Scope;
 use crate::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-/// What a setting does.
+/// The effect of a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// It changes this.
@@ -25,7 +25,7 @@ pub struct Accepted {
     pub name: &'static str,
     /// Where it may be given; never `Node`.
     pub scope: Scope,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
 }
 

@@ -5,7 +5,7 @@
 use crate::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-/// What a request would do to an index.
+/// The kind of access that a request has to an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Search, count or get documents.

@@ -1,4 +1,4 @@
-//! How running work learns that nobody wants its result any more.
+//! The cancellation of running work, and its deadline.
 //!
 //! Not here: who looks at it, and when (the engine's loops); the clock that deadlines are compared with.
 

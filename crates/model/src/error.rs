@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $wire:literal, $status:literal;)*) => {
-        /// What sort of refusal, with Elasticsearch's wire name and HTTP status.
+        /// The sort of a refusal, with Elasticsearch's wire name and HTTP status.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub enum ErrorKind { $($(#[$doc])* #[allow(missing_docs, reason = "the wire name says it")] $kind,)* }
         impl ErrorKind {
@@ -157,7 +157,7 @@ impl Error {
     pub fn parsing(reason: impl Into<String>, line: usize, col: usize) -> Error {
         Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col)
     }
-    /// What was to be a number and is none, as a server in Java says it.
+    /// The refusal of a text that is no number, as a server in Java writes it.
     pub fn no_number(text: &str) -> Error {
         Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))
     }
@@ -166,7 +166,7 @@ impl Error {
         self.0.details.insert(name.to_owned(), value.into());
         self
     }
-    /// What caused it (`caused_by`).
+    /// Its cause (`caused_by`).
     pub fn caused_by(mut self, cause: Error) -> Error {
         self.0.cause = Some(cause);
         self
@@ -189,7 +189,7 @@ impl Error {
     pub fn status(&self) -> u16 {
         self.0.status.unwrap_or_else(|| self.0.kind.status())
     }
-    /// The same request may succeed later: there was no room, no time, nobody there.
+    /// The same request may succeed later: there was no room, no time, no server.
     pub fn is_transient(&self) -> bool {
         matches!(self.status(), 429 | 503 | 507)
     }
@@ -201,7 +201,7 @@ impl Error {
     pub fn details(&self) -> &Map<String, Value> {
         &self.0.details
     }
-    /// What caused it.
+    /// Its cause.
     pub fn cause(&self) -> Option<&Error> {
         self.0.cause.as_ref()
     }

@@ -22,7 +22,7 @@ pub enum LockIndex {
     None,
     /// Every one.
     All,
-    /// Those of these types, in a typed index.
+    /// Documents of these types, in a typed index.
     Types(Vec<String>),
 }
 
@@ -86,7 +86,7 @@ impl LockIndex {
     }
 }
 
-/// `index.pleach.lock_ttl`: how long a lock document lives that nobody asks for again; `None`: until it is released.
+/// `index.pleach.lock_ttl`: the life of a lock document whose owner does not renew it; `None`: until it is released.
 ///
 /// # Errors
 /// No such time, or one that makes no sense.

@@ -1,6 +1,6 @@
 //! Which of the shards that an index reports a document would be in.
 //!
-//! There is one shard; the number is told in errors and searches, as Elasticsearch 2 and later work it out: murmur3 (32 bits,
+//! There is one shard; errors and searches show the number, as Elasticsearch 2 and later work it out: murmur3 (32 bits,
 //! seed 0) over the routing value in UTF-16LE, modulo the number of shards.
 
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn shards() {
-        // As a real server told them.
+        // The answers of a real server.
         for (id, shard) in [("global", 2), ("/a/b", 4), ("/clinton", 0), ("1", 3)] {
             assert_eq!(shard_of(id, 5), shard, "{id}");
         }

@@ -30,7 +30,7 @@ pub struct Setting {
     pub default: &'static str,
     /// Where it may be given.
     pub scope: Scope,
-    /// What it bounds or chooses.
+    /// The quantity that it bounds, or the choice.
     pub about: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a write leaves behind: sequence number, primary term, version.
+//! The stamp of a write: sequence number, primary term, version.
 
 /// Sequence number of an operation in its index; counts from 0 without holes.
 pub type SeqNo = u64;
@@ -21,7 +21,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of what is staged in a transaction: the version that it will have, and no place among the operations yet.
+    /// The stamp of a staged write: the version that it will have, and no sequence number yet.
     pub fn staged(version: Version) -> Stamp {
         Stamp {
             seq_no: SeqNo::MAX,

@@ -107,7 +107,7 @@ pub(crate) struct Member {
     pub(crate) spread: bool,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Const(Lit),
@@ -149,7 +149,7 @@ pub(crate) enum Kind {
     Text(Vec<Node>),
 }
 
-/// What can be assigned to.
+/// The target of an assignment.
 #[derive(Debug)]
 pub(crate) enum Target {
     Local(u32, Ty),
@@ -171,7 +171,7 @@ pub(crate) struct Stmt {
     pub(crate) kind: StmtKind,
 }
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Debug)]
 pub(crate) enum StmtKind {
     Nop,

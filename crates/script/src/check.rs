@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The locals of a function that is set aside.
 pub(crate) type Suspended = (Vec<Vec<(Arc<str>, u32, Ty)>>, u32, u32);
 
-/// What is known at one place of the script.
+/// The names that are known at one place of the script.
 #[derive(Default)]
 pub(crate) struct Scope {
     levels: Vec<Vec<(Arc<str>, u32, Ty)>>,
@@ -37,7 +37,7 @@ impl Scope {
         }
         slot
     }
-    pub(crate) fn known(&self, name: &str) -> bool {
+    pub(crate) fn is_known(&self, name: &str) -> bool {
         self.local(name).is_some()
     }
     pub(crate) fn local(&self, name: &str) -> Option<(u32, Ty)> {
@@ -53,10 +53,10 @@ impl Scope {
         self.levels.iter().flatten().find(|l| l.1 == slot).map_or(Ty::Def, |l| l.2)
     }
     /// How many locals are in use here.
-    pub(crate) fn used(&self) -> u32 {
+    pub(crate) fn locals_in_use(&self) -> u32 {
         self.next
     }
-    /// A function begins: no locals. What `resume` takes back.
+    /// A function begins: no locals. `resume` takes the result back.
     pub(crate) fn suspend(&mut self) -> Suspended {
         let kept = (std::mem::take(&mut self.levels), self.next, self.top);
         self.next = 0;

@@ -84,7 +84,7 @@ pub(crate) enum Shape {
     Gauss,
 }
 
-/// What a decay is measured over.
+/// The distance that a decay measures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Over {
     Numeric,

@@ -155,7 +155,7 @@ impl Lexer<'_> {
         Ok(self.out)
     }
 
-    /// What word processors made of printed scripts: curly quotes, a dash for `--`, hard spaces.
+    /// The characters that word processors put into printed scripts: curly quotes, a dash for `--`, hard spaces.
     fn typographic(&mut self, start: usize) -> Result<(), SyntaxError> {
         let c = self.text.get(start..).and_then(|t| t.chars().next()).unwrap_or(' ');
         match c {

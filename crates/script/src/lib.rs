@@ -1,7 +1,7 @@
 //! Scripts: an interpreter for a subset of Painless, of the Groovy of 2015 and of Lucene
 //! expressions. `compile` once, `run` per document; `run_update` runs over `ctx`.
 //!
-//! What isn't here: where scripts are stored, what an update writes, and which error envelope a
+//! Not here: where scripts are stored, what an update writes, and which error envelope a
 //! request answers with.
 
 mod api;
@@ -54,14 +54,14 @@ impl Lang {
     }
 }
 
-/// What one run may use.
+/// The limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Evaluated nodes, roughly.
     pub steps: u64,
     /// Bytes of text and collections made, freed ones included.
     pub memory_bytes: usize,
-    /// The longest source, for whoever compiles; `compile` itself holds to the default.
+    /// The longest source, for callers that compile; `compile` itself keeps the default.
     pub source_max: usize,
 }
 
@@ -78,7 +78,7 @@ impl Default for Budget {
     }
 }
 
-/// What a script may reach from outside.
+/// The environment that a script reads.
 pub trait Host {
     /// `_score`
     fn score(&mut self) -> Option<f64> {
@@ -115,7 +115,7 @@ pub trait Host {
     }
 }
 
-/// What a run gets.
+/// The inputs of a run.
 pub struct Env<'a> {
     /// The request's params.
     pub params: &'a Params,
@@ -166,13 +166,13 @@ pub fn compile(source: &str, lang: Lang) -> model::Result<Program> {
             .caused_by(Error::new(ErrorKind::ScriptParse, cause)))
         }
         Err(e) => {
-            Err(described("compile error", source, lang, e.pos).caused_by(Error::new(ErrorKind::IllegalArgument, e.message)))
+            Err(script_error("compile error", source, lang, e.pos).caused_by(Error::new(ErrorKind::IllegalArgument, e.message)))
         }
     }
 }
 
 /// A script error with where in the script it arose.
-fn described(reason: &str, source: &str, lang: Lang, pos: u32) -> Error {
+fn script_error(reason: &str, source: &str, lang: Lang, pos: u32) -> Error {
     let floor = |mut i: usize| {
         i = i.min(source.len());
         while !source.is_char_boundary(i) {
@@ -231,7 +231,7 @@ impl Program {
         });
         match result {
             Ok(v) => Ok(v),
-            Err(fault) => Err(run.refused.take().unwrap_or_else(|| self.failed(*fault))),
+            Err(fault) => Err(run.refused.take().unwrap_or_else(|| self.fault_error(*fault))),
         }
     }
 
@@ -246,13 +246,13 @@ impl Program {
             Value::Date(ms) => Ok(ms as f64),
             Value::Null if self.0.lang != Lang::Painless => Ok(0.0),
             Value::Null => Err(
-                described("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
+                script_error("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
                     ErrorKind::NullPointer,
                     "the script returned null where a number is needed",
                 )),
             ),
             other => Err(
-                described("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
+                script_error("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
                     ErrorKind::ClassCast,
                     format!("class {} cannot be cast to class java.lang.Number", other.class()),
                 )),
@@ -260,7 +260,7 @@ impl Program {
         }
     }
 
-    fn failed(&self, fault: Fault) -> Error {
+    fn fault_error(&self, fault: Fault) -> Error {
         let Compiled { source, lang, .. } = &*self.0;
         let cause = Error::new(fault.kind, fault.message.unwrap_or_default());
         match lang {
@@ -269,12 +269,12 @@ impl Program {
                 format!("failed to run inline script [{source}] using lang [groovy]"),
             )
             .caused_by(cause),
-            _ => described("runtime error", source, *lang, fault.pos).caused_by(cause),
+            _ => script_error("runtime error", source, *lang, fault.pos).caused_by(cause),
         }
     }
 }
 
-/// What an update script works on.
+/// The document that an update script changes.
 #[derive(Clone, Debug)]
 pub struct UpdateContext {
     /// The document.
@@ -285,7 +285,7 @@ pub struct UpdateContext {
     pub meta: serde_json::Map<String, Json>,
 }
 
-/// What an update script left.
+/// The result of an update script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateResult {
     /// `ctx.op`; empty: it has none yet

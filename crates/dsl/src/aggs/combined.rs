@@ -1,12 +1,43 @@
 //! Aggregations over several fields of a document together: `multi_terms`, `matrix_stats`.
 
 use super::value_source::option;
-use super::{AggKind, MatrixAgg, MatrixMode, MultiTermsAgg, ValueSource, bucket};
+use super::{AggKind, BucketOrder, ValueSource, options};
 use crate::json::{Fields, Node};
 use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiTermsAgg {
+    /// At least two, each with the type of its values where the field is not mapped.
+    pub sources: Vec<(ValueSource, Option<String>)>,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    pub min_doc_count: u64,
+    pub shard_min_doc_count: u64,
+    pub order: Vec<BucketOrder>,
+    pub show_term_doc_count_error: bool,
+    pub collect_mode: Option<String>,
+}
+
+/// Which of several values of a document counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixMode {
+    Avg,
+    Min,
+    Max,
+    Sum,
+    Median,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixAgg {
+    pub fields: Vec<String>,
+    /// The values of fields that a document lacks.
+    pub missing: BTreeMap<String, f64>,
+    pub mode: MatrixMode,
+}
 
 /// Reads `multi_terms`.
 pub(super) fn multi_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
@@ -45,11 +76,11 @@ pub(super) fn multi_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> 
         sources: sources.ok_or_else(|| shape::required("terms"))?,
         size,
         shard_size,
-        min_doc_count: bucket::take_min_doc_count(fields, KIND, name)?.unwrap_or(1),
+        min_doc_count: options::take_min_doc_count(fields, KIND, name)?.unwrap_or(1),
         shard_min_doc_count: shard_min_doc_count.unwrap_or(0),
-        order: bucket::take_order(fields, KIND)?.unwrap_or_else(bucket::by_count),
+        order: options::take_order(fields, KIND)?.unwrap_or_else(options::by_count),
         show_term_doc_count_error: fields.take_bool("show_term_doc_count_error")?.unwrap_or(false),
-        collect_mode: bucket::take_collect_mode(fields, KIND)?,
+        collect_mode: options::take_collect_mode(fields, KIND)?,
     })))
 }
 
@@ -132,7 +163,7 @@ impl MultiTermsAgg {
         if self.shard_min_doc_count > 0 {
             out.insert("shard_min_doc_count".into(), self.shard_min_doc_count.into());
         }
-        out.insert("order".into(), super::render::order(&self.order));
+        out.insert("order".into(), options::order(&self.order));
         if self.show_term_doc_count_error {
             out.insert("show_term_doc_count_error".into(), true.into());
         }

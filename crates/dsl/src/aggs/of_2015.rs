@@ -1,4 +1,4 @@
-//! What the aggregations of 2015 knew and refused otherwise than those of today.
+//! Options and refusals that the aggregations of 2015 had otherwise than those of today.
 //!
 //! Not here: how they are read (`bucket`, `metric`).
 
@@ -27,13 +27,13 @@ pub(super) fn nothing_to_read() -> Error {
 }
 
 /// A refusal as the parsers of 2015 said it.
-pub(super) fn reworded(error: Error) -> Error {
+pub(super) fn reword(error: Error) -> Error {
     let reason = error.reason().to_owned();
     let kind = match error.kind() {
         ErrorKind::IllegalArgument if reason.starts_with("Required one of fields") => return nothing_to_read(),
         ErrorKind::XContentParse if reason.contains("[date_histogram] failed to parse field [interval]") => ErrorKind::Parse,
         ErrorKind::SearchPhaseExecution => match error.root() {
-            root if root.kind() == ErrorKind::IllegalArgument => return reworded(root.clone()),
+            root if root.kind() == ErrorKind::IllegalArgument => return reword(root.clone()),
             _ => return error,
         },
         ErrorKind::XContentParse | ErrorKind::Parsing | ErrorKind::IllegalArgument => ErrorKind::SearchParse,

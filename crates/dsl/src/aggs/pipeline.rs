@@ -1,30 +1,11 @@
 //! Pipelines: aggregations of other aggregations' answers. Their options stay as they came.
 
 use super::{Agg, AggKind};
-use crate::json::{Node, unsupported};
+use crate::json::{Node, unsupported_value};
 use crate::query::hits::Sort;
 use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
-
-/// Every pipeline that is read.
-pub(crate) const KINDS: &[&str] = &[
-    "avg_bucket",
-    "sum_bucket",
-    "min_bucket",
-    "max_bucket",
-    "stats_bucket",
-    "extended_stats_bucket",
-    "percentiles_bucket",
-    "derivative",
-    "cumulative_sum",
-    "bucket_script",
-    "bucket_selector",
-    "bucket_sort",
-    "serial_diff",
-    "moving_fn",
-    "moving_avg",
-];
 
 /// Those that need an order of time or number.
 const SEQUENTIAL: &[&str] = &["derivative", "cumulative_sum", "serial_diff", "moving_fn", "moving_avg"];
@@ -134,7 +115,7 @@ fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
                 return Err(if by_hand {
                     value.error(format!("Unexpected token {} in [{name}].", value.kind_name()))
                 } else {
-                    unsupported(kind, &key, &value)
+                    unsupported_value(kind, &key, &value)
                 });
             }
             Some(_) => {}
@@ -255,7 +236,7 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> R
             let paths = paths(buckets_path)
                 .into_iter()
                 .chain(sorted.map(sort_paths).unwrap_or_default());
-            problems.extend(paths.filter_map(|path| lost(&path, aggs)));
+            problems.extend(paths.filter_map(|path| missing_step(&path, aggs)));
             if kind.ends_with("_bucket")
                 && let Some(first) = first_path(buckets_path).and_then(|path| path.split('>').next())
                 && let Some(other) = aggs.iter().find(|other| other.name == first)
@@ -284,7 +265,7 @@ fn paths(buckets_path: &Value) -> Vec<String> {
     }
 }
 
-/// What `bucket_sort` sorts by.
+/// The paths by which `bucket_sort` sorts.
 fn sort_paths(sort: &Value) -> Vec<String> {
     match sort {
         Value::Array(list) => list.iter().flat_map(sort_paths).collect(),
@@ -294,8 +275,8 @@ fn sort_paths(sort: &Value) -> Vec<String> {
     }
 }
 
-/// What is missing on the way of a path, if anything is.
-fn lost(path: &str, aggs: &[Agg]) -> Option<String> {
+/// The first step of a path that leads nowhere, if there is one.
+fn missing_step(path: &str, aggs: &[Agg]) -> Option<String> {
     if path.is_empty() {
         return Some("Invalid path []".to_owned());
     }

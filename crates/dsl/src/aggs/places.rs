@@ -1,14 +1,30 @@
 //! Aggregations over places: `geo_bounds`, `geo_centroid`, `geo_distance`.
 
+use super::AggKind;
+use super::options::{one, put};
+use super::ranges::{RangeBucket, no_ranges};
 use super::value_source::option;
-use super::{AggKind, GeoDistanceAgg, RangeBucket, bucket};
 use crate::json::{Fields, Node};
 use crate::query::{GeoPlace, parse_place};
 use crate::shape;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
-fn needed(field: Option<String>, what: &str) -> Result<String> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeoDistanceAgg {
+    pub field: String,
+    pub origin: GeoPlace,
+    /// The unit of bounds.
+    pub unit: String,
+    /// One of them.
+    pub metres: f64,
+    /// Along the sphere, not the plane; along the sphere without.
+    pub arc: Option<bool>,
+    pub ranges: Vec<RangeBucket>,
+    pub keyed: bool,
+}
+
+fn require_field(field: Option<String>, what: &str) -> Result<String> {
     field.ok_or_else(|| Error::illegal(format!("Required one of fields {what}, but none were specified. ")))
 }
 
@@ -25,7 +41,7 @@ pub(super) fn bounds(fields: &mut Fields) -> Result<AggKind> {
     Ok(AggKind::GeoBounds {
         missing: missing(fields)?,
         wrap_longitude: fields.take_bool("wrap_longitude")?.unwrap_or(true),
-        field: needed(fields.take_string("field")?, "[field]")?,
+        field: require_field(fields.take_string("field")?, "[field]")?,
     })
 }
 
@@ -33,7 +49,7 @@ pub(super) fn bounds(fields: &mut Fields) -> Result<AggKind> {
 pub(super) fn centroid(fields: &mut Fields) -> Result<AggKind> {
     Ok(AggKind::GeoCentroid {
         missing: missing(fields)?,
-        field: needed(fields.take_string("field")?, "[field, script]")?,
+        field: require_field(fields.take_string("field")?, "[field, script]")?,
     })
 }
 
@@ -59,11 +75,11 @@ pub(super) fn distance(fields: &mut Fields, name: &str) -> Result<AggKind> {
     let ranges = option(fields, KIND, "ranges", |node| {
         node.clone().items().into_iter().map(range).collect::<Result<Vec<_>>>()
     })?;
-    let field = needed(fields.take_string("field")?, "[field, script]")?;
+    let field = require_field(fields.take_string("field")?, "[field, script]")?;
     let origin = origin.ok_or_else(|| Error::illegal(format!("Aggregation [{name}] must define an [origin].")))?;
     let ranges = ranges.unwrap_or_default();
     if ranges.is_empty() {
-        return Err(bucket::no_ranges(name));
+        return Err(no_ranges(name));
     }
     let (unit, metres) = unit.unwrap_or_else(|| ("m".to_owned(), 1.0));
     Ok(AggKind::GeoDistance(Box::new(GeoDistanceAgg {
@@ -123,4 +139,16 @@ impl GeoDistanceAgg {
         out.insert("keyed".into(), self.keyed.into());
         out
     }
+}
+
+pub(super) fn render_bounds(field: &str, missing: Option<GeoPlace>, wrap_longitude: bool) -> Map<String, Value> {
+    let mut body = render_centroid(field, missing);
+    body.insert("wrap_longitude".into(), wrap_longitude.into());
+    body
+}
+
+pub(super) fn render_centroid(field: &str, missing: Option<GeoPlace>) -> Map<String, Value> {
+    let mut body = one("field", field);
+    put(&mut body, "missing", missing.map(|(lat, lon)| format!("{lat},{lon}")));
+    body
 }

@@ -1,16 +1,35 @@
-//! `diversified_sampler` and `variable_width_histogram`: buckets that are made of what documents were seen.
+//! `sampler`, `diversified_sampler` and `variable_width_histogram`: buckets of the documents that were seen.
 
+use super::options::source_body;
 use super::value_source::option;
-use super::{AggKind, DiversifiedAgg, ValueSource, VariableWidthAgg};
-use crate::json::Fields;
+use super::{AggKind, ValueSource};
+use crate::json::{Fields, Json, Node};
 use crate::shape;
-use model::{Dialect, Error, Result};
+use model::{Dialect, Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiversifiedAgg {
+    pub source: ValueSource,
+    pub shard_size: usize,
+    pub max_docs_per_value: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariableWidthAgg {
+    pub source: ValueSource,
+    pub buckets: usize,
+    /// Buckets that are kept before the nearest of them are merged.
+    pub shard_size: usize,
+    /// Values that wait before they are put into buckets.
+    pub initial_buffer: usize,
+}
 
 /// Reads `diversified_sampler`.
-pub(super) fn diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
+pub(super) fn parse_diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
     const KIND: &str = "diversified_sampler";
     let source = ValueSource::take(fields, dialect)?;
-    let at_least = |what: &'static str, option: &'static str, least: i64, node: &crate::json::Node| {
+    let at_least = |what: &'static str, option: &'static str, least: i64, node: &Node| {
         let number = node.i64(option)?;
         usize::try_from(number).ok().filter(|_| number >= least).ok_or_else(|| {
             Error::illegal(format!(
@@ -37,6 +56,37 @@ pub(super) fn diversified(fields: &mut Fields, name: &str, dialect: Dialect) -> 
     })))
 }
 
+/// Reads `sampler`.
+pub(super) fn sampler(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
+    // In 2015 one aggregation was both.
+    if dialect.typed && (fields.has("field") || fields.has("script")) {
+        return parse_diversified(fields, name, dialect);
+    }
+    if dialect.typed && fields.take("max_docs_per_value").is_some() {
+        return Err(Error::new(
+            ErrorKind::SearchParse,
+            format!(
+                "Sampler aggregation has max_docs_per_value setting but no \"field\" or \"script\" setting to provide values for aggregation \"{name}\""
+            ),
+        ));
+    }
+    if dialect.typed {
+        fields.take("execution_hint");
+    }
+    let given = fields.take("shard_size");
+    let number = |node: &Node| matches!(node.value, Json::Number(_));
+    let unfit = given
+        .iter()
+        .find(|node| !dialect.typed && !number(node))
+        .map(|node| ("shard_size".to_owned(), node.clone()));
+    if let Some((option, node)) = unfit.or_else(|| fields.next_field().filter(|_| !dialect.typed)) {
+        return Err(node.error(format!("Unsupported property \"{option}\" for aggregation \"{name}")));
+    }
+    Ok(AggKind::Sampler {
+        shard_size: given.map(|node| node.usize("shard_size")).transpose()?.unwrap_or(100),
+    })
+}
+
 /// Buckets that are kept before the nearest are merged, for each that is shown.
 const SHARD_FACTOR: usize = 50;
 /// The most values that wait before they are put into buckets.
@@ -46,7 +96,7 @@ const BUFFER_MOST: usize = 50_000;
 pub(super) fn variable_width(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
     const KIND: &str = "variable_width_histogram";
     let source = ValueSource::take(fields, dialect)?;
-    let above = |option: &'static str, bound: i64, node: &crate::json::Node| {
+    let above = |option: &'static str, bound: i64, node: &Node| {
         let number = node.i64(option)?;
         usize::try_from(number)
             .ok()
@@ -76,4 +126,25 @@ pub(super) fn variable_width(fields: &mut Fields, name: &str, dialect: Dialect) 
         shard_size,
         initial_buffer,
     })))
+}
+
+impl DiversifiedAgg {
+    /// Its body as a request writes it.
+    pub(super) fn render(&self) -> Map<String, Value> {
+        let mut body = source_body(&self.source);
+        body.insert("shard_size".into(), self.shard_size.into());
+        body.insert("max_docs_per_value".into(), self.max_docs_per_value.into());
+        body
+    }
+}
+
+impl VariableWidthAgg {
+    /// Its body as a request writes it.
+    pub(super) fn render(&self) -> Map<String, Value> {
+        let mut body = source_body(&self.source);
+        body.insert("buckets".into(), self.buckets.into());
+        body.insert("shard_size".into(), self.shard_size.into());
+        body.insert("initial_buffer".into(), self.initial_buffer.into());
+        body
+    }
 }

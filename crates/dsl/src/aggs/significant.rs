@@ -1,13 +1,63 @@
 //! `significant_terms` and `significant_text`: terms that are more frequent here than elsewhere, and by which measure.
 
+use super::terms::{self, TermsAgg, parse_terms};
 use super::value_source::option;
-use super::{AggKind, Significance, SignificantAgg, SignificantTextAgg, bucket};
+use super::{AggKind, IncludeExclude, options};
 use crate::json::{Fields, Node};
 use crate::query::script_source::ScriptSource;
 use crate::query::{Parsing, Query};
 use crate::shape;
 use model::{Dialect, Result};
 use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignificantAgg {
+    pub terms: TermsAgg,
+    pub measure: Significance,
+    /// The documents that terms are compared with; all without.
+    pub background: Option<Query>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignificantTextAgg {
+    pub field: String,
+    /// Where in the source its text stands; at the field without.
+    pub source_fields: Option<Vec<String>>,
+    /// Sequences of words that were seen before do not count.
+    pub filter_duplicate_text: bool,
+    pub size: usize,
+    pub shard_size: Option<usize>,
+    pub min_doc_count: u64,
+    pub shard_min_doc_count: u64,
+    pub include: Option<IncludeExclude>,
+    pub exclude: Option<IncludeExclude>,
+    pub measure: Significance,
+    pub background: Option<Query>,
+}
+
+/// How it is measured that a term is more frequent here than elsewhere. `negatives`: terms that are rarer count too;
+/// `superset`: the documents here are among those they are compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Significance {
+    /// The change of the share, absolute times relative.
+    Jlh,
+    MutualInformation {
+        negatives: bool,
+        superset: bool,
+    },
+    ChiSquare {
+        negatives: bool,
+        superset: bool,
+    },
+    /// Google's normalized distance.
+    Gnd {
+        superset: bool,
+    },
+    /// The share of a term's documents that are here.
+    Percentage,
+    /// A script of the four counts.
+    Script(ScriptSource),
+}
 
 /// The measures, each by the name of its option.
 const MEASURES: &[&str] = &[
@@ -25,7 +75,7 @@ pub(super) fn terms(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
     let measure = take_measure(fields, dialect)?;
     let background = take_background(fields, dialect)?;
     Ok(AggKind::SignificantTerms(Box::new(SignificantAgg {
-        terms: bucket::parse_terms(fields, KIND, name, dialect)?,
+        terms: parse_terms(fields, KIND, name, dialect)?,
         measure,
         background,
     })))
@@ -36,14 +86,14 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
     const KIND: &str = "significant_text";
     let measure = take_measure(fields, dialect)?;
     let background = take_background(fields, dialect)?;
-    let size = option(fields, KIND, "size", |n| bucket::positive("size", n, name))?.unwrap_or(10);
-    let shard_size = option(fields, KIND, "shard_size", |n| bucket::positive("shard_size", n, name))?;
-    let min_doc_count = bucket::take_min_doc_count(fields, KIND, name)?.unwrap_or(3);
-    let shard_min_doc_count = bucket::take_shard_min_doc_count(fields, KIND, name)?;
+    let size = option(fields, KIND, "size", |n| options::positive("size", n, name))?.unwrap_or(10);
+    let shard_size = option(fields, KIND, "shard_size", |n| options::positive("shard_size", n, name))?;
+    let min_doc_count = options::take_min_doc_count(fields, KIND, name)?.unwrap_or(3);
+    let shard_min_doc_count = options::take_shard_min_doc_count(fields, KIND, name)?;
     let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
     Ok(AggKind::SignificantText(Box::new(SignificantTextAgg {
-        include: fields.read("include", &kinds, |node| bucket::parse_include(node.clone()))?,
-        exclude: fields.read("exclude", &kinds[..2], |node| bucket::parse_include(node.clone()))?,
+        include: fields.read("include", &kinds, |node| options::parse_include(node.clone()))?,
+        exclude: fields.read("exclude", &kinds[..2], |node| options::parse_include(node.clone()))?,
         source_fields: fields.take_strings("source_fields")?,
         filter_duplicate_text: fields.take_bool("filter_duplicate_text")?.unwrap_or(false),
         field: fields.take_string("field")?.ok_or_else(|| shape::required("field"))?,
@@ -145,7 +195,7 @@ impl SignificantTextAgg {
         }
         for (name, which) in [("include", &self.include), ("exclude", &self.exclude)] {
             if let Some(which) = which {
-                put(name, super::render::include(which));
+                put(name, options::include(which));
             }
         }
         if let Some(query) = &self.background {
@@ -153,6 +203,18 @@ impl SignificantTextAgg {
         }
         let (name, value) = self.measure.render();
         put(name, value);
+        body
+    }
+}
+
+impl SignificantAgg {
+    /// Its body as a request writes it.
+    pub(super) fn render(&self) -> Map<String, Value> {
+        let mut body = terms::render(&self.terms);
+        body.remove("order");
+        let (name, measure) = self.measure.render();
+        body.insert(name.into(), measure);
+        options::put(&mut body, "background_filter", self.background.as_ref().map(Query::render));
         body
     }
 }

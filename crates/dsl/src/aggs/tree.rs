@@ -1,34 +1,20 @@
 //! The tree of aggregations: names, one type each, what is below it, how deep it may go.
 
-use super::{Agg, AggKind, bucket, metric, pipeline};
+use super::table::AggSpec;
+use super::{Agg, AggKind, pipeline};
 use crate::json::Node;
 use crate::shape;
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
-/// Types of other servers: kept, for an engine that knows them.
-const OPAQUE: &[&str] = &[
-    "geohex_grid",
-    "geo_line",
-    "random_sampler",
-    "string_stats",
-    "boxplot",
-    "rate",
-    "t_test",
-    "categorize_text",
-    "frequent_item_sets",
-    "ip_prefix",
-    "time_series",
-];
-
 /// Reads `aggs`: an object of aggregations by name.
 ///
 /// # Errors
-/// What Elasticsearch refuses, in its words.
+/// Elasticsearch refuses it, in its words.
 pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
     let aggs = parse_level(node, dialect, 1);
     let aggs = if dialect.typed {
-        aggs.map_err(super::of_2015::reworded)?
+        aggs.map_err(super::of_2015::reword)?
     } else {
         aggs?
     };
@@ -93,7 +79,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
                 }
                 if !value.is_object() {
                     let found = value.kind_name();
-                    let hint = unnamed(&name);
+                    let hint = name_hint(&name);
                     return Err(value.error(format!(
                         "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]{hint}"
                     )));
@@ -104,7 +90,7 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
         }
     }
     let Some((type_name, kind)) = kind else {
-        let reason = format!("Missing definition for aggregation [{name}]{}", unnamed(&name));
+        let reason = format!("Missing definition for aggregation [{name}]{}", name_hint(&name));
         return Err(Error::parsing(reason, line, col));
     };
     if !subs.is_empty() && is_leaf(&kind) {
@@ -114,10 +100,9 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
     Ok(Agg { name, kind, subs, meta })
 }
 
-/// What is said beside a refusal where the name of an aggregation is that of a type: mostly a level is missing.
-fn unnamed(name: &str) -> String {
-    let is_type = bucket::KINDS.contains(&name) || metric::KINDS.contains(&name) || pipeline::KINDS.contains(&name);
-    match is_type {
+/// The hint where the name of an aggregation is that of a type: mostly a level is missing.
+fn name_hint(name: &str) -> String {
+    match AggSpec::find(name).is_some_and(AggSpec::is_read) {
         true => format!(
             "; [{name}] is a type of aggregations and stands where a name is expected: {{\"aggs\":{{\"NAME\":{{\"{name}\":{{...}}}}}}}}"
         ),
@@ -125,39 +110,18 @@ fn unnamed(name: &str) -> String {
     }
 }
 
-fn parse_kind(name: &str, kind: &str, mut body: Node, dialect: Dialect) -> Result<AggKind> {
-    if pipeline::KINDS.contains(&kind) {
-        return pipeline::parse(name, kind, body, dialect.typed);
-    }
-    if OPAQUE.contains(&kind) {
-        return Ok(AggKind::Opaque {
-            kind: kind.to_owned(),
-            body: body.into_value(),
-        });
-    }
-    // Only for those that are none: the nearest name takes longer to find than all else takes to read.
-    let is_known = bucket::KINDS.contains(&kind) || metric::KINDS.contains(&kind);
-    let unknown = (!is_known).then(|| body.error(unknown_type(kind)));
-    if let Some(parsed) = bucket::parse(name, kind, &mut body, dialect)? {
-        return Ok(parsed);
-    }
-    match metric::parse(name, kind, body, dialect)? {
-        Some(parsed) => Ok(parsed),
+fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<AggKind> {
+    match AggSpec::find(kind) {
+        Some(spec) => spec.parse(name, body, dialect),
         None if dialect.typed => Err(Error::new(
             ErrorKind::SearchParse,
             format!("Could not find aggregator type [{kind}] in [{name}]"),
         )),
-        None => Err(unknown.unwrap_or_else(|| Error::new(ErrorKind::Parsing, unknown_type(kind)))),
+        None => {
+            let hint = nearest::question(kind, AggSpec::names());
+            Err(body.error(format!("Unknown aggregation type [{kind}]{hint}")))
+        }
     }
-}
-
-fn unknown_type(kind: &str) -> String {
-    let known = [bucket::KINDS, metric::KINDS, pipeline::KINDS, OPAQUE]
-        .into_iter()
-        .flatten()
-        .copied();
-    let hint = nearest::question(kind, known);
-    format!("Unknown aggregation type [{kind}]{hint}")
 }
 
 impl AggKind {

@@ -58,8 +58,8 @@ impl ValueSource {
     }
 }
 
-/// Today's values come from a field or from a script; what an aggregation lacks is told after what it has too much.
-pub(super) fn named(kind: &AggKind, dialect: Dialect) -> Result<()> {
+/// Today's values come from a field or from a script; a missing source is refused after an unknown option.
+pub(super) fn check_source(kind: &AggKind, dialect: Dialect) -> Result<()> {
     match kind.source() {
         Some(source) if source.field.is_none() && source.script.is_none() && !dialect.typed => Err(Error::illegal(
             "Required one of fields [field, script], but none were specified. ",
@@ -80,7 +80,7 @@ pub(crate) fn option<T>(
     };
     if node.is_null() {
         return match fields.is_of_object() {
-            true => Err(crate::json::unsupported(owner, name, &node)),
+            true => Err(crate::json::unsupported_value(owner, name, &node)),
             false => Ok(None),
         };
     }

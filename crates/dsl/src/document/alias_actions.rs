@@ -1,6 +1,6 @@
 //! The body of `_aliases`.
 
-use crate::json::{Json, Node, unsupported};
+use crate::json::{Json, Node, unsupported_value};
 use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct AliasActions(pub Vec<AliasAction>);
 
-/// What an action does.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AliasVerb {
     #[default]
@@ -32,7 +32,7 @@ pub struct AliasAction {
     pub must_exist: Option<bool>,
 }
 
-/// What may be said of an alias.
+/// The options of an alias.
 pub const ALIAS_OPTIONS: [&str; 6] = [
     "filter",
     "routing",
@@ -41,7 +41,7 @@ pub const ALIAS_OPTIONS: [&str; 6] = [
     "is_write_index",
     "is_hidden",
 ];
-/// What an action is about.
+/// The indices and aliases of an action.
 const NAMES: [&str; 4] = ["index", "indices", "alias", "aliases"];
 
 impl AliasActions {
@@ -145,7 +145,7 @@ impl AliasAction {
     }
 }
 
-/// What an option of an action may be.
+/// The kind of value that an option of an action has.
 fn check_members(verb: AliasVerb, members: &[(String, Node)], owner: &str) -> Result<()> {
     let known = match verb {
         AliasVerb::Add => [&NAMES[..], &ALIAS_OPTIONS].concat(),
@@ -161,9 +161,9 @@ fn check_members(verb: AliasVerb, members: &[(String, Node)], owner: &str) -> Re
             ("index" | "alias", Json::String(text)) if text.is_empty() => return empty(" string"),
             ("index" | "alias", Json::String(_)) => {}
             ("indices" | "aliases", Json::Array(list)) if list.is_empty() => return empty(""),
-            ("index" | "alias", _) => return Err(unsupported(owner, key, value)),
+            ("index" | "alias", _) => return Err(unsupported_value(owner, key, value)),
             ("filter", Json::Object(_)) => {}
-            ("filter", _) | (_, Json::Null) => return Err(unsupported(owner, key, value)),
+            ("filter", _) | (_, Json::Null) => return Err(unsupported_value(owner, key, value)),
             ("is_write_index" | "is_hidden" | "must_exist", _) => drop(value.boolean(key).map_err(failed)?),
             _ => {}
         }

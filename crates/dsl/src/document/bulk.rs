@@ -8,7 +8,7 @@ use crate::search::SourceSpec;
 use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
 
-/// What a line asks.
+/// The action of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkAction {
     /// `index`
@@ -21,7 +21,7 @@ pub enum BulkAction {
     Delete,
 }
 
-/// What the URL says for lines that do not.
+/// The defaults of the URL for lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BulkDefaults {
     /// `/{index}/_bulk`
@@ -186,7 +186,7 @@ impl<'a, 'd> BulkReader<'a, 'd> {
     }
 }
 
-/// What an item lacks.
+/// The parts that an item lacks.
 fn problems_of(item: &BulkItem<'_>, typed: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if item.index.is_empty() {
@@ -256,7 +256,7 @@ fn plain_action(line: &[u8], number: usize, defaults: &BulkDefaults) -> Option<B
     Some(item)
 }
 
-/// What comes first, with blanks around it.
+/// The first token, with blanks around it.
 fn plain_sign(rest: &mut &str, sign: &str) -> Option<()> {
     *rest = rest.trim_start_matches(' ').strip_prefix(sign)?.trim_start_matches(' ');
     Some(())
@@ -310,7 +310,7 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
     parse_meta(action, body, number, defaults).map(Some)
 }
 
-/// What an action line says beside its action.
+/// The options of an action line.
 pub(super) fn parse_meta(
     action: BulkAction,
     body: json::Node,
@@ -382,7 +382,7 @@ pub(super) fn parse_meta(
             "op_type" | "opType" => match value.string(&key)?.as_str() {
                 "index" if action == BulkAction::Index => {}
                 "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
-                // What is not `create` is what its action says.
+                // Any other word than `create` leaves the action as it is.
                 _ if !dialect.typed => {}
                 other => {
                     return Err(Error::illegal(format!(

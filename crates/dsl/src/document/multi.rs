@@ -102,7 +102,7 @@ impl MgetItem {
         };
         for (key, value) in shape::object(node, "mget")? {
             match key.as_str() {
-                // What is null says nothing, whatever its name.
+                // A null says nothing, whatever its name.
                 _ if value.is_null() => {}
                 // Names of 2015, gone since 7, and what types went with.
                 "fields" if !dialect.typed => {

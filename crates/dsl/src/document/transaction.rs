@@ -21,7 +21,7 @@ pub struct TransactionBody {
     pub targets: Vec<Value>,
     /// Locks that the client holds.
     pub locks: Vec<String>,
-    /// To be told a repetition from a new request.
+    /// Tells a repetition from a new request.
     pub idempotency_key: Option<String>,
     /// `30s`
     pub timeout: Option<String>,
@@ -72,7 +72,7 @@ impl TransactionBody {
     /// Reads it.
     ///
     /// # Errors
-    /// What is malformed or unknown, with its position.
+    /// A part is malformed or unknown; the refusal has its position.
     pub fn parse(bytes: &[u8], defaults: &BulkDefaults) -> Result<TransactionBody> {
         let node = json::read(bytes, reading(defaults.dialect))?;
         let mut fields = node.fields("transaction")?;

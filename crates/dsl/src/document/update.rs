@@ -17,7 +17,7 @@ pub struct UpdateBody {
     pub upsert: Option<Value>,
     pub scripted_upsert: bool,
     pub detect_noop: bool,
-    /// What of the new source the answer carries.
+    /// The part of the new source that the answer carries.
     pub source: SourceSpec,
     /// `fields` of 2015: what of the new source the answer shows beside it.
     pub fields: Option<Vec<String>>,
@@ -100,7 +100,7 @@ impl UpdateBody {
         for (key, value) in shape::object(node, "UpdateRequest")? {
             let at = (value.line, value.col);
             if !dialect.typed && !takes(&key, &value) {
-                return Err(json::unsupported("UpdateRequest", &key, &value));
+                return Err(json::unsupported_value("UpdateRequest", &key, &value));
             }
             if key == "script" {
                 object_form = value.is_object();

@@ -18,7 +18,7 @@ pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Err
     let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
     let root = cause.clone();
     let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
-    // What else has a position of its own is the root; of other causes this is as far as one can see.
+    // Any other error with a position of its own is the root; other causes are not looked through.
     if matches!(root.kind(), ErrorKind::XContentParse | ErrorKind::Parsing | ErrorKind::Parse) {
         outer.rooted_in(root.root().clone())
     } else {
@@ -27,7 +27,7 @@ pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Err
 }
 
 /// `[1:2] [owner] x doesn't support values of type: VALUE_NUMBER`.
-pub fn unsupported(owner: &str, key: &str, node: &Node) -> Error {
+pub fn unsupported_value(owner: &str, key: &str, node: &Node) -> Error {
     let kind = node.kind_name();
     let reason = format!(
         "[{}:{}] [{owner}] {key} doesn't support values of type: {kind}",
@@ -36,7 +36,7 @@ pub fn unsupported(owner: &str, key: &str, node: &Node) -> Error {
     Error::new(ErrorKind::XContentParse, reason)
 }
 
-/// An object's members while they are being taken; [`Fields::finish`] refuses what nobody took.
+/// An object's members while they are being taken; [`Fields::finish`] refuses the rest.
 #[derive(Clone, Debug)]
 pub struct Fields {
     pub(super) owner: String,
@@ -90,7 +90,7 @@ impl Fields {
     /// Its kind is another, or `read` refuses it.
     pub fn read<T>(&mut self, name: &str, kinds: &[&str], read: impl FnOnce(&Node) -> Result<T>) -> Result<Option<T>> {
         if !self.object {
-            let given = self.given(name);
+            let given = self.take_given(name);
             // Most readers by hand know a name only where a value follows it.
             if let Some(node) = &given
                 && self.query
@@ -106,7 +106,7 @@ impl Fields {
             return Ok(None);
         };
         if !kinds.contains(&node.kind_name()) {
-            return Err(unsupported(&self.owner, name, &node));
+            return Err(unsupported_value(&self.owner, name, &node));
         }
         let at = (node.line, node.col);
         let owner = &self.owner;
@@ -144,7 +144,7 @@ impl Fields {
         self.take(name).ok_or_else(|| self.missing(name))
     }
 
-    /// What is refused where a member is needed: one whose name is nearly that, if there is one.
+    /// The refusal where a member is needed: it names the member whose name is nearly that, if there is one.
     fn missing(&self, name: &str) -> Error {
         let owner = &self.owner;
         let near = |(given, _): &&(String, Node)| nearest::nearest(given, [name]).is_some();
@@ -212,7 +212,7 @@ impl Fields {
     /// # Errors
     /// An item is not text.
     pub fn take_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
-        self.given(name)
+        self.take_given(name)
             .map(|n| n.items().iter().map(|i| i.string(name)).collect())
             .transpose()
     }
@@ -276,7 +276,7 @@ impl Fields {
     /// # Errors
     /// It is not an object.
     pub fn take_map(&mut self, name: &str) -> Result<Option<Map<String, Value>>> {
-        let Some(node) = self.given(name) else {
+        let Some(node) = self.take_given(name) else {
             return Ok(None);
         };
         let error = node.unfit(name, "an object");
@@ -302,7 +302,7 @@ impl Fields {
         self
     }
 
-    pub(super) fn given(&mut self, name: &str) -> Option<Node> {
+    pub(super) fn take_given(&mut self, name: &str) -> Option<Node> {
         self.take(name).filter(|n| !n.is_null())
     }
 

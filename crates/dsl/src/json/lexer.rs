@@ -24,7 +24,7 @@ impl<'a> Lexer<'a> {
             let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
             let byte = bytes.get(e.valid_up_to()).copied().unwrap_or(0);
             let sentence = format!("the byte 0x{byte:x} is no UTF-8");
-            placed(ErrorKind::JsonParse, &sentence, line, e.valid_up_to() - start + 1)
+            error_at(ErrorKind::JsonParse, &sentence, line, e.valid_up_to() - start + 1)
         })?;
         let pos = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Ok(Lexer {
@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
 
     /// A refusal naming the byte at `pos` of the current line.
     pub(super) fn refuse(&self, sentence: &str, pos: usize) -> Error {
-        placed(
+        error_at(
             ErrorKind::JsonParse,
             sentence,
             self.line as usize,
@@ -54,7 +54,7 @@ impl<'a> Lexer<'a> {
         )
     }
 
-    pub(super) fn unexpected(&self, expecting: &str) -> Error {
+    pub(super) fn unexpected_token(&self, expecting: &str) -> Error {
         let Some(c) = self.text[self.pos..].chars().next() else {
             return self.end_of_input(None);
         };
@@ -80,7 +80,7 @@ impl<'a> Lexer<'a> {
                 format!("unexpected end of the body, expected [{close}] of the {kind} that begins at [{line}:{col}]")
             }
         };
-        placed(ErrorKind::JsonEof, &sentence, self.line as usize, col)
+        error_at(ErrorKind::JsonEof, &sentence, self.line as usize, col)
     }
 
     pub(super) fn newline(&mut self) {
@@ -143,7 +143,7 @@ impl<'a> Lexer<'a> {
             }
             Some(_) => {
                 let kind = if open.object { "object" } else { "array" };
-                return Err(self.unexpected(&format!("[,] or the end of the {kind}")));
+                return Err(self.unexpected_token(&format!("[,] or the end of the {kind}")));
             }
         }
         Ok(false)
@@ -160,12 +160,12 @@ impl<'a> Lexer<'a> {
                     .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '*' | '@')))
                     .unwrap_or(rest.len());
                 if end == 0 {
-                    return Err(self.unexpected("the name of a field"));
+                    return Err(self.unexpected_token("the name of a field"));
                 }
                 self.pos += end;
                 Ok(Cow::Borrowed(&rest[..end]))
             }
-            Some(_) => Err(self.unexpected("[\"], which begins the name of a field")),
+            Some(_) => Err(self.unexpected_token("[\"], which begins the name of a field")),
         }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Lexer<'a> {
         loop {
             self.pos += plain(&bytes[self.pos..], quote);
             let Some(&c) = bytes.get(self.pos) else {
-                return Err(placed(
+                return Err(error_at(
                     ErrorKind::JsonEof,
                     "unexpected end of the body inside a string, expected [\"]",
                     self.line as usize,
@@ -222,7 +222,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// The character after a backslash.
     pub(super) fn escape(&mut self, quote: u8) -> Result<char> {
         let Some(c) = self.text[self.pos..].chars().next() else {
             return Err(self.end_of_input(None));
@@ -274,7 +274,7 @@ impl<'a> Lexer<'a> {
                 return Err(self.end_of_input(None));
             };
             let Some(digit) = c.to_digit(16) else {
-                return Err(self.unexpected("a hexadecimal digit of an escaped character"));
+                return Err(self.unexpected_token("a hexadecimal digit of an escaped character"));
             };
             code = code * 16 + digit;
             self.pos += 1;
@@ -301,7 +301,7 @@ impl<'a> Lexer<'a> {
             "null" => Scalar::Null,
             "true" => Scalar::Bool(true),
             "false" => Scalar::Bool(false),
-            "" => return Err(self.unexpected(VALUE)),
+            "" => return Err(self.unexpected_token(VALUE)),
             token => {
                 let short: String = token.chars().take(256).collect();
                 return Err(self.refuse(&format!("unexpected word [{short}], expected {VALUE}"), self.pos));
@@ -338,7 +338,7 @@ impl<'a> Lexer<'a> {
         if let Some(c) = self.peek()
             && (c.is_ascii_alphanumeric() || matches!(c, b'_' | b'$' | b'.'))
         {
-            return Err(self.unexpected("the end of the number"));
+            return Err(self.unexpected_token("the end of the number"));
         }
         let text = &self.text[start..self.pos];
         if whole && text != "-0" {
@@ -360,7 +360,7 @@ impl<'a> Lexer<'a> {
         }
         match self.pos - start {
             0 if self.peek().is_none() => Err(self.end_of_input(None)),
-            0 => Err(self.unexpected(expecting)),
+            0 => Err(self.unexpected_token(expecting)),
             n => Ok(n),
         }
     }
@@ -400,7 +400,7 @@ impl<'a> Lexer<'a> {
 fn plain(bytes: &[u8], quote: u8) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
-    // The highest bit of each byte that is less; above the first such byte others may be told too.
+    // The highest bit of each byte that is less; above the first such byte others may have it too.
     let less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word & HIGHS;
     let is = |word: u64, byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
     let mut at = 0;
@@ -415,11 +415,11 @@ fn plain(bytes: &[u8], quote: u8) -> usize {
     at
 }
 
-/// What may begin where a value is expected.
+/// The tokens that may begin a value.
 const VALUE: &str = "a string, a number, an object, an array, true, false or null";
 
 /// A refusal that says where.
-pub(super) fn placed(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
+pub(super) fn error_at(kind: ErrorKind, sentence: &str, line: usize, col: usize) -> Error {
     Error::new(kind, format!("[{line}:{col}] {sentence}"))
         .with("line", line)
         .with("col", col)

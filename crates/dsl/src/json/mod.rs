@@ -1,7 +1,7 @@
 //! The one reader of JSON: positions, a bounded depth, the typed dialect's leniency.
 //!
 //! [`read`] makes a tree whose nodes know where they stood; [`check`] runs the same lexer and keeps nothing.
-//! [`Fields`] hands out an object's members and refuses, at the end, those that nobody asked for.
+//! [`Fields`] hands out an object's members and refuses, at the end, those that were not taken.
 
 use model::{Result, settings};
 
@@ -11,7 +11,7 @@ mod node;
 mod reader;
 mod top_level;
 
-pub use fields::{Fields, failed_field, unsupported};
+pub use fields::{Fields, failed_field, unsupported_value};
 use lexer::Lexer;
 use reader::{Nothing, Tree, walk};
 pub use top_level::top_level_string;
@@ -42,7 +42,7 @@ impl Reading {
 /// A value and where it began, counted from 1 in lines and bytes. Positions are 0 in nodes made from values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What was read.
+    /// The value.
     pub value: Json,
     /// Line of its first byte.
     pub line: u32,
@@ -98,17 +98,17 @@ pub fn check(bytes: &[u8], how: Reading) -> Result<()> {
     lexer.finish()
 }
 
-/// What an object takes: places for four members and its own.
+/// Bytes of an object: places for four members and its own.
 const OBJECT_BYTES: usize = 320;
-/// What a list takes: places for four values and its own.
+/// Bytes of a list: places for four values and its own.
 const LIST_BYTES: usize = 240;
-/// What another value takes in one that grows by doubling, while the old places lie beside the new ones.
+/// Bytes of another value in one that grows by doubling, while the old places lie beside the new ones.
 const VALUE_BYTES: usize = 144;
-/// What a name takes on the heap.
+/// Bytes of a name on the heap.
 const NAME_BYTES: usize = 32;
 
 /// About how much memory the tree of a text takes at most while it is read: it depends on how many values there are. Signs
-/// inside of strings count as well; without a tree nobody knows which they are.
+/// inside of strings count as well; only a tree would show which they are.
 pub fn tree_bytes(text: &[u8]) -> usize {
     let names = memchr::memchr_iter(b':', text).count();
     let least = text.len().saturating_add(names.saturating_mul(NAME_BYTES));
@@ -143,7 +143,7 @@ fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
 mod tests {
     use super::*;
 
-    /// What a tree holds on the heap; capacities count.
+    /// The bytes of a tree on the heap; capacities count.
     fn held(node: &Node) -> usize {
         match &node.value {
             Json::String(text) => text.capacity(),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_tree_takes_no_more_than_it_is_said_to() {
-        // Of some lengths: what grows by doubling is at its worst right after it has grown.
+        // Several lengths: a list that grows by doubling is at its worst right after it has grown.
         for count in [1, 2, 3, 5, 100, 1025, 5000] {
             for part in [
                 "1",

@@ -50,7 +50,7 @@ impl Node {
     /// The members of an object, to be taken one by one; `owner` is who refuses the rest.
     ///
     /// # Errors
-    /// It is no object, or nobody wants it any more.
+    /// It is no object, or parsing was interrupted.
     pub fn fields(self, owner: &str) -> Result<Fields> {
         crate::interruption::look()?;
         let (line, col, kind) = (self.line, self.col, self.kind_name());
@@ -80,7 +80,7 @@ impl Node {
     /// Text; numbers and booleans count as their text.
     ///
     /// # Errors
-    /// It is null, a list or an object, or nobody wants it any more.
+    /// It is null, a list or an object, or parsing was interrupted.
     pub fn string(&self, name: &str) -> Result<String> {
         crate::interruption::look()?;
         match &self.value {
@@ -222,7 +222,7 @@ impl Node {
         }
     }
 
-    /// What Elasticsearch calls the token it begins with.
+    /// Elasticsearch's name of its first token.
     pub fn kind_name(&self) -> &'static str {
         match &self.value {
             Json::Null => "VALUE_NULL",

@@ -21,7 +21,7 @@ pub(super) enum Scalar<'a> {
     String(Cow<'a, str>),
 }
 
-/// Who is told what the lexer finds.
+/// The receiver of the tokens that the lexer finds.
 pub(super) trait Sink {
     fn open(&mut self, object: bool, at: At);
     fn close(&mut self);
@@ -186,7 +186,7 @@ pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
                 match lexer.peek() {
                     Some(b':') => lexer.pos += 1,
                     Some(_) => {
-                        return Err(lexer.unexpected("[:] between the name of a field and its value"));
+                        return Err(lexer.unexpected_token("[:] between the name of a field and its value"));
                     }
                     None => return Err(lexer.end_of_input(Some(around))),
                 }

@@ -1,7 +1,7 @@
 //! `bool`: what must, should and must not be.
 
-use super::{Clause, Parsing, Query, parse::failed_in, words};
-use crate::json::{Node, unsupported};
+use super::{Clause, Parsing, Query, parse::field_error, words};
+use crate::json::{Node, unsupported_value};
 use model::{ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -47,7 +47,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 // 2015 left an empty clause out.
                 Ok(None) if typed => {}
                 Ok(None) => {
-                    return Err(failed_in(
+                    return Err(field_error(
                         "bool",
                         name,
                         model::Error::illegal("query malformed, empty clause found"),
@@ -56,7 +56,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 }
                 // Who counts is not the clause that is counted.
                 Err(error) if typed || error.kind() == ErrorKind::TooManyClauses => return Err(error),
-                Err(error) => return Err(failed_in("bool", name, error, at)),
+                Err(error) => return Err(field_error("bool", name, error, at)),
             }
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     if let Some(node) = minimum {
         if fields.is_of_object() && (node.is_object() || node.is_array()) {
-            return Err(unsupported("bool", "minimum_should_match", &node));
+            return Err(unsupported_value("bool", "minimum_should_match", &node));
         }
         q.minimum_should_match = words::minimum(&node)?;
         // 2015 never asked for more clauses than there are.

@@ -62,7 +62,7 @@ impl Query {
     /// The same tree with `f` applied to every clause, children first.
     ///
     /// # Errors
-    /// What `f` answers.
+    /// `f` fails.
     pub fn rewrite(mut self, f: &mut dyn FnMut(Query) -> model::Result<Query>) -> model::Result<Query> {
         self.children_mut(&mut |child| {
             let taken = std::mem::replace(child, Query::all());
@@ -74,14 +74,14 @@ impl Query {
     /// Calls `f` with every direct child.
     ///
     /// # Errors
-    /// What `f` answers.
+    /// `f` fails.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Query) -> model::Result<()>) -> model::Result<()> {
         each_child!(&mut self.clause, f, iter_mut, as_mut)
     }
     /// Calls `f` with every direct child.
     ///
     /// # Errors
-    /// What `f` answers.
+    /// `f` fails.
     pub fn children<'q>(&'q self, f: &mut dyn FnMut(&'q Query) -> model::Result<()>) -> model::Result<()> {
         each_child!(&self.clause, f, iter, as_ref)
     }

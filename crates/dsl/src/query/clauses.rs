@@ -88,12 +88,12 @@ const fn alias(name: &'static str, parse: Parse) -> ClauseSpec {
     }
 }
 
-const fn carried(name: &'static str) -> ClauseSpec {
+const fn opaque(name: &'static str) -> ClauseSpec {
     row(name, Carried, Carried)
 }
 
 /// A clause of 2015 that was dropped later.
-const fn dropped(name: &'static str, parse: Parse) -> ClauseSpec {
+const fn legacy(name: &'static str, parse: Parse) -> ClauseSpec {
     row(name, Unknown, Any(parse))
 }
 
@@ -164,34 +164,34 @@ const CLAUSES: &[ClauseSpec] = &[
     clause("span_within", span::parse),
     clause("span_multi", span::parse),
     clause("field_masking_span", span::parse),
-    carried("combined_fields"),
+    opaque("combined_fields"),
     row("geo_distance_range", Carried, Object(geo_2015::parse)),
-    carried("geo_grid"),
-    carried("geo_shape"),
+    opaque("geo_grid"),
+    opaque("geo_shape"),
     row("geohash_cell", Carried, Object(geo_2015::parse)),
-    carried("hybrid"),
+    opaque("hybrid"),
     row("indices", Carried, Any(typed::indices)),
-    carried("knn"),
-    carried("neural"),
-    carried("percolate"),
-    carried("pinned"),
-    carried("rank_feature"),
-    carried("rule"),
-    carried("semantic"),
-    carried("shape"),
-    carried("span_gap"),
-    carried("sparse_vector"),
+    opaque("knn"),
+    opaque("neural"),
+    opaque("percolate"),
+    opaque("pinned"),
+    opaque("rank_feature"),
+    opaque("rule"),
+    opaque("semantic"),
+    opaque("shape"),
+    opaque("span_gap"),
+    opaque("sparse_vector"),
     row("template", Carried, Any(typed::template)),
-    carried("text_expansion"),
-    carried("weighted_tokens"),
-    carried("xy_shape"),
-    carried("bitmap"),
-    dropped("filtered", typed::filtered),
-    dropped("and", typed::list),
-    dropped("or", typed::list),
-    dropped("not", typed::not),
-    dropped("missing", typed::missing),
-    dropped("limit", typed::limit),
-    dropped("query", |_, body, cx| cx.inner(body)),
-    dropped("fquery", typed::fquery),
+    opaque("text_expansion"),
+    opaque("weighted_tokens"),
+    opaque("xy_shape"),
+    opaque("bitmap"),
+    legacy("filtered", typed::parse_filtered),
+    legacy("and", typed::list),
+    legacy("or", typed::list),
+    legacy("not", typed::not),
+    legacy("missing", typed::missing),
+    legacy("limit", typed::limit),
+    legacy("query", |_, body, cx| cx.inner(body)),
+    legacy("fquery", typed::fquery),
 ];

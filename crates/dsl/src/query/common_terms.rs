@@ -17,7 +17,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if !body.is_object() {
         q.query = body.into_value();
         q.high_frequency = Some(high);
-        return cx.done(beside, "common", Clause::Match(q));
+        return cx.finish(beside, "common", Clause::Match(q));
     }
     let mut fields = cx.options(body, "common")?.joined(beside);
     q.query = fields.take_value("query").unwrap_or(Value::Null);
@@ -44,7 +44,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     q.high_frequency = Some(high);
     let missing = q.query.is_null();
-    let query = cx.done(fields, "common", Clause::Match(q))?;
+    let query = cx.finish(fields, "common", Clause::Match(q))?;
     if missing {
         let said = "No text specified for text query";
         return Err(cx.lacks(at, said, said));

@@ -25,7 +25,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         return Err(not_created("tieBreakerMultiplier must be in [0, 1]"));
     }
     let empty = queries.is_empty();
-    let query = cx.done(fields, "dis_max", Clause::DisMax { queries, tie_breaker })?;
+    let query = cx.finish(fields, "dis_max", Clause::DisMax { queries, tie_breaker })?;
     if empty { Err(missing) } else { Ok(query) }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let origin = fields.require("origin")?.into_value();
     let pivot = fields.require("pivot")?.string("pivot")?;
     let clause = Clause::DistanceFeature(DistanceFeatureQuery { field, origin, pivot });
-    cx.done(fields, "distance_feature", clause)
+    cx.finish(fields, "distance_feature", clause)
 }
 
 pub(super) fn render(q: &DistanceFeatureQuery) -> Map<String, Value> {

@@ -21,7 +21,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         },
         None => None,
     };
-    let query = cx.done(
+    let query = cx.finish(
         fields,
         "exists",
         Clause::Exists {

@@ -63,7 +63,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if q.value.is_null() {
         return Err(Error::illegal("query value cannot be null"));
     }
-    cx.done(fields, "fuzzy", Clause::Fuzzy(q))
+    cx.finish(fields, "fuzzy", Clause::Fuzzy(q))
 }
 
 pub(super) fn render(q: &FuzzyQuery) -> Map<String, Value> {

@@ -15,7 +15,7 @@ pub struct GeoQuery {
     pub field: String,
     pub area: GeoArea,
     pub ignore_unmapped: bool,
-    /// What becomes of impossible coordinates.
+    /// The treatment of impossible coordinates.
     pub validation: GeoValidation,
 }
 
@@ -42,7 +42,7 @@ pub enum GeoArea {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     pub metres: f64,
-    /// What is just as far is in.
+    /// A place that is just as far is in.
     pub included: bool,
 }
 

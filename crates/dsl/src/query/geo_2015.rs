@@ -1,4 +1,4 @@
-//! What 2015 asked of places besides: `geo_distance_range`, rings around a place, and `geohash_cell`, the cell of a place.
+//! Clauses over places that only 2015 had: `geo_distance_range`, a ring around a place; `geohash_cell`, the cell of a place.
 
 use super::geo::{Bound, GeoArea, GeoQuery, GeoValidation, geohash_cell, metres, parse_place};
 use super::{Clause, Parsing, Query};

@@ -22,7 +22,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let typed = cx.dialect.typed;
     let child_type = fields.take_any(if typed { &["type", "child_type"] } else { &["type"] });
     let child_type = child_type.map(|n| n.string("type")).transpose()?;
-    let query = cx.related(&mut fields)?;
+    let query = cx.related_query(&mut fields)?;
     let mode = fields.take_any(if typed {
         &["score_mode", "score_type"]
     } else {
@@ -83,7 +83,7 @@ pub(super) fn parse_parent_id(node: Node, cx: &mut Parsing) -> Result<Query> {
         .take_string("id")?
         .ok_or_else(|| Error::illegal("[parent_id] requires 'id' field"))?;
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
-    cx.done(
+    cx.finish(
         fields,
         "parent_id",
         Clause::ParentId {

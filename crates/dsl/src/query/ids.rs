@@ -47,5 +47,5 @@ pub(super) fn parse_type(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("[type] must be provided with a [value]");
     let mut fields = cx.options(node, "type")?;
     let value = fields.take_string("value")?.ok_or(missing)?;
-    cx.done(fields, "type", Clause::Type { value })
+    cx.finish(fields, "type", Clause::Type { value })
 }

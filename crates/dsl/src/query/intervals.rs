@@ -6,10 +6,10 @@ use crate::query::script_source::ScriptSource;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
-/// A rule with what it is filtered by.
+/// A rule and its filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalRule {
-    /// What stands where.
+    /// The intervals.
     pub source: IntervalSource,
     /// Which of its intervals count.
     pub filter: Option<Box<IntervalFilter>>,
@@ -24,7 +24,7 @@ pub enum IntervalMode {
     UnorderedNoOverlap,
 }
 
-/// What stands where.
+/// The words or rules that make intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IntervalSource {
     Match {

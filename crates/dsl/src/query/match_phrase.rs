@@ -58,7 +58,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     } else {
         Clause::MatchPhrasePrefix(q)
     };
-    let query = cx.done(fields, name, clause)?;
+    let query = cx.finish(fields, name, clause)?;
     if empty { Err(nothing) } else { Ok(query) }
 }
 

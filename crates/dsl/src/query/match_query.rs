@@ -80,7 +80,7 @@ impl MatchQuery {
 }
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
-    let (field, body, beside) = cx.one_field(node, name).map_err(|e| required(e, name, cx.dialect.typed))?;
+    let (field, body, beside) = cx.one_field(node, name).map_err(|e| as_required(e, name, cx.dialect.typed))?;
     if body.is_null() {
         return Err(if name == "match" && !cx.dialect.typed {
             body.error("No text specified for text query")
@@ -94,7 +94,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut q = MatchQuery::new(field, Value::Null);
     if !body.is_object() {
         q.query = body.into_value();
-        return cx.done(beside, name, of_name(name, q));
+        return cx.finish(beside, name, of_name(name, q));
     }
     let mut nothing = body.error("No text specified for text query");
     let mut fields = cx.options(body, name)?.joined(beside);
@@ -125,14 +125,14 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             }
             _ => of_name(name, q),
         };
-        return cx.done(fields, name, clause);
+        return cx.finish(fields, name, clause);
     }
     options(&mut q, &mut fields, cx)?;
-    cx.done(fields, name, of_name(name, q))?;
+    cx.finish(fields, name, of_name(name, q))?;
     Err(nothing)
 }
 
-fn required(error: Error, name: &str, typed: bool) -> Error {
+fn as_required(error: Error, name: &str, typed: bool) -> Error {
     if error.reason() == "field name is null or empty" && name == "match" && !typed {
         Error::parsing("No text specified for text query", 1, 1)
     } else if error.reason() == "field name is null or empty" {

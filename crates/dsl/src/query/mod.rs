@@ -207,7 +207,7 @@ fn query_of(query: &Query) -> Value {
 }
 
 /// A parsing error at the place of another one.
-fn placed_as(at: &model::Error, sentence: String) -> model::Error {
+fn parsing_error_at(at: &model::Error, sentence: String) -> model::Error {
     let mut error = model::Error::new(model::ErrorKind::Parsing, sentence);
     for (name, value) in at.details() {
         error = error.with(name, value.clone());

@@ -11,7 +11,7 @@ pub struct MoreLikeThisQuery {
     /// Empty: every field that has words.
     pub fields: Vec<String>,
     pub like: Vec<Like>,
-    /// What these have is not typical.
+    /// Words of these are not typical.
     pub unlike: Vec<Like>,
     pub max_query_terms: usize,
     pub min_term_freq: u64,
@@ -108,7 +108,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         include: fields.take_bool("include")?.unwrap_or(false),
         fail_on_unsupported_field: fields.take_bool("fail_on_unsupported_field")?.unwrap_or(true),
     };
-    cx.done(fields, "more_like_this", Clause::MoreLikeThis(Box::new(clause)))
+    cx.finish(fields, "more_like_this", Clause::MoreLikeThis(Box::new(clause)))
 }
 
 /// Texts and documents, one or a list; `ids` are of documents.

@@ -82,7 +82,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         slop,
         options,
     });
-    let query = cx.done(fields, "multi_match", clause)?;
+    let query = cx.finish(fields, "multi_match", clause)?;
     if empty {
         return Err(nothing);
     }

@@ -6,20 +6,20 @@ use crate::json::{self, Fields, Json, Node, Reading};
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, settings};
 
-/// What parsing carries along.
+/// The state of parsing.
 #[derive(Clone, Copy, Debug)]
 pub struct Parsing {
     /// Whom we speak to.
     pub dialect: Dialect,
     /// How many queries may still be inside each other.
     pub depth_left: u32,
-    /// What is read stands in a filter: there a `bool` of 2015 with `should` wanted one of them, whatever else it had.
+    /// The clause stands in a filter: there a `bool` of 2015 with `should` wanted one of them, whatever else it had.
     pub in_filter: bool,
     /// The innermost clause that was refused.
     refused: Option<Place>,
     /// Clauses of `bool` and `dis_max` so far.
     clauses: u32,
-    /// What is read stands in another clause.
+    /// The clause stands in another one.
     inside: bool,
 }
 
@@ -62,7 +62,7 @@ impl Parsing {
     }
 
     /// The clause with its `boost` and `_name`, nothing else being left.
-    pub(super) fn done(&self, mut fields: Fields, owner: &str, clause: impl Into<Clause>) -> Result<Query> {
+    pub(super) fn finish(&self, mut fields: Fields, owner: &str, clause: impl Into<Clause>) -> Result<Query> {
         let query = self.common(&mut fields, owner, clause.into())?;
         fields.finish()?;
         Ok(query)
@@ -143,7 +143,7 @@ impl Parsing {
         Ok((field, body, beside))
     }
 
-    /// What `f` reads is one deeper.
+    /// Runs `f` one level deeper.
     pub(super) fn deeper<T>(&mut self, f: impl FnOnce(&mut Parsing) -> Result<T>) -> Result<T> {
         if self.depth_left == 0 {
             return Err(too_deep());
@@ -159,7 +159,7 @@ impl Parsing {
         Query::parse(node, self)
     }
 
-    /// What `f` reads stands in a filter.
+    /// Runs `f` inside a filter.
     pub(super) fn filtering<T>(&mut self, f: impl FnOnce(&mut Parsing) -> T) -> T {
         let around = std::mem::replace(&mut self.in_filter, true);
         let result = f(self);
@@ -173,7 +173,7 @@ impl Parsing {
     }
 
     /// The query of a clause about related documents; 2015 wrote `filter` too.
-    pub(super) fn related(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
+    pub(super) fn related_query(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
         let query = fields.take("query").map(|n| self.inner(n)).transpose()?;
         let filter = if self.dialect.typed { fields.take("filter") } else { None };
         let filter = filter.map(|n| self.inner_filter(n)).transpose()?;
@@ -339,8 +339,8 @@ pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
     Query::parse(json::read(bytes, how)?, &mut Parsing::new(dialect))
 }
 
-/// What a failed member of an object parser is wrapped in.
-pub(super) fn failed_in(owner: &str, field: &str, inner: Error, at: (u32, u32)) -> Error {
+/// The error of an object parser whose member failed.
+pub(super) fn field_error(owner: &str, field: &str, inner: Error, at: (u32, u32)) -> Error {
     let number = |name: &str| inner.details().get(name).and_then(serde_json::Value::as_u64);
     let (line, col) = match (number("line"), number("col")) {
         (Some(line), Some(col)) => (line, col),

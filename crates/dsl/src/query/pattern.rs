@@ -18,7 +18,7 @@ pub struct PatternQuery {
     pub max_determinized_states: u32,
 }
 
-/// `max_determinized_states` unless told.
+/// The default of `max_determinized_states`.
 pub(super) const STATES: u32 = 10_000;
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
@@ -64,8 +64,8 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         "wildcard" => Clause::Wildcard(q),
         _ => Clause::Regexp(q),
     };
-    // What is too much is told before what is missing.
-    let query = cx.done(fields, name, clause)?;
+    // An unknown option is refused before a missing one.
+    let query = cx.finish(fields, name, clause)?;
     if missing {
         return Err(Error::illegal("value cannot be null"));
     }

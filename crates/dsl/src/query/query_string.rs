@@ -18,7 +18,7 @@ pub struct QueryStringQuery {
     pub quote_field_suffix: Option<String>,
     pub allow_leading_wildcard: bool,
     pub analyze_wildcard: bool,
-    /// `lowercase_expanded_terms` of 2015, true there unless told: patterns and fuzzy words are put in lower case.
+    /// `lowercase_expanded_terms` of 2015, there true by default: patterns and fuzzy words are put in lower case.
     pub lowercase_expanded: bool,
     pub auto_generate_synonyms_phrase_query: bool,
     pub enable_position_increments: bool,
@@ -33,7 +33,7 @@ pub struct QueryStringQuery {
     pub kind: MultiMatchType,
     pub time_zone: Option<String>,
     pub max_determinized_states: u32,
-    /// Of patterns.
+    /// The rewrite of patterns.
     pub rewrite: Option<Rewrite>,
     /// 2015: each word of the text is a clause of its own.
     pub split_on_whitespace: bool,
@@ -115,20 +115,20 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     // Read, and of no effect on its fuzzy words, as in the reference.
     words::take_rewrite(&mut fields, "fuzzy_rewrite", cx.dialect)?;
     if fields.take_bool("escape")? == Some(true) {
-        q.query = escaped(&q.query);
+        q.query = escape_operators(&q.query);
     }
     q.split_on_whitespace = cx.dialect.typed;
-    // What is one word of the text and several of the field's.
+    // One word of the text that is several words of the field.
     q.phrases_of_words = fields.take_bool("auto_generate_phrase_queries")? == Some(true) && cx.dialect.typed;
     for without_effect in ["locale", "split_on_whitespace", "use_dis_max", "all_fields"] {
         fields.take(without_effect);
     }
-    let query = cx.done(fields, "query_string", Clause::QueryString(q))?;
+    let query = cx.finish(fields, "query_string", Clause::QueryString(q))?;
     if absent { Err(missing) } else { Ok(query) }
 }
 
 /// The text without operators but words: what would be one stands for itself.
-fn escaped(text: &str) -> String {
+fn escape_operators(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if "\\+-!():^[]\"{}~*?|&/".contains(c) {
@@ -144,7 +144,7 @@ fn at_least_0(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
-/// What both query strings know.
+/// The options of both query strings.
 pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields, no_list: &str, typed: bool) -> Result<()> {
     if let Some(node) = fields.take("fields") {
         if !node.is_array() && !typed {

@@ -72,7 +72,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     {
         return Err(Error::illegal(format!("{relation} is not a valid relation")));
     }
-    let inner = cx.done(fields, "range", Clause::Range(range))?;
+    let inner = cx.finish(fields, "range", Clause::Range(range))?;
     query.clause = inner.clause;
     query.boost *= inner.boost;
     query.name = inner.name.or(query.name);

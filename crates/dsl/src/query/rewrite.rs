@@ -3,7 +3,7 @@
 use super::words::not_created;
 use model::{Dialect, Persona, Result};
 
-/// A method by its name. What is scored is scored by what is known of each word, unless told otherwise.
+/// A method by its name. By default each word is scored by its own statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrite {
     /// All words, with one score. The names tell of ways to get there, which are the engine's to choose.

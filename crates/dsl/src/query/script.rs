@@ -9,7 +9,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("script must be provided with a [script]");
     let mut fields = cx.options(node, "script")?;
     let script = ScriptSource::take(&mut fields, cx.dialect)?.ok_or(missing)?;
-    cx.done(fields, "script", Clause::Script { script })
+    cx.finish(fields, "script", Clause::Script { script })
 }
 
 pub(super) fn parse_score(node: Node, cx: &mut Parsing) -> Result<Query> {

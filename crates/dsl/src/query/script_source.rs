@@ -1,6 +1,6 @@
 //! A script as a request names it: inline or stored, with its parameters.
 
-use crate::json::{Fields, Json, Node, unsupported};
+use crate::json::{Fields, Json, Node, unsupported_value};
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub struct ScriptSource {
     pub typed: bool,
 }
 
-/// What a script that is an object could hold in 2015.
+/// The keys of a script in 2015.
 fn check_of_2015(node: &Node) -> Result<()> {
     let refuse = |reason: String| Err(Error::new(ErrorKind::ScriptParse, reason));
     let Json::Object(members) = &node.value else { return Ok(()) };
@@ -78,7 +78,7 @@ impl ScriptSource {
         let inline = match fields.take_any(&["source", "inline", "script"]) {
             // A source that is JSON is its text.
             Some(node) if node.is_object() || node.is_array() && typed => Some(node.into_value().to_string()),
-            Some(node) if !typed && node.as_str().is_none() => return Err(unsupported("script", "source", &node)),
+            Some(node) if !typed && node.as_str().is_none() => return Err(unsupported_value("script", "source", &node)),
             Some(node) => Some(node.string("source")?),
             None => None,
         };
@@ -88,7 +88,7 @@ impl ScriptSource {
         };
         let lang = fields.take_string("lang")?;
         if let Some(node) = fields.member("params").filter(|node| !typed && !node.is_object()) {
-            return Err(unsupported("script", "params", node));
+            return Err(unsupported_value("script", "params", node));
         }
         let params = fields.take_map("params")?.unwrap_or_default();
         fields.take("options");

@@ -49,7 +49,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     for without_effect in ["lowercase_expanded_terms", "locale", "all_fields"] {
         fields.take(without_effect);
     }
-    let query = cx.done(fields, "simple_query_string", Clause::SimpleQueryString(q))?;
+    let query = cx.finish(fields, "simple_query_string", Clause::SimpleQueryString(q))?;
     if absent { Err(missing) } else { Ok(query) }
 }
 

@@ -12,7 +12,7 @@ pub struct Slice {
     pub id: u32,
     /// How many there are.
     pub max: u32,
-    /// What documents are divided by; `_id` unless told.
+    /// The field by which documents are divided; `_id` by default.
     pub field: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use crate::json::{Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
-/// What stands where.
+/// A clause over positions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanQuery {
     /// One word, wherever it stands.
@@ -110,7 +110,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         return parse_term(node, cx);
     }
     let here = node.error("");
-    let missing = |what: String| super::placed_as(&here, what);
+    let missing = |what: String| super::parsing_error_at(&here, what);
     let mut fields = cx.options(node, name)?;
     let one = |fields: &mut crate::json::Fields, key: &str, cx: &mut Parsing| -> Result<Option<Box<SpanQuery>>> {
         fields
@@ -213,7 +213,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             SpanQuery::Masking { inner, field }
         }
     };
-    cx.done(fields, name, Clause::Span(span))
+    cx.finish(fields, name, Clause::Span(span))
 }
 
 fn parse_term(node: Node, cx: &mut Parsing) -> Result<Query> {
@@ -230,14 +230,14 @@ fn parse_term(node: Node, cx: &mut Parsing) -> Result<Query> {
     if value.is_null() {
         return Err(Error::illegal("value cannot be null"));
     }
-    cx.done(fields, "span_term", Clause::Span(SpanQuery::Term { field, value }))
+    cx.finish(fields, "span_term", Clause::Span(SpanQuery::Term { field, value }))
 }
 
 /// A span inside a span.
 fn inner(node: Node, owner: &str, key: &str, cx: &mut Parsing) -> Result<SpanQuery> {
     let here = node.error("");
     let query = cx.inner(node)?;
-    let refuse = |sentence: String| super::placed_as(&here, sentence);
+    let refuse = |sentence: String| super::parsing_error_at(&here, sentence);
     let Clause::Span(span) = query.clause else {
         return Err(refuse(format!("{owner} [{key}] must be of type span query")));
     };

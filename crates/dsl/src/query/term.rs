@@ -28,7 +28,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }
         _ => (body.into_value(), false, beside),
     };
-    let query = cx.done(
+    let query = cx.finish(
         fields,
         "term",
         Clause::Term(TermQuery {

@@ -406,7 +406,7 @@ fn clauses_are_counted_as_they_are_parsed() {
         assert_eq!(of(Some(3), &broken), too_many, "{broken}");
         assert_ne!(of(None, &broken), too_many, "{broken}");
     }
-    // Of bools inside of bools too, as in planning.
+    // Clauses of bools inside of bools count too, as in planning.
     let nested = format!(r#"{{"bool":{{"must":[{{"bool":{{"must":[{all},{all}]}}}}]}}}}"#);
     assert_eq!((of(Some(3), &nested), of(Some(2), &nested)), (None, too_many));
 }

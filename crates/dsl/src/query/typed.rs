@@ -9,7 +9,7 @@ pub(super) fn limit(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = body.error("No value specified for limit query");
     let mut fields = cx.options(body, "limit")?;
     let given = fields.take("value").is_some();
-    let query = cx.done(fields, "limit", Clause::MatchAll)?;
+    let query = cx.finish(fields, "limit", Clause::MatchAll)?;
     if given { Ok(query) } else { Err(missing) }
 }
 
@@ -27,14 +27,14 @@ fn filters(node: Node, cx: &mut Parsing) -> Result<Vec<Query>> {
 }
 
 /// `filtered`: a query that scores and a filter that restricts.
-pub(super) fn filtered(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
+pub(super) fn parse_filtered(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(body, "filtered")?;
     let query = fields
         .take("query")
         .map(|n| Query::parse_optional(n, cx))
         .transpose()?
         .flatten();
-    // Of a list of filters the last one counted.
+    // In a list of filters the last one counted.
     let filter: Vec<Query> = match fields.take("filter") {
         Some(node) => filters(node, cx)?.pop().into_iter().collect(),
         None => Vec::new(),
@@ -156,10 +156,10 @@ pub(super) fn missing(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     }
     if !existence {
         // Only values that stand for null were asked for; without such a value nothing is filtered.
-        return cx.done(fields, "missing", Clause::MatchAll);
+        return cx.finish(fields, "missing", Clause::MatchAll);
     }
     let exists = Query::from(Clause::Exists { field });
-    cx.done(
+    cx.finish(
         fields,
         "missing",
         Clause::Bool(BoolQuery {
@@ -215,7 +215,7 @@ pub(super) fn indices(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
         minimum_should_match: Some("1".to_owned()),
         ..BoolQuery::default()
     };
-    cx.done(fields, "indices", Clause::Bool(either))
+    cx.finish(fields, "indices", Clause::Bool(either))
 }
 
 /// `fquery`: a query as a filter, with a name.

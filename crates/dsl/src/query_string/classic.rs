@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
             let behind = self.pos;
             self.blank();
             let next = self.peek();
-            // What is boosted, fuzzy, a field's name or joined by AND and OR stands alone.
+            // A word that is boosted, fuzzy, a field's name or joined by AND and OR stands alone.
             let alone = matches!(next, Some(':' | '^' | '~'))
                 || (next == Some('*') && self.pos == behind)
                 || ["AND", "OR", "&&", "||"].iter().any(|k| {
@@ -294,7 +294,7 @@ impl<'a> Parser<'a> {
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
                 let slop = slop.flatten().map(|s| s as u32);
                 let phrase = Syntax::Phrase { text, slop };
-                return Some(boosted(phrase, boost));
+                return Some(boost_syntax(phrase, boost));
             }
             '/' => {
                 self.pos += 1;
@@ -326,7 +326,7 @@ impl<'a> Parser<'a> {
                 } else {
                     compare(word, in_field)?
                 };
-                return Some(boosted(made, boost));
+                return Some(boost_syntax(made, boost));
             }
         };
         self.boost(inner)
@@ -415,7 +415,7 @@ impl<'a> Parser<'a> {
 
     fn boost(&mut self, inner: Syntax) -> Option<Syntax> {
         let boost = if self.eat('^') { Some(self.number()?) } else { None };
-        Some(boosted(inner, boost))
+        Some(boost_syntax(inner, boost))
     }
 
     fn number(&mut self) -> Option<f32> {
@@ -428,7 +428,7 @@ impl<'a> Parser<'a> {
 }
 
 #[allow(clippy::float_cmp, reason = "exactly one changes nothing")]
-fn boosted(inner: Syntax, boost: Option<f32>) -> Syntax {
+fn boost_syntax(inner: Syntax, boost: Option<f32>) -> Syntax {
     match boost {
         Some(boost) if boost != 1.0 => Syntax::Boost(Box::new(inner), boost),
         _ => inner,

@@ -153,7 +153,7 @@ impl Expansion<'_> {
                 };
                 Clause::Fuzzy(FuzzyQuery {
                     field: field.to_owned(),
-                    value: Value::String(self.expanded(text)),
+                    value: Value::String(self.expand_text(text)),
                     fuzziness,
                     prefix_length: options.fuzzy_prefix_length,
                     max_expansions: options.fuzzy_max_expansions,
@@ -196,7 +196,7 @@ impl Expansion<'_> {
     }
 
     /// The text of a pattern or fuzzy word.
-    fn expanded(&self, text: &str) -> String {
+    fn expand_text(&self, text: &str) -> String {
         if self.options.lowercase_expanded {
             text.to_lowercase()
         } else {
@@ -239,7 +239,7 @@ impl Expansion<'_> {
     fn pattern(&self, text: &str, field: &str) -> PatternQuery {
         PatternQuery {
             field: field.to_owned(),
-            value: self.expanded(text),
+            value: self.expand_text(text),
             case_insensitive: false,
             rewrite: self.options.rewrite,
             flags: None,

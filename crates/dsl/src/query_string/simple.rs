@@ -56,13 +56,13 @@ struct Signs {
     near: bool,
 }
 
-/// What was read so far, and the operator that joined it.
+/// The clauses that were read so far, and the operator that joined them.
 struct State {
     top: Option<Syntax>,
     joined_by: Option<Occur>,
     next: Option<Occur>,
     not: bool,
-    /// What comes now is negated.
+    /// The next clause is negated.
     negates: bool,
     usual: Occur,
 }
@@ -110,7 +110,7 @@ fn sequence(group: &Group<'_>, signs: &Signs, usual: Occur, depth: usize) -> Opt
     };
     let mut at = 0;
     while at < text.len() {
-        // What negates stands right before what it negates.
+        // The sign stands right before the clause that it negates.
         if !(text[at] == '-' && signs.not) {
             state.negates = std::mem::take(&mut state.not);
         }
@@ -133,7 +133,7 @@ fn sequence(group: &Group<'_>, signs: &Signs, usual: Occur, depth: usize) -> Opt
             }
             ')' if signs.groups => at += 1,
             '"' if signs.phrase => {
-                let (phrase, end) = quoted(text, at + 1, signs);
+                let (phrase, end) = read_phrase(text, at + 1, signs);
                 if end.is_some() {
                     state.add(phrase);
                 }
@@ -182,7 +182,7 @@ fn closings(text: &[char], signs: &Signs) -> Vec<usize> {
 }
 
 /// A phrase from behind its quote, and where it ends with its `~n`; no end if it is not closed.
-fn quoted(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, Option<usize>) {
+fn read_phrase(text: &[char], start: usize, signs: &Signs) -> (Option<Syntax>, Option<usize>) {
     let mut out = String::new();
     let mut at = start;
     while at < text.len() {

@@ -1,7 +1,7 @@
 //! `collapse`: the best hit of each value of a field.
 
 use super::InnerHits;
-use crate::json::{Node, unsupported};
+use crate::json::{Node, unsupported_value};
 use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub struct Collapse {
     /// The field whose values make the groups.
     pub field: String,
-    /// What to show of each group beside its best hit.
+    /// The hits to show of each group beside its best one.
     pub inner_hits: Vec<InnerHits>,
     /// A hint to other servers.
     pub max_concurrent_group_searches: Option<u32>,
@@ -29,7 +29,7 @@ impl Collapse {
         let mut fields = node.fields("collapse")?;
         let field = match fields.take("field") {
             Some(node) if node.is_array() || node.is_object() || node.is_null() && !dialect.typed => {
-                return Err(unsupported("collapse", "field", &node));
+                return Err(unsupported_value("collapse", "field", &node));
             }
             node => node.map(|node| node.string("field")).transpose()?,
         };
@@ -38,7 +38,7 @@ impl Collapse {
             .as_ref()
             .filter(|node| !dialect.typed && !node.is_object() && !node.is_array())
         {
-            return Err(unsupported("collapse", "inner_hits", node));
+            return Err(unsupported_value("collapse", "inner_hits", node));
         }
         let inner_hits = inner_hits.map(Node::items).unwrap_or_default();
         let most = fields.take("max_concurrent_group_searches");

@@ -25,7 +25,7 @@ pub struct FreeInnerHits {
     pub of: FreeOf,
     /// The page; its query says which count, none is all.
     pub request: SearchRequest,
-    /// Those of each of its hits.
+    /// The inner hits of each of its hits.
     pub inner: Vec<FreeInnerHits>,
 }
 

@@ -36,7 +36,7 @@ pub struct PhraseSuggester {
     pub collate: Option<Collate>,
 }
 
-/// What stands in for word sequences that the field does not have.
+/// The model for word sequences that the field does not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Smoothing {
     /// The shorter sequence, at a discount.
@@ -63,7 +63,7 @@ pub struct Collate {
     /// A template; `suggestion` is the correction.
     pub query: String,
     pub params: Map<String, Value>,
-    /// Corrections that find nothing are told too, and of all whether they do.
+    /// Corrections that find nothing are answered too, each with whether it matches.
     pub prune: bool,
 }
 
@@ -92,7 +92,7 @@ impl PhraseSuggester {
     /// Reads the body of `phrase`.
     ///
     /// # Errors
-    /// What the reference refuses, in its words.
+    /// Refuses as the reference does, in its words.
     pub(super) fn parse(node: Node) -> Result<PhraseSuggester> {
         let mut field = None;
         let mut out = PhraseSuggester::new("");

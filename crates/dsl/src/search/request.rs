@@ -41,7 +41,7 @@ pub struct SearchRequest {
     pub track_total_hits: TrackTotal,
     pub track_scores: bool,
     pub explain: bool,
-    /// What is explained of the hits instead of the query: not in a body.
+    /// The query that is explained for the hits instead of the own one: not in a body.
     pub explained: Option<Query>,
     pub version: bool,
     pub seq_no_primary_term: bool,
@@ -52,7 +52,7 @@ pub struct SearchRequest {
     pub profile: bool,
     /// Names of matching clauses come with their scores.
     pub named_scores: bool,
-    /// Indices that cannot be read are left out and told of.
+    /// Indices that cannot be read are left out and reported.
     pub allow_partial: bool,
     pub indices_boost: Vec<(String, f32)>,
     pub stats: Vec<String>,
@@ -68,7 +68,7 @@ pub struct SearchRequest {
     /// Fields whose values `relations` wants with each hit, by which it finds partners; never in a body.
     pub join_fields: Vec<String>,
     pub dialect: Dialect,
-    /// Told when nobody wants the answer any more; its deadline is that of `timeout`, counted from when the request came.
+    /// Cancels the search; its deadline is that of `timeout`, counted from when the request came.
     pub cancellation: Cancellation,
     /// A hash of the words that it was read from, by which an equal request is found quickly; 0 if it was made otherwise.
     pub fingerprint: u64,
@@ -202,7 +202,7 @@ const NOT_SUPPORTED: &[&str] = &[
 ];
 
 impl SearchRequest {
-    /// What a search without a body asks in a dialect.
+    /// The search without a body, in a dialect.
     pub fn new(dialect: Dialect) -> SearchRequest {
         let track_total_hits = if dialect.typed {
             TrackTotal::Exact
@@ -218,13 +218,13 @@ impl SearchRequest {
     /// Reads the body of a search from its bytes.
     ///
     /// # Errors
-    /// What is no JSON, and as [`SearchRequest::parse`].
+    /// It is no JSON, and as [`SearchRequest::parse`].
     pub fn read(content: &[u8], how: json::Reading, dialect: Dialect) -> Result<SearchRequest> {
         let mut out = SearchRequest::parse(json::read(content, how)?, dialect)?;
         out.distinguish(content);
         Ok(out)
     }
-    /// Makes the fingerprint tell apart what words beside the body ask for.
+    /// Mixes words beside the body into the fingerprint.
     pub fn distinguish(&mut self, words: impl Hash) {
         let mut hasher = DefaultHasher::new();
         (self.fingerprint, words).hash(&mut hasher);
@@ -233,7 +233,7 @@ impl SearchRequest {
     /// Reads the body of a search.
     ///
     /// # Errors
-    /// What Elasticsearch refuses, in its words; and what we do not do, by name.
+    /// Elasticsearch refuses it, in its words; a key that we do not support, by name.
     pub fn parse(node: Node, dialect: Dialect) -> Result<SearchRequest> {
         let found = node.kind_name();
         if !node.is_object() {

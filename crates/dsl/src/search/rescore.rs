@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub struct Rescore {
     /// So many of the best hits.
     pub window_size: usize,
-    /// What scores them again.
+    /// The query that scores them again.
     pub query: Query,
     /// Weight of the first score.
     pub query_weight: f32,

@@ -106,7 +106,7 @@ impl Hit {
             if self.show_version {
                 object.value("_version", &stamp.version);
             }
-            // What is staged has no place among the operations yet.
+            // A staged write has no sequence number yet.
             if self.show_seq_no && !stamp.is_staged() {
                 object.value("_seq_no", &stamp.seq_no);
                 object.value("_primary_term", &stamp.primary_term);
@@ -325,7 +325,7 @@ pub struct SearchResponse {
 const HIT_BYTES: usize = 512;
 
 impl SearchResponse {
-    /// Of a search whose time was over before anything was found.
+    /// The answer of a search whose time was over before anything was found.
     pub fn late(request: &SearchRequest) -> SearchResponse {
         let total = Total { value: 0, exact: true };
         SearchResponse {

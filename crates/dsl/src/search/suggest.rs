@@ -191,7 +191,7 @@ impl SuggestMode {
 /// Reads `suggest`.
 ///
 /// # Errors
-/// What is none, and suggesters that we do not have.
+/// The refusal of a name that is no suggester, and of suggesters that we do not have.
 pub fn parse(node: Node) -> Result<Vec<Suggestion>> {
     let mut fields = node.fields("suggest")?;
     let global = fields.take_string("text")?;

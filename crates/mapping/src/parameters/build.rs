@@ -32,7 +32,7 @@ pub(super) fn build(
     }
     let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
     let text = |key: &str| params.get(key).map(text_of);
-    let analyzer = |key: &str| named(context, name, params.get(key));
+    let analyzer = |key: &str| find_analyzer(context, name, params.get(key));
     let default_analyzer = || {
         context
             .registry
@@ -117,7 +117,7 @@ pub(super) fn build(
         kind,
         string,
         index,
-        // What 2015 kept in no column it turned around when it was sorted or counted; here there is the column.
+        // Fields without a column were inverted in memory in 2015, when sorted or counted; here they have a column.
         doc_values: context.typed && index && !kind.is_text() && kind != Kind::Binary
             || flag(
                 "doc_values",
@@ -183,7 +183,7 @@ fn index_gives_columns(typed: bool, index: bool) -> bool {
     !typed || index
 }
 
-fn named(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {
+fn find_analyzer(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {
     let Some(value) = value else { return Ok(None) };
     let name = text_of(value);
     match context.registry.analyzer(&name) {

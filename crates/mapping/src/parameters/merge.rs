@@ -50,7 +50,7 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
     }
     let mut merged = new.clone();
     if typed {
-        // What an update does not say of these stays.
+        // A parameter that an update does not name stays.
         for key in ["ignore_malformed", "coerce", "include_in_all"] {
             if let (Some(said), None) = (old.params.get(key), new.params.get(key)) {
                 merged.params.insert(key.to_owned(), said.clone());

@@ -59,7 +59,7 @@ fn params_of(kind: Kind, typed: bool) -> impl Iterator<Item = &'static Param> {
     let own = types::params(kind);
     let common: &[Param] = if kind == Kind::Alias { &[] } else { COMMON };
     let more: &[Param] = if typed { TYPED } else { &[] };
-    // Of 2015 some have another shape than today, or may change.
+    // Some had another shape in 2015, or could change.
     let otherwise = move |param: &&Param| typed && OTHERWISE.contains(&param.0);
     let (first, rest) = (
         more.iter().filter(otherwise),
@@ -174,13 +174,6 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
 
 /// Types that Elasticsearch has and we have not.
 const UNSUPPORTED: &[&str] = &[
-    "completion",
-    "ip_range",
-    "integer_range",
-    "long_range",
-    "float_range",
-    "double_range",
-    "date_range",
     "geo_shape",
     "shape",
     "point",
@@ -200,7 +193,7 @@ const UNSUPPORTED: &[&str] = &[
     "semantic_text",
 ];
 
-/// Of these, what 2015 had not.
+/// The types of them that 2015 had not.
 const NEVER_TYPED: &[&str] = &[
     "murmur3",
     "percolator",

@@ -29,7 +29,7 @@ const INPUT_CHARS_MAX: usize = 50;
 /// Between the parts of an entry.
 const SEPARATOR: char = '\u{1f}';
 
-/// What is looked for: the words of a text as the field's analyzer has them.
+/// The prefix that is looked for: the words of a text as the field's analyzer has them.
 pub fn key(analyzer: Option<&Analyzer>, text: &str) -> String {
     match analyzer {
         Some(analyzer) => {
@@ -70,7 +70,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
                         }
                     }
                     ("weight", part) => weight = read_weight(part)?,
-                    // What was shown instead of the input, in 2015.
+                    // The text that 2015 showed instead of the input.
                     ("output" | "payload", _) => {}
                     ("contexts" | "context", _) if told_apart.is_empty() => {
                         return Err(Error::illegal(

@@ -1,4 +1,4 @@
-//! `contexts` of `completion` fields: categories and places by which inputs are told apart.
+//! `contexts` of `completion` fields: categories and places that divide the inputs.
 //!
 //! Each input is kept once for each value of each context, behind the context's number and the value; places are geohashes of
 //! the context's length. A context may be read off another field of the document too (`path`). Not here: what a request asks
@@ -20,7 +20,7 @@ pub const CONTEXT_END: char = '\u{1e}';
 pub struct CompletionContext {
     /// Its name.
     pub name: String,
-    /// Of places the length of their geohashes; a category without.
+    /// The length of the geohashes of places; a category has none.
     pub precision: Option<usize>,
     /// The field whose values are contexts too.
     pub path: Option<String>,
@@ -197,7 +197,7 @@ fn leaves(value: &Value, places: bool, out: &mut Vec<Value>) {
     }
 }
 
-/// What stands before the inputs of a document: each value of each context.
+/// The prefixes of the inputs of a document: each value of each context.
 pub(crate) fn beginnings(contexts: &[CompletionContext], given: Option<&Map<String, Value>>) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for (name, value) in given.into_iter().flatten() {

@@ -47,7 +47,7 @@ pub(crate) fn relations(field: &str, value: &Value) -> Result<Relations> {
     Ok(out)
 }
 
-/// What no tree of relations has.
+/// The faults that no tree of relations has.
 fn impossible(relations: &Relations) -> Vec<String> {
     let mut parent_of: HashMap<&str, &str> = HashMap::new();
     let mut conflicts = Vec::new();
@@ -61,7 +61,7 @@ fn impossible(relations: &Relations) -> Vec<String> {
     if conflicts.is_empty() {
         for (name, _) in relations {
             let mut above = name.as_str();
-            // Whoever is above itself is met again within as many steps as there are children.
+            // A relation above itself is met again within as many steps as there are children.
             for _ in 0..parent_of.len() {
                 let Some(next) = parent_of.get(above) else { break };
                 above = next;

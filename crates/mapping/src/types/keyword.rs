@@ -18,14 +18,14 @@ pub(crate) const PARAMS: &[Param] = &[
     Param("similarity", Text, "", false),
     Param("split_queries_on_whitespace", Bool, "false", true),
     Param("store", Bool, "false", false),
-    // Of strings that are not analyzed, in the typed dialect.
+    // Parameters of strings that are not analyzed, in the typed dialect.
     Param("analyzer", Text, "", true),
     Param("search_analyzer", Text, "", true),
     Param("term_vector", Text, "\"no\"", true),
     Param("position_increment_gap", Int, "100", true),
 ];
 
-/// Of these, what only strings of 2015 have.
+/// The parameters that only strings of 2015 have.
 pub(crate) const OF_2015: &[&str] = &["analyzer", "search_analyzer", "term_vector", "position_increment_gap"];
 
 pub(crate) const CONSTANT_PARAMS: &[Param] = &[Param("value", Text, "", false)];

@@ -1,5 +1,4 @@
-//! The field types: one file a family, each with its table of parameters, how it reads a value, and how
-//! it shows one.
+//! The table of field types. One file a family has its parameters, how it reads a value, and how it shows one.
 
 pub(crate) mod binary;
 pub(crate) mod boolean;
@@ -21,27 +20,126 @@ use crate::value::FieldValue;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
+type Read = fn(&FieldType, &Value) -> Result<FieldValue>;
+
+/// `None`: no document can have the value.
+type Term = fn(&FieldType, &Value) -> Result<Option<FieldValue>>;
+
+/// One row of the table.
+struct TypeSpec {
+    kind: Kind,
+    params: &'static [Param],
+    /// A value of a document.
+    read: Read,
+    /// A value of a query, where it is read otherwise than those of documents.
+    term: Option<Term>,
+}
+
+/// A type whose queries are read otherwise than its documents.
+const fn with_terms(kind: Kind, params: &'static [Param], read: Read, term: Term) -> TypeSpec {
+    TypeSpec {
+        kind,
+        params,
+        read,
+        term: Some(term),
+    }
+}
+
+/// A type whose queries are read as its documents.
+const fn values(kind: Kind, params: &'static [Param], read: Read) -> TypeSpec {
+    TypeSpec {
+        kind,
+        params,
+        read,
+        term: None,
+    }
+}
+
+const fn texts(kind: Kind) -> TypeSpec {
+    let read: Read = |field, value| text::read_checked(field, value).map(FieldValue::Text);
+    let term: Term = |_, value| text::read(value).map(|text| Some(FieldValue::Text(text)));
+    with_terms(kind, text::PARAMS, read, term)
+}
+
+const fn keywords(kind: Kind, params: &'static [Param]) -> TypeSpec {
+    with_terms(kind, params, keyword::read, |field, value| {
+        keyword::term(field, value).map(Some)
+    })
+}
+
+const fn numbers(kind: Kind, params: &'static [Param]) -> TypeSpec {
+    with_terms(kind, params, numeric::read, numeric::term)
+}
+
+/// A type of fields that hold nothing themselves.
+const fn empty(kind: Kind, params: &'static [Param]) -> TypeSpec {
+    let refuse: Read = |field, _| Err(Error::illegal(format!("[{}] fields have no values", field.wire())));
+    values(kind, params, refuse)
+}
+
+/// Every field type, in the order of [`Kind`].
+const FIELD_TYPES: &[TypeSpec] = &[
+    texts(Kind::Text),
+    texts(Kind::MatchOnlyText),
+    keywords(Kind::Keyword, keyword::PARAMS),
+    keywords(Kind::ConstantKeyword, keyword::CONSTANT_PARAMS),
+    keywords(Kind::Wildcard, keyword::PARAMS),
+    numbers(Kind::Long, numeric::PARAMS),
+    numbers(Kind::Integer, numeric::PARAMS),
+    numbers(Kind::Short, numeric::PARAMS),
+    numbers(Kind::Byte, numeric::PARAMS),
+    numbers(Kind::UnsignedLong, numeric::PARAMS),
+    numbers(Kind::Double, numeric::PARAMS),
+    numbers(Kind::Float, numeric::PARAMS),
+    numbers(Kind::HalfFloat, numeric::PARAMS),
+    numbers(Kind::ScaledFloat, numeric::SCALED_PARAMS),
+    with_terms(
+        Kind::Boolean,
+        boolean::PARAMS,
+        |_, value| boolean::read(value),
+        |_, value| boolean::term(value).map(Some),
+    ),
+    values(Kind::Date, date::PARAMS, date::read),
+    values(Kind::DateNanos, date::PARAMS, date::read),
+    values(Kind::Ip, ip::PARAMS, |_, value| ip::read(value)),
+    values(Kind::IntegerRange, range::PARAMS, range::read),
+    values(Kind::LongRange, range::PARAMS, range::read),
+    values(Kind::FloatRange, range::PARAMS, range::read),
+    values(Kind::DoubleRange, range::PARAMS, range::read),
+    values(Kind::DateRange, range::DATE_PARAMS, range::read),
+    values(Kind::IpRange, range::PARAMS, range::read),
+    values(Kind::Binary, binary::PARAMS, |_, value| binary::read(value)),
+    values(Kind::GeoPoint, geo::PARAMS, |_, value| geo::read(value)),
+    with_terms(
+        Kind::Join,
+        join::PARAMS,
+        |_, value| join::read(value),
+        |_, value| text::read(value).map(|name| Some(FieldValue::Join { name, parent: None })),
+    ),
+    values(Kind::Completion, completion::PARAMS, completion::read),
+    with_terms(Kind::TokenCount, numeric::COUNT_PARAMS, numeric::count, numeric::term),
+    empty(Kind::Alias, object::ALIAS_PARAMS),
+    empty(Kind::Object, &[]),
+    empty(Kind::Nested, &[]),
+];
+
+// Each kind is the position of its row.
+const _: () = {
+    assert!(FIELD_TYPES.len() == Kind::ALL.len());
+    let mut at = 0;
+    while at < FIELD_TYPES.len() {
+        assert!(FIELD_TYPES[at].kind as usize == at);
+        at += 1;
+    }
+};
+
+fn spec(kind: Kind) -> &'static TypeSpec {
+    &FIELD_TYPES[kind as usize]
+}
+
 /// The parameters of a kind.
 pub(crate) fn params(kind: Kind) -> &'static [Param] {
-    match kind {
-        Kind::Text | Kind::MatchOnlyText => text::PARAMS,
-        Kind::Keyword | Kind::Wildcard => keyword::PARAMS,
-        Kind::ConstantKeyword => keyword::CONSTANT_PARAMS,
-        Kind::ScaledFloat => numeric::SCALED_PARAMS,
-        Kind::TokenCount => numeric::COUNT_PARAMS,
-        kind if kind.is_numeric() => numeric::PARAMS,
-        Kind::Boolean => boolean::PARAMS,
-        Kind::Date | Kind::DateNanos => date::PARAMS,
-        Kind::Ip => ip::PARAMS,
-        Kind::DateRange => range::DATE_PARAMS,
-        kind if kind.is_range() => range::PARAMS,
-        Kind::Binary => binary::PARAMS,
-        Kind::GeoPoint => geo::PARAMS,
-        Kind::Join => join::PARAMS,
-        Kind::Completion => completion::PARAMS,
-        Kind::Alias => object::ALIAS_PARAMS,
-        _ => &[],
-    }
+    spec(kind).params
 }
 
 impl FieldType {
@@ -54,7 +152,10 @@ impl FieldType {
                 "[{}] fields do not support objects or arrays as values",
                 self.wire()
             ))),
-            _ => term(self, value),
+            _ => match spec(self.kind).term {
+                Some(term) => term(self, value),
+                None => read(self, value).map(Some),
+            },
         }
     }
 
@@ -74,34 +175,7 @@ impl FieldType {
 
 /// A value of a document.
 pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
-    match field.kind {
-        Kind::Text | Kind::MatchOnlyText => text::checked(field, value).map(FieldValue::Text),
-        kind if kind.is_keyword() => keyword::read(field, value),
-        Kind::TokenCount => numeric::count(field, value),
-        kind if kind.is_numeric() => numeric::read(field, value),
-        Kind::Boolean => boolean::read(value),
-        Kind::Date | Kind::DateNanos => date::read(field, value),
-        Kind::Ip => ip::read(value),
-        Kind::Binary => binary::read(value),
-        Kind::GeoPoint => geo::read(value),
-        Kind::Join => join::read(value),
-        Kind::Completion => completion::read(field, value),
-        kind if kind.is_range() => range::read(field, value),
-        _ => Err(Error::illegal(format!("[{}] fields have no values", field.wire()))),
-    }
-}
-
-/// A value of a query.
-pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue>> {
-    match field.kind {
-        Kind::Text | Kind::MatchOnlyText => text::read(value).map(|text| Some(FieldValue::Text(text))),
-        kind if kind.is_keyword() => keyword::term(field, value).map(Some),
-        kind if kind.is_numeric() => numeric::term(field, value),
-        Kind::Boolean => boolean::term(value).map(Some),
-        Kind::Date | Kind::DateNanos => date::read(field, value).map(Some),
-        Kind::Join => text::read(value).map(|name| Some(FieldValue::Join { name, parent: None })),
-        _ => read(field, value).map(Some),
-    }
+    (spec(field.kind).read)(field, value)
 }
 
 /// A value as an answer shows it.
@@ -129,7 +203,7 @@ pub(crate) fn render(field: &FieldType, value: &FieldValue) -> Value {
     }
 }
 
-/// What stands in the way when a text is wanted.
+/// The refusal of a value that is no text.
 fn not_a_text(value: &Value) -> Error {
     let token = match value {
         Value::Array(_) => "START_ARRAY",

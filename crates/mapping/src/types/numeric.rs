@@ -35,7 +35,7 @@ pub(crate) const COUNT_PARAMS: &[Param] = &[
     Param("store", Bool, "false", false),
 ];
 
-/// What a value is, before a field has its say.
+/// A number before it is made to fit a field.
 enum Number {
     Whole(i128),
     Fraction(f64),
@@ -84,7 +84,7 @@ fn whole(kind: Kind, value: i128) -> FieldValue {
 }
 
 /// The double that a field of this kind has for a number. `None` if it is out of range.
-fn rounded(field: &FieldType, value: f64) -> Option<f64> {
+fn round(field: &FieldType, value: f64) -> Option<f64> {
     let rounded = match field.kind {
         Kind::ScaledFloat => (value * field.scaling_factor).round() / field.scaling_factor,
         Kind::Float => f64::from(value as f32),
@@ -117,7 +117,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
             Number::Whole(number) => number as f64,
             Number::Fraction(number) => number,
         };
-        return rounded(field, number).map(FieldValue::Double).ok_or_else(|| {
+        return round(field, number).map(FieldValue::Double).ok_or_else(|| {
             Error::illegal(format!(
                 "[{}] supports only finite values, but got [{}]",
                 field.kind.wire(),
@@ -150,7 +150,7 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
             Number::Whole(number) => number as f64,
             Number::Fraction(number) => number,
         };
-        let found = rounded(field, number).map(FieldValue::Double);
+        let found = round(field, number).map(FieldValue::Double);
         if found.is_none() && field.kind != Kind::ScaledFloat {
             let (name, text) = (field.kind.wire(), if number < 0.0 { "-Infinity" } else { "Infinity" });
             return Err(Error::illegal(format!(
@@ -165,7 +165,7 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
         Number::Fraction(fraction) if fraction.fract() == 0.0 => fraction as i128,
         Number::Fraction(_) => return Ok(None),
     };
-    // What no integer type of Lucene's can hold is refused; what only this type cannot hold is nowhere.
+    // A number that no integer type of Lucene's can hold is refused; one that only this type cannot hold is in no document.
     let least = if matches!(field.kind, Kind::Byte | Kind::Short) {
         Kind::Integer
     } else {

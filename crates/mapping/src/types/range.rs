@@ -148,7 +148,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     Ok(FieldValue::Range { low, high })
 }
 
-/// The ends of an object as keys, both included; `read` is told whether an end is the upper one.
+/// The ends of an object as keys, both included; `read` gets whether an end is the upper one.
 fn bounds(kind: Kind, object: &Map<String, Value>, read: impl Fn(&Value, bool) -> Result<FieldValue>) -> Result<(u128, u128)> {
     let (mut low, mut high) = limits(kind);
     let flag = |name: &str| object.get(name).is_none_or(|v| v != &Value::Bool(false));

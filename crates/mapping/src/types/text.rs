@@ -32,8 +32,8 @@ pub(crate) fn read(value: &Value) -> Result<String> {
     }
 }
 
-/// The same, of a document: what the analyzer makes of it must be within its bound.
-pub(crate) fn checked(field: &FieldType, value: &Value) -> Result<String> {
+/// The same, of a document: the tokens of its analyzer must be within their bound.
+pub(crate) fn read_checked(field: &FieldType, value: &Value) -> Result<String> {
     let text = read(value)?;
     if field.index
         && let Some(analyzer) = &field.analyzer

@@ -82,7 +82,7 @@ pub(super) enum ZoneText {
     LongName,
 }
 
-/// What a number or a word of a date can say.
+/// The meaning of a number or a word of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Era,
@@ -103,7 +103,7 @@ pub(super) enum Field {
     Minute,
     Second,
     Milli,
-    /// Of a fraction of an hour, and of a minute.
+    /// A fraction of an hour, and of a minute.
     MilliOfHour,
     MilliOfMinute,
 }
@@ -411,7 +411,7 @@ fn item(letter: char, count: usize, number_follows: bool) -> Option<Item> {
     })
 }
 
-/// What a text says, in the order in which it says it.
+/// The parts of a text, in the order in which they stand.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) fields: Vec<(Field, i64)>,

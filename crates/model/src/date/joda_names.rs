@@ -85,7 +85,7 @@ const NAMES: &[(&str, &str, Forms)] = &[
 ];
 
 /// The format of a name, written with `_` or with capitals. `None`: it is none.
-pub(super) fn named(name: &str) -> Option<Named> {
+pub(super) fn find_name(name: &str) -> Option<Named> {
     let epoch = |unit_ms: i64, digits_max: usize| Named {
         reading: Reading::Epoch { unit_ms, digits_max },
         writes: Vec::new(),
@@ -221,7 +221,7 @@ fn part<'a>(text: &'a str, field: Field, width: usize, strict: bool, said: &mut 
     item.read(text, said)
 }
 
-/// What follows if it can be read, else what was there.
+/// The state after the part that follows if it can be read, else the state before it.
 fn optional<'a>(text: &'a str, said: &mut Said, read: impl FnOnce(&'a str, &mut Said) -> Option<&'a str>) -> &'a str {
     let before = said.fields.len();
     read(text, said).unwrap_or_else(|| {

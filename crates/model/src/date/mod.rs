@@ -20,7 +20,7 @@ mod tests;
 
 use calendar::*;
 pub use calendar::{civil_from_days, days_from_civil, days_in_month};
-use joda_names::{Named, named};
+use joda_names::{Named, find_name};
 pub use maths::{parse_math, parse_math_nanos};
 use pattern::*;
 use read::*;
@@ -64,13 +64,13 @@ pub enum PatternSyntax {
 }
 
 impl PatternSyntax {
-    /// Of an index, by whether its documents have types.
+    /// The syntax of an index, by whether its documents have types.
     pub fn of(typed: bool) -> PatternSyntax {
         if typed { PatternSyntax::Joda } else { PatternSyntax::JavaTime }
     }
 }
 
-/// What the parts of a moment are that a text does not say.
+/// The values of the parts of a moment that a text leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The first that they can be: a date of a document.
@@ -83,7 +83,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// Of an end of a range.
+    /// An end of a range.
     pub(crate) fn of_bound(round_up: bool) -> Missing {
         if round_up { Missing::OfUpperBound } else { Missing::OfBound }
     }

@@ -134,7 +134,7 @@ pub(super) const NAMED: &[(&str, &str)] = &[
 
 pub(super) fn form(name: &str, whole: &str, syntax: PatternSyntax) -> Result<Form> {
     if syntax == PatternSyntax::Joda
-        && let Some(named) = named(name)
+        && let Some(named) = find_name(name)
     {
         return Ok(Form::JodaNamed(named));
     }

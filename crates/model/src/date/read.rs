@@ -24,7 +24,7 @@ pub(super) enum Zone {
     Named(TimeZone),
 }
 
-/// What a text has said so far.
+/// The parts of a moment that were read so far.
 #[derive(Clone, Default)]
 pub(super) struct Said {
     pub(super) year: Option<i64>,
@@ -251,7 +251,7 @@ pub(super) fn epoch(text: &str, unit_ms: i64, round_up: bool) -> Option<i64> {
     EPOCH_MS.contains(&ms).then_some(ms)
 }
 
-/// What is counted from 1970 may lie beyond the years that are written with four digits: a hundred million days.
+/// A count from 1970 may lie beyond the years that are written with four digits: a hundred million days.
 const EPOCH_MS: std::ops::RangeInclusive<i64> = -8_640_000_000_000_000..=8_640_000_000_000_000;
 
 impl Said {

@@ -12,7 +12,7 @@ pub(super) struct Moment {
     pub(super) day: i64,
     pub(super) days: i64,
     pub(super) of_day: i64,
-    /// Of the last millisecond.
+    /// Nanoseconds of the last millisecond.
     pub(super) nanos: i64,
     /// Fractions of any length show them.
     pub(super) all_nanos: bool,

@@ -46,8 +46,8 @@ fn of_text(run: &mut Run<'_, '_>, of: &Value, text: &str, name: &str, args: &[Va
                 .skip(usize::try_from(whole(Some(n))).unwrap_or(0))
                 .collect::<String>(),
         )?,
-        ("padLeft" | "padRight" | "center", [width]) => padded(run, text, name, whole(Some(width)), " ")?,
-        ("padLeft" | "padRight" | "center", [width, Value::Str(with)]) => padded(run, text, name, whole(Some(width)), with)?,
+        ("padLeft" | "padRight" | "center", [width]) => pad(run, text, name, whole(Some(width)), " ")?,
+        ("padLeft" | "padRight" | "center", [width, Value::Str(with)]) => pad(run, text, name, whole(Some(width)), with)?,
         ("isInteger" | "isLong" | "isBigInteger", []) => Value::Bool(text.trim().parse::<i64>().is_ok()),
         ("isNumber" | "isDouble" | "isFloat" | "isBigDecimal", []) => {
             Value::Bool(text.trim().parse::<f64>().is_ok_and(f64::is_finite))
@@ -91,7 +91,7 @@ fn of_text(run: &mut Run<'_, '_>, of: &Value, text: &str, name: &str, args: &[Va
 }
 
 /// `padLeft`, `padRight`, `center`: to a width, with a text over and over.
-fn padded(run: &mut Run<'_, '_>, text: &str, how: &str, width: i64, with: &str) -> R {
+fn pad(run: &mut Run<'_, '_>, text: &str, how: &str, width: i64, with: &str) -> R {
     let have = text.chars().count();
     let missing = usize::try_from(width).unwrap_or(0).saturating_sub(have);
     run.alloc(missing.saturating_mul(with.len().max(1)))?;
@@ -229,7 +229,7 @@ fn contains(run: &mut Run<'_, '_>, items: &[Value], wanted: &Value) -> R<bool> {
     Ok(false)
 }
 
-/// What a function of `collectEntries` answers: a pair, or a map of entries.
+/// Puts the result of a function of `collectEntries`: a pair, or a map of entries.
 fn put_entry(run: &mut Run<'_, '_>, to: &Value, entry: &Value) -> R<()> {
     if let Value::Map(more) = entry {
         let pairs: Vec<(Value, Value)> = more.0.borrow().items().iter().map(|(k, v)| (k.clone(), v.clone())).collect();

@@ -180,7 +180,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &s
     }))
 }
 
-/// What lists, sets, streams and document values have in common.
+/// Methods that lists, sets, streams and document values have in common.
 pub(crate) fn collection(run: &mut Run<'_, '_>, items: Vec<Value>, name: &str, args: &[Value]) -> R<Option<Value>> {
     run.step(items.len() as u64 / 8)?;
     let groovy = run.groovy();

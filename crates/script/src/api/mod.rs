@@ -1,4 +1,4 @@
-//! What scripts may call: dispatch by the receiver's type. A type's methods are in its own file;
+//! The methods of values: dispatch by the receiver's type. A type's methods are in its own file;
 //! operators are in `ops`, classes in `statics`.
 
 pub(crate) mod date;
@@ -216,7 +216,7 @@ pub(crate) fn put_index(run: &mut Run<'_, '_>, of: &Value, i: &Value, v: Value) 
     }
 }
 
-/// What a `for` goes over.
+/// The values that a `for` goes over.
 pub(crate) fn iterate(run: &mut Run<'_, '_>, of: &Value) -> R<Vec<Value>> {
     let items = match of {
         Value::List(_) | Value::Set(_) => of.items().unwrap_or_default(),

@@ -167,7 +167,7 @@ fn groovy(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R<Option<Value
             super::call(run, a, "add", std::slice::from_ref(b))?;
             a.clone()
         }
-        (Op::Lt | Op::Le | Op::Gt | Op::Ge, Value::Str(_) | Value::Null | Value::Date(_)) => compared(op, order(a, b)?),
+        (Op::Lt | Op::Le | Op::Gt | Op::Ge, Value::Str(_) | Value::Null | Value::Date(_)) => comparison(op, order(a, b)?),
         (Op::Div, _) => match (a.as_i64(), b.as_i64()) {
             (Some(_), Some(0)) => return arithmetic("Division by zero"),
             (Some(a), Some(b)) => Value::Double(a as f64 / b as f64),
@@ -193,7 +193,7 @@ fn groovy(run: &mut Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R<Option<Value
     }))
 }
 
-fn compared(op: Op, order: Ordering) -> Value {
+fn comparison(op: Op, order: Ordering) -> Value {
     Value::Bool(match op {
         Op::Lt => order.is_lt(),
         Op::Le => order.is_le(),
@@ -301,7 +301,7 @@ fn numbers(run: &Run<'_, '_>, op: Op, a: &Value, b: &Value) -> R {
         };
     };
     if matches!(op, Op::Lt | Op::Le | Op::Gt | Op::Ge) {
-        return Ok(compared(op, i.cmp(&j)));
+        return Ok(comparison(op, i.cmp(&j)));
     }
     if matches!(op, Op::Div | Op::Rem) && j == 0 {
         return arithmetic("/ by zero");

@@ -5,7 +5,7 @@ use crate::Lang;
 use crate::api;
 use crate::api::ops::fast;
 use crate::ast::{Kind, Member, Node};
-use crate::runtime::{R, Run, cast, fault, illegal, missing_method, null, placed};
+use crate::runtime::{R, Run, cast, fault, illegal, missing_method, null, place_fault};
 use crate::value::Value;
 use model::ErrorKind;
 use std::rc::Rc;
@@ -26,12 +26,12 @@ impl<'p> Run<'p, '_> {
                 let b = self.eval(&p.1)?;
                 return match fast(*op, &a, &b) {
                     Some(v) => Ok(v),
-                    None => placed(api::ops::binary(self, *op, &a, &b), node.pos),
+                    None => place_fault(api::ops::binary(self, *op, &a, &b), node.pos),
                 };
             }
             _ => {}
         }
-        placed(self.eval_more(node), node.pos)
+        place_fault(self.eval_more(node), node.pos)
     }
 
     pub(super) fn eval_more(&mut self, node: &'p Node) -> R {
@@ -270,8 +270,8 @@ impl<'p> Run<'p, '_> {
             Value::Bool(b) => Ok(b),
             v if self.groovy() => Ok(v.is_truthy()),
             v if self.lang == Lang::Expression => Ok(v.as_f64().is_some_and(|n| n != 0.0)),
-            Value::Null => placed(null("Cannot cast null to [boolean]."), node.pos),
-            v => placed(cast(format!("Cannot cast [{}] to [boolean].", v.class())), node.pos),
+            Value::Null => place_fault(null("Cannot cast null to [boolean]."), node.pos),
+            v => place_fault(cast(format!("Cannot cast [{}] to [boolean].", v.class())), node.pos),
         }
     }
 }

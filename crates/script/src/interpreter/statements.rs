@@ -3,7 +3,7 @@
 use super::classes::is_a;
 use crate::api;
 use crate::ast::{Block, Op, Stmt, StmtKind, Ty};
-use crate::runtime::{Flow, R, Run, fault, placed, throw};
+use crate::runtime::{Flow, R, Run, fault, place_fault, throw};
 use crate::value::Value;
 use model::ErrorKind;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ impl<'p> Run<'p, '_> {
     }
 
     pub(super) fn stmt(&mut self, s: &'p Stmt) -> R<Flow> {
-        placed(self.step(u64::from(s.cost)), s.pos)?;
+        place_fault(self.step(u64::from(s.cost)), s.pos)?;
         match &s.kind {
             StmtKind::Nop => {}
             StmtKind::Expr(e) => {
@@ -35,7 +35,7 @@ impl<'p> Run<'p, '_> {
                         if *ty == Ty::Def {
                             v
                         } else {
-                            placed(self.convert(v, *ty, false), s.pos)?
+                            place_fault(self.convert(v, *ty, false), s.pos)?
                         }
                     }
                     None => match ty {
@@ -70,12 +70,12 @@ impl<'p> Run<'p, '_> {
                         }
                         None => format!("assert {text}\n"),
                     };
-                    return placed(fault("java.lang.AssertionError", ErrorKind::Groovy, message), s.pos);
+                    return place_fault(fault("java.lang.AssertionError", ErrorKind::Groovy, message), s.pos);
                 }
             }
             StmtKind::Throw(e) => {
                 let v = self.eval(e)?;
-                return placed(throw(&v), s.pos);
+                return place_fault(throw(&v), s.pos);
             }
             _ => return self.loops(s),
         }
@@ -128,13 +128,13 @@ impl<'p> Run<'p, '_> {
             }
             StmtKind::ForIn(slot, ty, over, body) => {
                 let over_value = self.eval(over)?;
-                let items = placed(api::iterate(self, &over_value), s.pos)?;
+                let items = place_fault(api::iterate(self, &over_value), s.pos)?;
                 for v in items {
                     self.step(cost)?;
                     let v = if *ty == Ty::Def {
                         v
                     } else {
-                        placed(self.convert(v, *ty, false), s.pos)?
+                        place_fault(self.convert(v, *ty, false), s.pos)?
                     };
                     *self.local(*slot) = v;
                     match self.block(body)? {

@@ -75,7 +75,7 @@ impl Parser<'_> {
             }
             _ => {
                 let Some(op) = binary(op) else {
-                    return self.unexpected();
+                    return self.unexpected_token();
                 };
                 Kind::Bin(op, Box::new((left, self.expr(power + 1)?)))
             }
@@ -195,7 +195,7 @@ impl Parser<'_> {
             Tok::Lit(Lit::Int(n)) => n.to_string().into(),
             _ => {
                 self.at -= 1;
-                return self.unexpected();
+                return self.unexpected_token();
             }
         };
         let closure = self.lang == Lang::Groovy && self.is("{") && !self.line();
@@ -274,7 +274,7 @@ impl Parser<'_> {
             }
             _ => {
                 self.at -= 1;
-                self.unexpected()
+                self.unexpected_token()
             }
         }
     }
@@ -292,7 +292,7 @@ impl Parser<'_> {
                     let parens = std::mem::take(&mut self.parens);
                     let node = self.expr(0)?;
                     if *self.peek() != Tok::Eof {
-                        return self.unexpected();
+                        return self.unexpected_token();
                     }
                     (self.tokens, self.close, self.at, self.parens) = (tokens, close, at, parens);
                     nodes.push(node);
@@ -317,7 +317,7 @@ impl Parser<'_> {
                 Some(Tok::Op("-" | "+")) => matches!(&**name, "int" | "long" | "double" | "float" | "short" | "byte"),
                 _ => false,
             };
-            if plain && operand && !self.scope.known(name) && type_of(name).is_some() {
+            if plain && operand && !self.scope.is_known(name) && type_of(name).is_some() {
                 let ty = self.ty()?;
                 self.need(")")?;
                 self.deeper()?;

@@ -110,7 +110,7 @@ impl Parser<'_> {
         self.at += usize::from(is);
         is
     }
-    pub(super) fn unexpected<T>(&self) -> P<T> {
+    pub(super) fn unexpected_token<T>(&self) -> P<T> {
         let shown = match self.peek() {
             Tok::Eof => "<EOF>".to_owned(),
             Tok::Id(w) => w.to_string(),
@@ -126,7 +126,7 @@ impl Parser<'_> {
         }
     }
     pub(super) fn need(&mut self, op: &str) -> P<()> {
-        if self.eat(op) { Ok(()) } else { self.unexpected() }
+        if self.eat(op) { Ok(()) } else { self.unexpected_token() }
     }
     pub(super) fn id(&mut self) -> P<Arc<str>> {
         match self.peek() {
@@ -135,7 +135,7 @@ impl Parser<'_> {
                 self.at += 1;
                 Ok(w)
             }
-            _ => self.unexpected(),
+            _ => self.unexpected_token(),
         }
     }
     pub(super) fn deeper(&mut self) -> P<()> {

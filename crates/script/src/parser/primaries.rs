@@ -21,7 +21,7 @@ impl Parser<'_> {
                 let at = self.pos();
                 // `[a: 1]`: a bare word is the key itself in Groovy.
                 let bare = match self.peek() {
-                    Tok::Id(w) if self.is_at(1, ":") && (self.lang == Lang::Groovy || !self.scope.known(w)) => Some(w.clone()),
+                    Tok::Id(w) if self.is_at(1, ":") && (self.lang == Lang::Groovy || !self.scope.is_known(w)) => Some(w.clone()),
                     _ => None,
                 };
                 let key = match bare {
@@ -41,7 +41,7 @@ impl Parser<'_> {
                 }
             }
             if !map.is_empty() && !list.is_empty() {
-                return self.unexpected();
+                return self.unexpected_token();
             }
             if map.is_empty() { Kind::List(list) } else { Kind::Map(map) }
         };
@@ -52,7 +52,7 @@ impl Parser<'_> {
 
     /// A lambda, after its `(` or at its one name.
     pub(super) fn lambda(&mut self, pos: u32, paren: bool) -> P<Node> {
-        let from = self.scope.used();
+        let from = self.scope.locals_in_use();
         self.scope.enter();
         let params = if paren {
             let params = self.parameters(")")?;
@@ -77,7 +77,7 @@ impl Parser<'_> {
     pub(super) fn closure(&mut self) -> P<Node> {
         let pos = self.pos();
         self.need("{")?;
-        let from = self.scope.used();
+        let from = self.scope.locals_in_use();
         let parens = std::mem::take(&mut self.parens);
         self.scope.enter();
         let mut n = 0;
@@ -100,7 +100,7 @@ impl Parser<'_> {
         self.scope.leave();
         tail(&mut body);
         let depth = body.iter().map(|s| s.depth).max().unwrap_or(0);
-        let slots = (from, self.scope.used());
+        let slots = (from, self.scope.locals_in_use());
         self.tree.lambdas.push(Function {
             name: "lambda".into(),
             params,
@@ -125,7 +125,7 @@ impl Parser<'_> {
             "new" => return self.new_object(pos),
             "if" | "else" | "for" | "while" | "return" | "in" | "instanceof" | "catch" => {
                 self.at -= 1;
-                return self.unexpected();
+                return self.unexpected_token();
             }
             _ => {}
         }
@@ -154,7 +154,7 @@ impl Parser<'_> {
                 return self.node(pos, Kind::Func(self.calls.len() as u32 - 1, args));
             }
             self.at = before;
-            return self.unexpected();
+            return self.unexpected_token();
         }
         match &*name {
             "doc" => return self.node(pos, Kind::DocAll),
@@ -187,10 +187,10 @@ impl Parser<'_> {
                     }
                     self.at += 1;
                 } else {
-                    return self.unexpected();
+                    return self.unexpected_token();
                 }
             }
-            return self.unexpected();
+            return self.unexpected_token();
         }
         let slot = self.scope.root(name, &mut self.tree);
         self.node(pos, Kind::Root(slot))
@@ -219,7 +219,7 @@ impl Parser<'_> {
     /// `String::length`, `Integer::compare`: a lambda that makes the call.
     pub(super) fn method_ref(&mut self, class: &Arc<str>, pos: u32) -> P<Node> {
         let name = self.id()?;
-        let from = self.scope.used();
+        let from = self.scope.locals_in_use();
         self.scope.enter();
         let a = self.scope.declare("(a".into(), Ty::Def);
         let b = self.scope.declare("(b".into(), Ty::Def);

@@ -133,7 +133,7 @@ impl Parser<'_> {
                     Tok::Id(_) | Tok::Op("," | "?" | ".") => {}
                     _ => {
                         self.at -= 1;
-                        return self.unexpected();
+                        return self.unexpected_token();
                     }
                 }
                 if open <= 0 {
@@ -192,7 +192,7 @@ impl Parser<'_> {
                 continue;
             }
             if *self.peek() == Tok::Eof {
-                return self.unexpected();
+                return self.unexpected_token();
             }
             all.push(self.stmt()?);
         }
@@ -216,7 +216,7 @@ impl Parser<'_> {
         if self.eat(";") || self.is("}") || *self.peek() == Tok::Eof || self.line() {
             Ok(())
         } else {
-            self.unexpected()
+            self.unexpected_token()
         }
     }
 
@@ -272,7 +272,7 @@ impl Parser<'_> {
                 self.at += 1;
                 let body = self.block()?;
                 if !self.eat_word("while") {
-                    return self.unexpected();
+                    return self.unexpected_token();
                 }
                 let c = self.condition()?;
                 self.end()?;
@@ -338,7 +338,7 @@ impl Parser<'_> {
         loop {
             let pos = self.pos();
             let name = self.id()?;
-            if self.scope.known(&name) {
+            if self.scope.is_known(&name) {
                 return fail(format!("variable [{name}] is already defined in the scope"), pos);
             }
             // A closure may call itself by the name it is given.
@@ -427,7 +427,7 @@ impl Parser<'_> {
             } else if self.eat_word("case") {
                 Some(self.expr(0)?)
             } else {
-                return self.unexpected();
+                return self.unexpected_token();
             };
             self.need(":")?;
             let mut body = Vec::new();
@@ -436,7 +436,7 @@ impl Parser<'_> {
                     continue;
                 }
                 if *self.peek() == Tok::Eof {
-                    return self.unexpected();
+                    return self.unexpected_token();
                 }
                 body.push(self.stmt()?);
             }
@@ -477,7 +477,7 @@ impl Parser<'_> {
         }
         let last = if self.eat_word("finally") { self.block()? } else { Vec::new() };
         if catches.is_empty() && last.is_empty() {
-            return self.unexpected();
+            return self.unexpected_token();
         }
         Ok(StmtKind::Try(body, catches, last))
     }

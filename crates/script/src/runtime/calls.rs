@@ -51,7 +51,7 @@ impl<'p> Run<'p, '_> {
         self.step(4)?;
         let depth = self.depth + u32::from(f.depth) + 2;
         if depth > MAX_DEPTH {
-            return exhausted("[scripting] stack overflow: functions call each other too deeply");
+            return exhausted_error("[scripting] stack overflow: functions call each other too deeply");
         }
         self.depth = depth;
         Ok(())

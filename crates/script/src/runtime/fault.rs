@@ -46,7 +46,7 @@ pub(crate) fn bounds<T>(i: i64, len: usize) -> R<T> {
 pub(crate) fn arithmetic<T>(message: &str) -> R<T> {
     fault("java.lang.ArithmeticException", ErrorKind::Arithmetic, message)
 }
-pub(crate) fn exhausted<T>(message: impl Into<String>) -> R<T> {
+pub(crate) fn exhausted_error<T>(message: impl Into<String>) -> R<T> {
     Err(Box::new(Fault {
         class: "painless_error".into(),
         kind: ErrorKind::CircuitBreaking,
@@ -57,7 +57,7 @@ pub(crate) fn exhausted<T>(message: impl Into<String>) -> R<T> {
 }
 
 /// Gives a fault its place, if it has none.
-pub(crate) fn placed<T>(result: R<T>, pos: u32) -> R<T> {
+pub(crate) fn place_fault<T>(result: R<T>, pos: u32) -> R<T> {
     result.map_err(|mut f| {
         if f.pos == NOWHERE {
             f.pos = pos;

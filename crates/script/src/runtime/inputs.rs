@@ -108,7 +108,7 @@ impl<'p> Run<'p, '_> {
             }
             Err(e) => {
                 self.refused = Some(e);
-                exhausted("the document's values could not be read")
+                exhausted_error("the document's values could not be read")
             }
         }
     }

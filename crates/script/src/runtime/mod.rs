@@ -72,7 +72,7 @@ pub(crate) struct Run<'p, 'e> {
     scratch: Box<Scratch>,
     /// Fields of `doc[…]` not known when compiling: slots after the program's own.
     extra: Vec<String>,
-    /// What the host or the engine refused; passed on as it is.
+    /// The refusal of the host or the engine, passed on as it is.
     pub(crate) refused: Option<model::Error>,
 }
 
@@ -148,7 +148,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 self.steps = left;
                 if left < self.asks_at { self.ask() } else { Ok(()) }
             }
-            None => exhausted(format!(
+            None => exhausted_error(format!(
                 "[scripting] The maximum number of statements that can be executed has been reached: {}, the limit of [script.max_steps]",
                 self.steps_max
             )),
@@ -162,7 +162,7 @@ impl<'p, 'e> Run<'p, 'e> {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.refused = Some(error);
-                exhausted("the host has ended the script")
+                exhausted_error("the host has ended the script")
             }
         }
     }
@@ -174,7 +174,7 @@ impl<'p, 'e> Run<'p, 'e> {
                 self.memory = left;
                 Ok(())
             }
-            None => exhausted(format!(
+            None => exhausted_error(format!(
                 "[scripting] The script may use at most {} bytes of memory, the limit of [script.max_memory]",
                 self.memory_max
             )),

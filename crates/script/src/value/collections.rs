@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A map keeps an index from this many entries.
 const INDEX_FROM: usize = 16;
 
-/// The items of a list, shared by whoever holds the list.
+/// The items of a list, shared by all holders of the list.
 #[derive(Debug, Default)]
 pub struct ListCell(pub(crate) RefCell<Vec<Value>>);
 

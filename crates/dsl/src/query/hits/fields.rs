@@ -1,6 +1,6 @@
 //! `fields`, `docvalue_fields`, `stored_fields` and `script_fields`: values beside the source.
 
-use crate::json::{Json, Node, unsupported};
+use crate::json::{Json, Node, unsupported_value};
 use crate::query::script_source::ScriptSource;
 use crate::shape;
 use model::{Dialect, Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub struct FieldAndFormat {
     /// The field or pattern.
     pub field: String,
-    /// Of dates and numbers.
+    /// The format of dates and numbers.
     pub format: Option<String>,
     /// Fields without mapping are read from the source too.
     pub include_unmapped: bool,
@@ -43,7 +43,7 @@ impl FieldAndFormat {
         for (key, value) in shape::object(node, "field_and_format")? {
             match key.as_str() {
                 "field" | "format" if !typed && !text(&value, key == "format") => {
-                    return Err(unsupported("docvalues_field", &key, &value));
+                    return Err(unsupported_value("docvalues_field", &key, &value));
                 }
                 "field" => {
                     out.field = value.string("field")?;
@@ -97,9 +97,9 @@ impl FieldAndFormat {
 /// One of `script_fields`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptField {
-    /// What it is called in hits.
+    /// Its name in hits.
     pub name: String,
-    /// What it is worked out by.
+    /// The script that computes it.
     pub script: ScriptSource,
     /// A script that fails leaves the field out of the hit.
     pub ignore_failure: bool,

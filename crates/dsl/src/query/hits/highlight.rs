@@ -104,7 +104,7 @@ impl Highlight {
                 _ => {
                     let at = (value.line, value.col);
                     let read = out.common.take("highlight", &key, value, dialect);
-                    read.map_err(|cause| refused("highlight", &key, at, cause, dialect))?;
+                    read.map_err(|cause| option_error("highlight", &key, at, cause, dialect))?;
                 }
             }
         }
@@ -148,7 +148,7 @@ fn parse_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, HighlightOp
             for (key, value) in shape::object(options, "highlight_field")? {
                 let at = (value.line, value.col);
                 let read = own.take("highlight_field", &key, value, dialect);
-                read.map_err(|cause| refused("highlight_field", &key, at, cause, dialect))?;
+                read.map_err(|cause| option_error("highlight_field", &key, at, cause, dialect))?;
             }
             own.tags_in_pairs(dialect)?;
             out.push((name, own));
@@ -157,8 +157,8 @@ fn parse_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, HighlightOp
     Ok(out)
 }
 
-/// What the value of an option is refused for is the cause of the option's own refusal.
-fn refused(owner: &str, key: &str, at: (u32, u32), cause: Error, dialect: Dialect) -> Error {
+/// The refusal of an option, caused by that of its value.
+fn option_error(owner: &str, key: &str, at: (u32, u32), cause: Error, dialect: Dialect) -> Error {
     if dialect.typed || cause.kind() == ErrorKind::XContentParse {
         cause
     } else {

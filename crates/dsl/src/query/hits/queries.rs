@@ -23,7 +23,7 @@ pub trait QueriesMut {
     /// Calls `f` with every query, always in the same order.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// `f` fails.
     fn queries_mut(&mut self, f: &mut Visitor<'_>) -> Result<()>;
 }
 

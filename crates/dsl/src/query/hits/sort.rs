@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 /// One sort key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sort {
-    /// What is compared.
+    /// The value that is compared.
     pub by: SortBy,
     /// Smallest first.
     pub ascending: bool,
 }
 
-/// What a sort key compares.
+/// The value that a sort key compares.
 #[allow(clippy::large_enum_variant, reason = "a search has few of them")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum SortBy {
@@ -51,7 +51,7 @@ pub enum SortBy {
     },
 }
 
-/// What a sort script yields.
+/// The type of a sort script's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptSortKind {
     /// `number`
@@ -67,13 +67,13 @@ pub struct FieldSort {
     pub field: String,
     /// `_first`, `_last` or a value.
     pub missing: Option<Value>,
-    /// Of several values.
+    /// The mode for several values.
     pub mode: Option<MultiValueMode>,
     /// The type to take it for where it is not mapped.
     pub unmapped_type: Option<String>,
     /// `long`, `double`, `date` or `date_nanos`.
     pub numeric_type: Option<String>,
-    /// Of dates in the answer.
+    /// The format of dates in the answer.
     pub format: Option<String>,
     /// Where it is inside nested documents.
     pub nested: Option<NestedSort>,
@@ -134,8 +134,8 @@ impl Sort {
                         out.push(parse_key(field, options, dialect)?);
                     }
                 }
-                Json::String(_) => out.push(named(item.string("sort")?, None)),
-                Json::Number(_) | Json::Bool(_) if !dialect.typed && !listed => out.push(named(item.string("sort")?, None)),
+                Json::String(_) => out.push(by_field(item.string("sort")?, None)),
+                Json::Number(_) | Json::Bool(_) if !dialect.typed && !listed => out.push(by_field(item.string("sort")?, None)),
                 _ if listed && !dialect.typed => {
                     return Err(Error::illegal(
                         "malformed sort format, within the sort array, an object, or an actual string are allowed",
@@ -155,9 +155,9 @@ impl Sort {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
             .filter_map(|part| match part.rsplit_once(':') {
-                None => Some(named(part.to_owned(), None)),
+                None => Some(by_field(part.to_owned(), None)),
                 Some((field, order)) if order.eq_ignore_ascii_case("asc") || order.eq_ignore_ascii_case("desc") => {
-                    Some(named(field.to_owned(), Some(order.eq_ignore_ascii_case("asc"))))
+                    Some(by_field(field.to_owned(), Some(order.eq_ignore_ascii_case("asc"))))
                 }
                 Some(_) => None,
             })
@@ -259,7 +259,7 @@ impl NestedSort {
 }
 
 /// A key without options. Scores are best first, all else smallest first.
-fn named(field: String, ascending: Option<bool>) -> Sort {
+fn by_field(field: String, ascending: Option<bool>) -> Sort {
     let by = match field.as_str() {
         "_score" => SortBy::Score,
         "_doc" | "_scan" => SortBy::Doc,
@@ -273,7 +273,7 @@ fn named(field: String, ascending: Option<bool>) -> Sort {
 fn parse_key(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     if let Json::String(_) = options.value {
         let order = direction(&options.string("order")?, &field, dialect)?;
-        return Ok(named(field, Some(order)));
+        return Ok(by_field(field, Some(order)));
     }
     if !options.is_object() && dialect.typed {
         let reason = format!("sort option [{field}] not supported");
@@ -296,7 +296,7 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
             return Err(shape::unknown_field("_score", &key, &value, &["order"]));
         }
         match key.as_str() {
-            // What was no text was passed over in 2015.
+            // 2015 passed over a value that is no text.
             "order" if dialect.typed && value.as_str().is_none() => {}
             "order" => ascending = Some(direction_option("field_sort", &sort.field, &value, dialect)?),
             "reverse" if dialect.typed => ascending = Some(!value.boolean("reverse")?),
@@ -327,8 +327,8 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
             _ => return Err(shape::unknown_field("field_sort", &key, &value, FIELD_OPTIONS)),
         }
     }
-    sort.nested = old.done();
-    let plain = named(sort.field.clone(), ascending);
+    sort.nested = old.finish();
+    let plain = by_field(sort.field.clone(), ascending);
     Ok(if matches!(plain.by, SortBy::Field(_)) {
         Sort {
             by: SortBy::Field(sort),
@@ -363,8 +363,8 @@ impl NestedOptions {
         Ok(true)
     }
 
-    /// What they come to. A filter without a path restricts nothing.
-    fn done(self) -> Option<NestedSort> {
+    /// The sort that they make. A filter without a path restricts nothing.
+    fn finish(self) -> Option<NestedSort> {
         self.nested.filter(|nested| !nested.path.is_empty()).or_else(|| {
             self.path.map(|path| NestedSort {
                 path,
@@ -472,7 +472,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
             script,
             kind,
             mode: sort_mode,
-            nested: old.done(),
+            nested: old.finish(),
         },
         ascending,
     })
@@ -532,7 +532,7 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
             mode: sort_mode,
             arc,
             ignore_unmapped,
-            nested: old.done(),
+            nested: old.finish(),
         },
         ascending,
     })

@@ -1,11 +1,11 @@
-//! `_source`: what of a document's source an answer carries.
+//! `_source`: the part of a document's source that an answer carries.
 
 use crate::json::{Json, Node};
 use crate::shape;
 use model::Result;
 use serde_json::{Map, Value, json};
 
-/// What of `_source` a hit carries.
+/// The part of `_source` that a hit carries.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum SourceSpec {
     /// Nothing was said: the source, unless stored fields were asked for.
@@ -15,7 +15,7 @@ pub enum SourceSpec {
     All,
     /// Nothing of it.
     None,
-    /// What matches an include (all, if there is none) and no exclude.
+    /// The fields that match an include (all, if there is none) and no exclude.
     Filtered {
         /// Patterns to keep.
         includes: Vec<String>,
@@ -33,7 +33,7 @@ impl SourceSpec {
         match &node.value {
             Json::Bool(true) => Ok(SourceSpec::All),
             Json::Bool(false) => Ok(SourceSpec::None),
-            Json::String(_) | Json::Array(_) => Ok(filtered(shape::strings(node, "_source")?, Vec::new())),
+            Json::String(_) | Json::Array(_) => Ok(filter(shape::strings(node, "_source")?, Vec::new())),
             Json::Object(_) => {
                 let (mut includes, mut excludes) = (Vec::new(), Vec::new());
                 for (key, value) in shape::object(node, "_source")? {
@@ -45,7 +45,7 @@ impl SourceSpec {
                         _ => return Err(shape::unknown_key(&key, &value, &["includes", "excludes"])),
                     }
                 }
-                Ok(filtered(includes, excludes))
+                Ok(filter(includes, excludes))
             }
             Json::Null | Json::Number(_) => {
                 let reason = format!(
@@ -71,7 +71,7 @@ impl SourceSpec {
         }
         match (source, kept.is_empty() && left_out.is_empty()) {
             (None, true) => None,
-            _ => Some(filtered(kept, left_out)),
+            _ => Some(filter(kept, left_out)),
         }
     }
     /// As in a request; `None` where nothing need be said.
@@ -93,7 +93,7 @@ impl SourceSpec {
     }
 }
 
-fn filtered(includes: Vec<String>, excludes: Vec<String>) -> SourceSpec {
+fn filter(includes: Vec<String>, excludes: Vec<String>) -> SourceSpec {
     if includes.is_empty() && excludes.is_empty() {
         SourceSpec::All
     } else {
