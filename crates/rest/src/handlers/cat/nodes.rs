@@ -61,7 +61,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let mut target = Target::of(Vec::new());
     (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
     let infos = call.rest.indices(&target).await?;
-    let health = Health::of_all(&infos, &call.rest).await;
+    let health = Health::of_all(&infos, &call).await;
     let now = call.rest.clock.wall_ms();
     let row = [
         Cell::of(now / 1000),
@@ -256,7 +256,7 @@ pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
     (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
     let stats = stats(&call, target).await?;
     let infos: Vec<_> = stats.iter().map(|(info, _)| info.clone()).collect();
-    let health = Health::of_all(&infos, &call.rest).await;
+    let health = Health::of_all(&infos, &call).await;
     let own = node_stats(&call).await?;
     let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let mut rows = Vec::new();
