@@ -50,18 +50,6 @@ impl Counted {
                 .fetch_add(u64::from(!suggest.is_zero()), Ordering::Relaxed);
         }
     }
-
-    /// Its answer was looked for among those that are kept.
-    fn looked_for(&self, found: bool) {
-        for state in &self.states {
-            let counter = if found {
-                &state.counts.answers_hit
-            } else {
-                &state.counts.answers_missed
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Drop for Counted {
@@ -315,14 +303,18 @@ impl Store {
             if !(kept && asked.fits()) {
                 return run(failures);
             }
+            let figures: Vec<_> = views
+                .iter()
+                .map(|(view, _)| self.caches_of(view.no).answers.clone())
+                .collect();
             let known = self.answers.get(&asked);
-            counted.looked_for(known.is_some());
+            figures.iter().for_each(|figures| figures.look_up(known.is_some()));
             if let Some(known) = known {
                 return Ok((*known).clone());
             }
             let found = run(Vec::new())?;
             if found.failures.is_empty() && !found.timed_out {
-                self.answers.put(&asked, &found);
+                self.answers.put(&asked, &found, figures);
             }
             Ok(found)
         })
@@ -351,7 +343,11 @@ impl Store {
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
         let catalog = self.catalog_now();
-        let scripts = |source: &ScriptSource| compile(&catalog.scripts, source);
+        let scripts = |source: &ScriptSource| {
+            let program = compile(&catalog.scripts, source)?;
+            self.script_compilations.fetch_add(1, Ordering::Relaxed);
+            Ok(program)
+        };
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
         f(&Context {
             phases: Phases::default(),

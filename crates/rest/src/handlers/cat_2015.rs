@@ -259,7 +259,10 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             );
             let mut target = Target::of(Vec::new());
             (target.forbid_closed, target.expand_closed) = (false, true);
-            let figures = super::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
+            let own = node_stats(call).await?;
+            let mut figures = super::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
+            super::nodes::with_caches(&mut figures, &own);
+            figures.insert("script".into(), super::nodes::scripts(call, &own));
             for column in tables().get("nodes").into_iter().flatten() {
                 if let Some(figure) = figure(&figures, column.name) {
                     facts.entry(column.name).or_insert(figure);
@@ -319,7 +322,11 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             ]
         }
         "aliases" => aliases(call).await?,
-        "indices" => stats(call, true).await?.iter().map(|(info, s)| of_index(info, s, call.dialect.persona)).collect(),
+        "indices" => stats(call, true)
+            .await?
+            .iter()
+            .map(|(info, s)| of_index(info, s, call.dialect.persona))
+            .collect(),
         "shards" => {
             let mut out = Vec::new();
             let found = match stats(call, true).await {

@@ -42,7 +42,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
     }
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
-    let columns = TABLE.columns(INDICES, true, &layout);
+    let columns = TABLE.columns(INDICES, true, &layout, call.dialect.persona);
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
         let health = Health::of(std::slice::from_ref(&info), call.dialect.persona);
@@ -162,7 +162,7 @@ const SHARDS: &[Column] = &[
 pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
-    let columns = TABLE.columns(SHARDS, false, &layout);
+    let columns = TABLE.columns(SHARDS, false, &layout, call.dialect.persona);
     let empty = IndexStats::default();
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
