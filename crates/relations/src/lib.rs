@@ -80,6 +80,14 @@ impl Relations {
         self.kept_time.now_ms(self.clock.as_ref())
     }
 
+    /// When a lease ends that ends now.
+    pub(crate) fn ends_now(&self) -> leases::EndedAt {
+        leases::EndedAt {
+            wall_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_now(),
+        }
+    }
+
     /// Everything that is answered from the table of locks is durable.
     ///
     /// # Errors
