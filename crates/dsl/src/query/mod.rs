@@ -479,7 +479,8 @@ pub struct QueryStringQuery {
     pub quote_field_suffix: Option<String>,
     pub allow_leading_wildcard: bool,
     pub analyze_wildcard: bool,
-    /// `lowercase_expanded_terms` of 2015, true there unless told: patterns and fuzzy words are put in lower case.
+    /// `lowercase_expanded_terms` of 2015, true there unless told: patterns, fuzzy words and ends of ranges
+    /// of fields that hold no numbers are put in lower case.
     pub lowercase_expanded: bool,
     pub auto_generate_synonyms_phrase_query: bool,
     pub enable_position_increments: bool,
