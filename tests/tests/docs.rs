@@ -269,6 +269,60 @@ fn the_examples_run() {
     }
 }
 
+/// Whole indices that a command deletes, by their names in the URL; documents and other things are none.
+fn deleted_indices(script: &str) -> Vec<String> {
+    let request = regex::Regex::new(r#"DELETE\s+["']?(?:\$url|https?://[^/\s"']+)?/([^?"'\s]*)"#).expect("a regular expression");
+    let whole = |path: &str| !path.starts_with('_') && !path.trim_end_matches('/').contains('/');
+    request
+        .captures_iter(script)
+        .map(|found| found[1].to_owned())
+        .filter(|path| whole(path))
+        .flat_map(|path| path.split(',').map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Who pastes an example loses no index of a common name: those that examples delete end with `-example`.
+#[test]
+fn examples_delete_only_indices_of_their_own() {
+    assert_eq!(
+        deleted_indices("curl -X DELETE \"$url/orders,a-example?x\""),
+        ["orders", "a-example"]
+    );
+    assert_eq!(deleted_indices("curl -X DELETE 'http://127.0.0.1:9200/*'"), ["*"]);
+    assert_eq!(
+        deleted_indices("a DELETE /_doc/1\ncurl -X DELETE http://h/i/_doc/1"),
+        Vec::<String>::new()
+    );
+    let mut scripts = Vec::new();
+    for file in std::fs::read_dir(tests::root().join("examples"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        scripts.push((
+            file.path(),
+            std::fs::read_to_string(file.path()).expect("an example can be read"),
+        ));
+    }
+    for file in documents() {
+        let text = std::fs::read_to_string(&file).expect("the document can be read");
+        let commands = blocks(&text).into_iter().flatten().filter(|block| block.language == "sh");
+        let commands: Vec<String> = commands.map(|block| block.text).collect();
+        scripts.push((file, commands.join("\n")));
+    }
+    let found: Vec<(String, String)> = scripts
+        .iter()
+        .flat_map(|(file, script)| {
+            deleted_indices(script)
+                .into_iter()
+                .map(|index| (file.display().to_string(), index))
+        })
+        .collect();
+    assert!(found.len() >= 4, "{found:?}");
+    let common: Vec<_> = found.iter().filter(|(_, index)| !index.ends_with("-example")).collect();
+    assert!(common.is_empty(), "{common:?}");
+}
+
 #[test]
 fn links_lead_somewhere() {
     let link = regex::Regex::new(r"\]\(([^)#\s]+)(#[^)]*)?\)").expect("a regular expression");

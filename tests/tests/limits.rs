@@ -255,8 +255,8 @@ fn row(name: &str) -> Option<Row> {
         "index.number_of_shards" => Chosen(&[], made(name, json!(3), json!({})), get("/_cluster/health"), |answer| {
             answer.body["active_primary_shards"] == 3
         }),
-        "index.number_of_replicas" => Chosen(&[], made(name, json!(2), json!({})), get("/_cluster/health"), |answer| {
-            answer.body["unassigned_shards"] == 2
+        "index.number_of_replicas" => Chosen(&[], made(name, json!(2), json!({})), get("/_cat/indices/i?h=rep"), |answer| {
+            answer.text.trim() == "2"
         }),
         "index.max_result_window" => Refused(&[], filled(name, json!(5)), search(json!({ "size": 6 })), 400),
         "index.max_inner_result_window" => Refused(
@@ -745,4 +745,64 @@ fn compressed_bodies_count_as_what_they_become() {
     assert_eq!(answer.status, 429, "{answer:?}");
     assert!(answer.body.to_string().contains("http.max_in_flight_bytes"), "{answer:?}");
     assert_eq!(sent(&server, &put("/i/_doc/1", json!({}))).status, 201);
+}
+
+/// Caches that are too small for what is asked of them count what they give up, of each index and of the node.
+#[test]
+fn evictions_of_small_caches_are_counted() {
+    let mappings = json!({ "mappings": { "properties": { "k": { "type": "keyword" }, "n": { "type": "long" } } } });
+    let settings = [
+        "indices.requests.cache.size=64kb",
+        "indices.queries.cache.size=128kb",
+        "indices.fielddata.cache.size=1kb",
+    ];
+    let (_folder, server) = started(&settings, &[put("/i", mappings.clone()), put("/other", mappings)]);
+    let lines: String = (0..6000)
+        .map(|n| format!("{{\"index\":{{}}}}\n{{\"k\":\"v{}\",\"n\":{n}}}\n", n % 190))
+        .collect();
+    assert_eq!(sent(&server, &("POST", "/i/_bulk?refresh=true", lines)).status, 200);
+    assert_eq!(
+        sent(&server, &post("/i/_forcemerge?max_num_segments=1", json!({}))).status,
+        200
+    );
+    // The set of a term is made at its third use; room is for some 145.
+    let filter = |v: u32| json!({ "size": 0, "query": { "bool": { "filter": { "term": { "k": format!("v{v}") } } } } });
+    let filters: String = (0..190)
+        .flat_map(|v| [v; 4])
+        .map(|v| format!("{{}}\n{}\n", filter(v)))
+        .collect();
+    assert_eq!(sent(&server, &("POST", "/i/_msearch", filters)).status, 200);
+    for n in 0..200 {
+        let body =
+            json!({ "size": 0, "query": { "range": { "n": { "gte": n } } }, "aggs": { "a": { "terms": { "field": "k" } } } });
+        assert_eq!(sent(&server, &post("/i/_search", body)).status, 200);
+    }
+    let figure = |url: &str, at: &str| {
+        let answer = server.send("GET", url, "").unwrap();
+        let found = answer.body.pointer(at).unwrap_or_else(|| panic!("{url} {at}: {answer:?}"));
+        found.as_u64().or_else(|| found.as_str()?.parse().ok()).unwrap()
+    };
+    let nodes = server.send("GET", "/_nodes/stats", "").unwrap();
+    let node = nodes.body["nodes"].as_object().unwrap().values().next().unwrap();
+    for cache in ["query_cache", "request_cache", "fielddata"] {
+        let total = format!("/indices/i/total/{cache}/evictions");
+        let evictions = figure("/i/_stats", &total);
+        assert!(evictions > 0, "{cache}");
+        assert_eq!(
+            figure("/other/_stats", &format!("/indices/other/total/{cache}/evictions")),
+            0,
+            "{cache}"
+        );
+        assert_eq!(node["indices"][cache]["evictions"], evictions, "{cache}");
+        for table in ["indices/i", "shards/i", "nodes"] {
+            let url = format!("/_cat/{table}?format=json&h={cache}.evictions");
+            assert_eq!(figure(&url, &format!("/0/{cache}.evictions")), evictions, "{url}");
+        }
+    }
+    let query = server.send("GET", "/i/_stats/query_cache", "").unwrap();
+    let query = &query.body["_all"]["total"]["query_cache"];
+    let count = |name: &str| query[name].as_u64().unwrap();
+    assert!(count("hit_count") > 0 && count("memory_size_in_bytes") > 0, "{query}");
+    assert_eq!(count("cache_count") - count("evictions"), count("cache_size"), "{query}");
+    assert_eq!(count("total_count"), count("hit_count") + count("miss_count"), "{query}");
 }

@@ -99,6 +99,7 @@ const KINDS: &[fn(&Server, &str)] = &[
     by_point_in_time,
     by_transaction,
     by_shown_mget,
+    by_explanation,
 ];
 
 fn sum_of(hits: &[Value], answer: &Value) {
@@ -178,6 +179,21 @@ fn by_join(server: &Server, level: &str) {
     ] {
         let found = server.ok("POST", &format!("/left/_search?read_level={level}"), &json!({"query": query}));
         assert_eq!(found["hits"]["total"]["value"], 0, "mixed: {found}");
+    }
+}
+
+/// The document that is shown, the one it is joined with and the one that is looked up are of one moment: of each pair one
+/// has the token.
+fn by_explanation(server: &Server, level: &str) {
+    let theirs = json!({"join": {"index": "right", "on": {"pair": "pair"}, "query": {"term": {"token": true}}}});
+    let listed = json!({"terms": {"pair": {"index": "lists", "id": "tokens", "path": "pairs"}}});
+    for pair in 0..PAIRS {
+        for (query, with_token) in [(&theirs, false), (&listed, true)] {
+            let path = format!("/left/_explain/{pair}?_source=true");
+            let found = server.ok("POST", &path, &json!({ "query": query }));
+            let token = found["get"]["_source"]["token"] == true;
+            assert_eq!(found["matched"] == true, token == with_token, "mixed at {level}: {found}");
+        }
     }
 }
 

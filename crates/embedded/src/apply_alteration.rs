@@ -158,6 +158,7 @@ impl Store {
 
     fn end_index(&self, no: u32) {
         let state = self.indices.write().remove(&no);
+        self.caches.write().remove(&no);
         {
             let _publishing = self.publishing.lock();
             let old = self.searchable.load_full();

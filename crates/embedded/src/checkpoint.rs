@@ -12,7 +12,7 @@ use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, remov
 use crate::publish::PartBytes;
 use crate::store::{CheckpointState, IndexState, Store};
 use model::{Error, ErrorKind, Result};
-use segment::derived::Budget;
+use segment::derived::Account;
 use segment::directory::{self, DataFile, Place, SegmentData};
 use segment::searchable::IndexView;
 use segment::segment_view;
@@ -270,7 +270,7 @@ impl Store {
                         data,
                         view.reader.alive_bitset().cloned(),
                         None,
-                        &self.derived,
+                        &self.caches_of(entry.no).derived,
                     )?,
                     None => view,
                 });
@@ -389,7 +389,7 @@ pub(crate) fn read_set(
     body: &Value,
     entry: &crate::catalog::IndexEntry,
     open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>,
-    budget: &Arc<Budget>,
+    account: &Arc<Account>,
 ) -> Result<Vec<Arc<SegmentView>>> {
     let corrupt = || {
         Error::new(
@@ -430,6 +430,6 @@ pub(crate) fn read_set(
     datas
         .iter()
         .zip(lives)
-        .map(|(data, alive)| segment_view::open(&entry.schema, &index, data, alive, None, budget))
+        .map(|(data, alive)| segment_view::open(&entry.schema, &index, data, alive, None, account))
         .collect()
 }

@@ -40,9 +40,6 @@ pub(crate) struct Counts {
     pub(crate) suggest: AtomicU64,
     /// Out of `search_time`.
     pub(crate) suggest_time: DurationSum,
-    /// Answers that were kept, and those that were looked for and were not.
-    pub(crate) answers_hit: AtomicU64,
-    pub(crate) answers_missed: AtomicU64,
     /// Of typed indices: `index` by type.
     pub(crate) by_type: Mutex<BTreeMap<Arc<str>, u64>>,
 }
@@ -79,8 +76,6 @@ impl Counts {
             (&mut stats.merge_docs, &self.merge_docs),
             (&mut stats.merge_bytes, &self.merge_bytes),
             (&mut stats.suggest_total, &self.suggest),
-            (&mut stats.request_cache_hits, &self.answers_hit),
-            (&mut stats.request_cache_misses, &self.answers_missed),
         ] {
             *to = from.load(Ordering::Relaxed);
         }

@@ -21,6 +21,7 @@ mod evaluate;
 mod family_routing;
 mod get_cache;
 mod group_commit;
+mod index_caches;
 mod join_keys;
 mod joining;
 mod lanes;
@@ -386,6 +387,7 @@ impl EmbeddedEngine {
         stats.translog_bytes = queue.bytes;
         drop(queue);
         state.counts.fill(&mut stats);
+        self.store.caches_of(entry.no).fill(&mut stats);
         let views = self.store.views.lock();
         let open = views.iter().filter(|(id, _)| !id.starts_with(crate::store::MOMENT));
         stats.open_contexts = open
@@ -609,7 +611,7 @@ impl EmbeddedEngine {
                 request_cache_bytes: store.answers.bytes(),
                 documents_bytes: store.documents.bytes(),
                 filters_bytes: store.filters.bytes(),
-                filters_lookups: store.filters.lookups(),
+                script_compilations: store.script_compilations.load(Ordering::Relaxed),
                 read_only: store
                     .log
                     .failure()

@@ -120,7 +120,7 @@ impl Store {
         let mut core = None;
         if let Some(data) = &merged {
             let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
-            let opened = segment_view::open(&entry.schema, &index, data, None, None, &self.derived)?;
+            let opened = segment_view::open(&entry.schema, &index, data, None, None, &self.caches_of(entry.no).derived)?;
             self.prepare(&entry, &opened, &inputs)?;
             core = Some(opened.core.clone());
         }
@@ -156,7 +156,14 @@ impl Store {
                         .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
                     segments.insert(
                         before.count(),
-                        segment_view::open(&entry.schema, &index, data, alive, core.clone(), &self.derived)?,
+                        segment_view::open(
+                            &entry.schema,
+                            &index,
+                            data,
+                            alive,
+                            core.clone(),
+                            &self.caches_of(entry.no).derived,
+                        )?,
                     );
                 }
             }

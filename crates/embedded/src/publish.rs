@@ -171,7 +171,7 @@ impl Store {
         if !new.is_empty() {
             let (index, _) = directory::handle(&entry.schema, None, &new)?;
             for data in new {
-                let opened = segment_view::open(&entry.schema, &index, &data, None, None, &self.derived)?;
+                let opened = segment_view::open(&entry.schema, &index, &data, None, None, &self.caches_of(entry.no).derived)?;
                 self.prepare(entry, &opened, &old.segments)?;
                 segments.push(opened);
             }
@@ -247,7 +247,7 @@ impl Store {
                     &segment.data,
                     alive,
                     Some(segment.core.clone()),
-                    &self.derived,
+                    &self.caches_of(entry.no).derived,
                 )?);
             }
         }

@@ -206,7 +206,7 @@ impl Store {
                 .then(|| without_damage(body, entry, &mut open_file, damages));
             let entries_before = body["segments"].as_array().map(Vec::len);
             let body = repaired.as_ref().unwrap_or(body);
-            let set = read_set(body, entry, &mut open_file, &self.derived);
+            let set = read_set(body, entry, &mut open_file, &self.caches_of(entry.no).derived);
             let (segments, problem) = match set {
                 Ok(segments) => (segments, None),
                 Err(e) => {

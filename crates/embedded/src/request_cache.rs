@@ -11,6 +11,7 @@ use engine::See;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
 use search::Searched;
+use segment::cache_figures::CacheFigures;
 use segment::searchable::IndexView;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
@@ -61,6 +62,30 @@ struct Answer {
     response: Arc<SearchResponse>,
     bytes: usize,
     used: u64,
+    /// Those of its indices: each counts an entry, and its part of the bytes.
+    figures: Vec<Arc<CacheFigures>>,
+}
+
+impl Answer {
+    fn bytes_of_each(&self) -> usize {
+        self.bytes / self.figures.len().max(1)
+    }
+
+    /// It makes room for others.
+    fn evict(&self) {
+        self.figures.iter().for_each(|figures| figures.evict(self.bytes_of_each()));
+    }
+
+    /// Nobody can ask for it any more.
+    fn invalidate(&self) {
+        self.figures
+            .iter()
+            .for_each(|figures| figures.invalidate(self.bytes_of_each()));
+    }
+
+    fn is_stale(&self) -> bool {
+        self.views.iter().any(|view| view.strong_count() == 0)
+    }
 }
 
 impl RequestKey<'_> {
@@ -159,7 +184,7 @@ impl RequestCache {
     }
 
     /// Keeps an answer that may be kept, in place of others if there is no room.
-    pub(crate) fn put(&self, asked: &RequestKey<'_>, response: &SearchResponse) {
+    pub(crate) fn put(&self, asked: &RequestKey<'_>, response: &SearchResponse, figures: Vec<Arc<CacheFigures>>) {
         let Some(bytes) = steady(asked.request) else { return };
         // The text of a long one is not made in vain.
         let about = response.aggregations.as_ref().map_or(0, Aggregations::text_bytes);
@@ -175,6 +200,7 @@ impl RequestCache {
         let mut kept = self.kept.lock();
         if let Some(old) = kept.by_number.remove(&number) {
             kept.bytes -= old.bytes;
+            old.invalidate();
         }
         if kept.bytes + bytes > self.max_bytes {
             kept.forget(self.max_bytes / 2);
@@ -195,7 +221,9 @@ impl RequestCache {
             }),
             bytes,
             used,
+            figures,
         };
+        answer.figures.iter().for_each(|figures| figures.add(answer.bytes_of_each()));
         kept.by_number.insert(number, answer);
     }
 }
@@ -203,8 +231,13 @@ impl RequestCache {
 impl CachedAnswer {
     /// Forgets what cannot be asked for any more, and then what was used the longest ago, down to `bytes`.
     fn forget(&mut self, bytes: usize) {
-        self.by_number
-            .retain(|_, answer| answer.views.iter().all(|view| view.strong_count() > 0));
+        self.by_number.retain(|_, answer| {
+            let stale = answer.is_stale();
+            if stale {
+                answer.invalidate();
+            }
+            !stale
+        });
         self.bytes = self.by_number.values().map(|answer| answer.bytes).sum();
         let mut ages: Vec<(u64, usize)> = self.by_number.values().map(|answer| (answer.used, answer.bytes)).collect();
         ages.sort_unstable();
@@ -217,7 +250,13 @@ impl CachedAnswer {
             last = Some(used);
         }
         if let Some(last) = last {
-            self.by_number.retain(|_, answer| answer.used > last);
+            self.by_number.retain(|_, answer| {
+                let stays = answer.used > last;
+                if !stays {
+                    answer.evict();
+                }
+                stays
+            });
         }
     }
 }

@@ -13,6 +13,7 @@ use search::plan::Context;
 use segment::searchable::IndexView;
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// An index with the filter of the aliases it was reached by.
 pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
@@ -28,7 +29,11 @@ impl Store {
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
         let catalog = self.catalog_now();
-        let scripts = |source: &ScriptSource| compile(&catalog.scripts, source);
+        let scripts = |source: &ScriptSource| {
+            let program = compile(&catalog.scripts, source)?;
+            self.script_compilations.fetch_add(1, Ordering::Relaxed);
+            Ok(program)
+        };
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
         f(&Context {
             phases: Phases::default(),

@@ -43,18 +43,6 @@ impl Counted {
                 .fetch_add(u64::from(!suggest.is_zero()), Ordering::Relaxed);
         }
     }
-
-    /// Its answer was looked for among those that are kept.
-    fn looked_for(&self, found: bool) {
-        for state in &self.states {
-            let counter = if found {
-                &state.counts.answers_hit
-            } else {
-                &state.counts.answers_missed
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Drop for Counted {
@@ -308,14 +296,18 @@ impl Store {
             if !(kept && asked.fits()) {
                 return run(failures);
             }
+            let figures: Vec<_> = views
+                .iter()
+                .map(|(view, _)| self.caches_of(view.no).answers.clone())
+                .collect();
             let known = self.answers.get(&asked);
-            counted.looked_for(known.is_some());
+            figures.iter().for_each(|figures| figures.look_up(known.is_some()));
             if let Some(known) = known {
                 return Ok((*known).clone());
             }
             let found = run(Vec::new())?;
             if found.failures.is_empty() && !found.timed_out {
-                self.answers.put(&asked, &found);
+                self.answers.put(&asked, &found, figures);
             }
             Ok(found)
         })

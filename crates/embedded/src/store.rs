@@ -9,6 +9,7 @@ use crate::background_failures::{Troubles, Work};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::counts::Counts;
 use crate::get_cache::GetCache;
+use crate::index_caches::IndexCaches;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::request_cache::RequestCache;
@@ -24,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use segment::cache::DocumentCache;
 use segment::derived::{Budget, Derived};
 use segment::directory::{DataFile, Place};
-use segment::filter_cache::Filters;
+use segment::filter_cache::FilterCache;
 use segment::searchable::{IndexView, Searchable};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -129,7 +130,7 @@ pub(crate) struct Store {
     /// Stored documents that searches showed lately.
     pub(crate) documents: Arc<DocumentCache>,
     /// Sets of terms that filters ask for often.
-    pub(crate) filters: Arc<Filters>,
+    pub(crate) filters: Arc<FilterCache>,
     pub(crate) publishing: Mutex<()>,
     /// Records with several indices that are not wholly published: end → indices.
     pub(crate) shared: Mutex<VecDeque<(u64, Vec<u32>)>>,
@@ -159,6 +160,10 @@ pub(crate) struct Store {
     pub(crate) stagings: Stagings,
     /// What is derived from all segments and kept.
     pub(crate) derived: Arc<Budget>,
+    /// The part of each index in them and in the caches of answers and filters.
+    pub(crate) caches: RwLock<FxHashMap<u32, Arc<IndexCaches>>>,
+    /// Scripts that were compiled since the process began.
+    pub(crate) script_compilations: AtomicU64,
     /// What the key sets of joins take together.
     pub(crate) join_memory: Arc<search::plan::join::Budget>,
     /// What the start found damaged, in words.
@@ -470,7 +475,7 @@ impl Store {
     ) -> Store {
         let versions = Versions::new(manifest.folder_id());
         let answers = RequestCache::new(limits.answers_bytes);
-        let filters = Arc::new(Filters::new(limits.filters_bytes));
+        let filters = FilterCache::new(limits.filters_bytes);
         // Half for those that are read by id, half for those that searches show.
         let lately = GetCache::new(limits.documents_bytes / 2);
         let documents = Arc::new(DocumentCache::new(limits.documents_bytes / 2));
@@ -520,6 +525,8 @@ impl Store {
             stagings: Stagings::default(),
             join_memory: Arc::default(),
             derived,
+            caches: RwLock::default(),
+            script_compilations: AtomicU64::new(0),
             told: Mutex::default(),
             _lock: lock,
         }
@@ -555,8 +562,19 @@ impl Store {
     pub(crate) fn fresh_segment(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
+    /// The part of an index in the caches of all. It is made at first use.
+    pub(crate) fn caches_of(&self, no: u32) -> Arc<IndexCaches> {
+        if let Some(known) = self.caches.read().get(&no) {
+            return known.clone();
+        }
+        let mut all = self.caches.write();
+        all.entry(no)
+            .or_insert_with(|| Arc::new(IndexCaches::new(&self.derived, &self.filters)))
+            .clone()
+    }
     /// An empty view of an index.
     pub(crate) fn blank_view(&self, entry: &IndexEntry, position: u64) -> IndexView {
+        let caches = self.caches_of(entry.no);
         IndexView {
             no: entry.no,
             name: entry.name.clone(),
@@ -569,9 +587,9 @@ impl Store {
             schema: entry.schema.clone(),
             segments: Vec::new(),
             position,
-            derived: Derived::new(&self.derived),
+            derived: Derived::new(&caches.derived),
             documents: self.documents.clone(),
-            filters: self.filters.clone(),
+            filters: caches.filters.clone(),
             mappings: entry.mappings.clone(),
         }
     }

@@ -712,9 +712,12 @@ pub struct IndexStats {
     pub search_total: u64,
     /// Searches that suggested something.
     pub suggest_total: u64,
-    /// Answers without hits that were kept from before, and those that were looked for and were not.
-    pub request_cache_hits: u64,
-    pub request_cache_misses: u64,
+    /// Sets of documents of filters.
+    pub query_cache: CacheStats,
+    /// Answers without hits.
+    pub request_cache: CacheStats,
+    /// Values derived from segments.
+    pub fielddata: CacheStats,
     pub refresh_total: u64,
     pub flush_total: u64,
     pub merge_total: u64,
@@ -732,12 +735,30 @@ pub struct IndexStats {
     pub scroll_total: u64,
     pub scroll_time: Duration,
     pub scroll_current: u64,
+    /// Points in time that ended, how long those were open, and those that are open; counted by the same layer.
+    pub pit_total: u64,
+    pub pit_time: Duration,
+    pub pit_current: u64,
     /// Views of this index that scrolls and points in time hold open.
     pub open_contexts: u64,
     pub translog_ops: u64,
     pub translog_bytes: u64,
     /// What does not succeed behind the scenes.
     pub troubles: Vec<Trouble>,
+}
+
+/// What one index has in a cache, and what came of it since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    pub hits: u64,
+    pub misses: u64,
+    /// Entries that are there.
+    pub entries: u64,
+    /// Entries that ever came.
+    pub added: u64,
+    /// Entries that made room for others.
+    pub evictions: u64,
+    pub bytes: u64,
 }
 
 /// Time spent on an index since the process began. Of work on several indices at once each has an equal part.
@@ -811,8 +832,8 @@ pub struct NodeStats {
     pub request_cache_bytes: u64,
     pub documents_bytes: u64,
     pub filters_bytes: u64,
-    /// How often such a set was there, and how often it was not.
-    pub filters_lookups: (u64, u64),
+    /// Scripts that the engine compiled since the process began. It keeps none of them.
+    pub script_compilations: u64,
     /// Bytes of segments that are in memory until a checkpoint.
     pub ram_segment_bytes: u64,
     /// Why writes are refused, if they are.

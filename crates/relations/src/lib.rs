@@ -5,7 +5,7 @@
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::tasks::Tasks;
 use engine::{Clock, Document, Engine, Read, See};
-use model::{Result, Target};
+use model::{DocAddress, Result, Target};
 use std::sync::Arc;
 
 mod atomically;
@@ -78,6 +78,14 @@ impl Relations {
     /// The time by which kept outcomes grow old.
     pub(crate) fn kept_now(&self) -> i64 {
         self.kept_time.now_ms(self.clock.as_ref())
+    }
+
+    /// When a lease ends that ends now.
+    pub(crate) fn ends_now(&self) -> leases::EndedAt {
+        leases::EndedAt {
+            wall_ms: self.clock.wall_ms(),
+            kept_ms: self.kept_now(),
+        }
     }
 
     /// Everything that is answered from the table of locks is durable.
@@ -182,6 +190,42 @@ impl Relations {
             shown["join"] = profiles.iter().map(joins::Profile::render).collect();
         }
         Ok(response)
+    }
+
+    /// One moment of a target and of what a request reads beside it, for requests that read more than once. Searches and
+    /// [`Relations::query_in`] name it as their view; [`Relations::close_moment`] ends it.
+    ///
+    /// # Errors
+    /// A missing index; too many views.
+    pub async fn open_moment(&self, target: &Target, request: &SearchRequest) -> Result<String> {
+        let mut request = request.clone();
+        let mut others = joins::targets(&mut request).unwrap_or_default();
+        others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
+        self.moment(target, others).await
+    }
+
+    /// Ends a moment.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn close_moment(&self, moment: &str) -> Result<()> {
+        self.engine.close_view(moment).await.map(|_| ())
+    }
+
+    /// A document as a moment shows it, by the name of its index, not of an alias.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn read_in_moment(&self, at: DocAddress, moment: &str) -> Result<Option<Document>> {
+        joins::read_in_view(self.engine.as_ref(), at, moment).await
+    }
+
+    /// As [`Relations::query`], read in a moment.
+    ///
+    /// # Errors
+    /// As [`Relations::search`].
+    pub async fn query_in(&self, target: &Target, query: dsl::query::Query, moment: &str) -> Result<dsl::query::Query> {
+        self.resolve_in_view(target, query, Some(moment)).await
     }
 
     /// A query with its lookups and joins resolved, for requests that are no searches.

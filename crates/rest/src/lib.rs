@@ -64,6 +64,9 @@ pub struct Rest {
     /// What writes need to know of an index, kept until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: handlers::scroll::Scrolls,
+    pub(crate) points_in_time: handlers::pit_counts::PointsInTime,
+    /// Scripts that this layer compiled since the process began; the engine counts its own.
+    script_compilations: AtomicU64,
     /// Connections and bodies, for `_nodes/stats`.
     pub(crate) traffic: Traffic,
     /// Tasks of an earlier process, until somebody goes on with them.
@@ -132,6 +135,8 @@ impl Rest {
             destructive_requires_name: None,
             known: KnownIndices::default(),
             scrolls: handlers::scroll::Scrolls::default(),
+            points_in_time: handlers::pit_counts::PointsInTime::default(),
+            script_compilations: AtomicU64::new(0),
             traffic: Traffic::default(),
             left: std::sync::Mutex::default(),
             cat_paths: routes::cat_paths,
@@ -244,8 +249,21 @@ impl Rest {
         };
         for (info, stats) in &mut found {
             self.scrolls.count_into(&info.uuid, stats, self.clock.monotonic());
+            self.points_in_time.count_into(&info.uuid, stats, self.clock.monotonic());
         }
         Ok(found)
+    }
+
+    /// Compiles a script and counts it. No program is kept, so `script.cache_evictions` is zero.
+    pub(crate) fn compile_script(&self, source: &str, lang: script::Lang) -> Result<script::Program> {
+        let program = script::compile(source, lang)?;
+        self.script_compilations.fetch_add(1, Ordering::Relaxed);
+        Ok(program)
+    }
+
+    /// Scripts that this layer compiled since the process began.
+    pub(crate) fn script_compilations(&self) -> u64 {
+        self.script_compilations.load(Ordering::Relaxed)
     }
 
     /// Cluster settings that are set, transient over persistent.

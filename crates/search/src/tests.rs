@@ -69,10 +69,10 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         };
         data.extend(build(&schema, &tokens, of, &fresh).unwrap().segments);
     }
-    let budget = segment::derived::Budget::new(1 << 20);
+    let account = segment::derived::Budget::new(1 << 20).account();
     let (index, _) = segment::directory::handle(&schema, Some(&tokens), &data).unwrap();
     for one in &data {
-        segments.push(segment::segment_view::open(&schema, &index, one, None, None, &budget).unwrap());
+        segments.push(segment::segment_view::open(&schema, &index, one, None, None, &account).unwrap());
     }
     IndexView {
         no: 1,
@@ -84,8 +84,8 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         schema,
         segments,
         position: 0,
-        derived: segment::derived::Derived::new(&budget),
-        filters: Arc::new(segment::filter_cache::Filters::new(1 << 20)),
+        derived: segment::derived::Derived::new(&account),
+        filters: Arc::new(segment::filter_cache::FilterCache::new(1 << 20).of_index()),
         documents: Arc::new(segment::cache::DocumentCache::new(1 << 20)),
         mappings: mapping::Mappings::Plain(mapping.clone()),
         types: Default::default(),

@@ -15,7 +15,7 @@ use tantivy::DocId;
 /// Parts with a lock of their own.
 const PARTS: usize = 8;
 /// What an entry takes besides its value.
-const ENTRY_BYTES: usize = 96;
+pub(crate) const ENTRY_BYTES: usize = 96;
 /// A value may take this part of a part, not more.
 const LARGEST: usize = 8;
 

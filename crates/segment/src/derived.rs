@@ -6,6 +6,7 @@
 //!
 //! Not here: what was read and is kept by key (`cache`), which takes copies, not the place of a segment.
 
+use crate::cache_figures::CacheFigures;
 use model::Result;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -64,6 +65,20 @@ pub struct Budget {
     ring: Mutex<Ring>,
 }
 
+/// The values of one index: they share the budget and are counted as its own.
+#[derive(Debug)]
+pub struct Account {
+    budget: Arc<Budget>,
+    figures: CacheFigures,
+}
+
+impl Account {
+    /// What is counted of the index.
+    pub fn figures(&self) -> &CacheFigures {
+        &self.figures
+    }
+}
+
 #[derive(Debug)]
 struct Ring {
     places: VecDeque<(Weak<Entries>, Arc<str>)>,
@@ -75,7 +90,7 @@ pub struct Derived(Arc<Entries>);
 
 struct Entries {
     by_name: Mutex<HashMap<Arc<str>, Entry>>,
-    budget: Arc<Budget>,
+    account: Arc<Account>,
 }
 
 struct Entry {
@@ -94,6 +109,14 @@ impl Budget {
                 places: VecDeque::new(),
                 sweep_at: SWEEP_AT,
             }),
+        })
+    }
+
+    /// An index of which nothing is kept yet.
+    pub fn account(self: &Arc<Budget>) -> Arc<Account> {
+        Arc::new(Account {
+            budget: self.clone(),
+            figures: CacheFigures::default(),
         })
     }
 
@@ -149,25 +172,29 @@ impl Entries {
         }
         let gone = all.remove(name);
         drop(all);
-        let bytes = gone.map_or(0, |entry| entry.bytes);
-        self.budget.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(gone) = gone {
+            self.account.budget.used_bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
+            self.account.figures.evict(gone.bytes);
+        }
         false
     }
 }
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        let bytes: usize = self.by_name.get_mut().values().map(|entry| entry.bytes).sum();
-        self.budget.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        for entry in self.by_name.get_mut().values() {
+            self.account.budget.used_bytes.fetch_sub(entry.bytes, Ordering::Relaxed);
+            self.account.figures.invalidate(entry.bytes);
+        }
     }
 }
 
 impl Derived {
     /// Nothing yet.
-    pub fn new(budget: &Arc<Budget>) -> Derived {
+    pub fn new(account: &Arc<Account>) -> Derived {
         Derived(Arc::new(Entries {
             by_name: Mutex::default(),
-            budget: budget.clone(),
+            account: account.clone(),
         }))
     }
 
@@ -187,7 +214,8 @@ impl Derived {
             if let Some(first) = all.get(name) {
                 return Ok(first.value.clone().downcast().unwrap_or(built));
             }
-            self.0.budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.0.account.budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.0.account.figures.add(bytes);
             let entry = Entry {
                 value: built.clone(),
                 bytes,
@@ -196,7 +224,7 @@ impl Derived {
             };
             all.insert(key.clone(), entry);
         }
-        self.0.budget.admit(&self.0, key);
+        self.0.account.budget.admit(&self.0, key);
         Ok(built)
     }
 
@@ -237,20 +265,25 @@ mod tests {
     #[test]
     fn each_is_made_once_and_leaves_with_its_owner() {
         let budget = Budget::new(1 << 20);
-        let derived = Derived::new(&budget);
+        let account = budget.account();
+        let derived = Derived::new(&account);
         assert!(ask(&derived, "a"));
         assert!(!ask(&derived, "a"));
         assert_eq!(budget.used_bytes(), bytes_of(&[7; 100], "a"));
         assert_eq!(derived.names("a"), ["a"]);
+        assert_eq!(account.figures().stats().bytes, bytes_of(&[7; 100], "a") as u64);
         drop(derived);
         assert_eq!(budget.used_bytes(), 0);
+        let stats = account.figures().stats();
+        assert_eq!((stats.added, stats.entries, stats.evictions, stats.bytes), (1, 0, 0, 0));
     }
 
     #[test]
     fn the_budget_holds_and_what_is_asked_for_stays() {
         let one = bytes_of(&[7; 100], "0");
         let budget = Budget::new(3 * one);
-        let (first, second) = (Derived::new(&budget), Derived::new(&budget));
+        let accounts = [budget.account(), budget.account()];
+        let (first, second) = (Derived::new(&accounts[0]), Derived::new(&accounts[1]));
         for name in ["0", "1"] {
             ask(&first, name);
         }
@@ -265,12 +298,14 @@ mod tests {
             );
             ask(&first, "0");
         }
+        let evictions = accounts.map(|account| account.figures().stats().evictions);
+        assert!(evictions[1] > 40, "{evictions:?}");
     }
 
     #[test]
     fn what_is_too_large_is_used_and_not_kept() {
         let budget = Budget::new(100);
-        let derived = Derived::new(&budget);
+        let derived = Derived::new(&budget.account());
         assert!(ask(&derived, "a"));
         assert_eq!(budget.used_bytes(), 0);
         assert!(ask(&derived, "a"));
@@ -280,7 +315,7 @@ mod tests {
     fn owners_that_are_gone_leave_the_ring() {
         let budget = Budget::new(1 << 20);
         for _ in 0..10 * SWEEP_AT {
-            ask(&Derived::new(&budget), "a");
+            ask(&Derived::new(&budget.account()), "a");
         }
         assert!(budget.ring.lock().places.len() <= SWEEP_AT);
         assert_eq!(budget.used_bytes(), 0);
@@ -289,7 +324,7 @@ mod tests {
     #[test]
     fn threads_share_one_budget() {
         let budget = Budget::new(20 * bytes_of(&[7; 100], "00"));
-        let owners: Vec<Derived> = (0..4).map(|_| Derived::new(&budget)).collect();
+        let owners: Vec<Derived> = (0..4).map(|_| Derived::new(&budget.account())).collect();
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let owners = &owners;

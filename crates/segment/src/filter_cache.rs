@@ -5,12 +5,13 @@
 //!
 //! Not here: which clauses are filters (`boolean`).
 
-use crate::cache::Cache;
+use crate::cache::{Cache, ENTRY_BYTES};
+use crate::cache_figures::CacheFigures;
 use crate::doc_bits::DocBits;
 use crate::segment_view::{SegmentView, postings};
 use model::Result;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
 
@@ -21,32 +22,54 @@ const TERM_MIN_PART: u32 = 200;
 /// A set is made when it is asked for the third time.
 const MADE_AT: u32 = 2;
 
-/// The sets.
+/// The sets of all indices.
 #[derive(Debug)]
-pub struct Filters {
+pub struct FilterCache {
     /// How often each was asked for.
     asked: Cache<(u64, Term), Arc<AtomicU32>>,
     /// Those that were made, or found not to be worth it.
-    made: Cache<(u64, Term), Option<Arc<DocBits>>>,
-    /// Of sets: how often one was there, and how often it was not.
-    hits: AtomicU64,
-    misses: AtomicU64,
+    made: Cache<(u64, Term), Arc<FilterSet>>,
 }
 
-impl Filters {
-    /// None yet, for so many bytes.
-    pub fn new(max_bytes: usize) -> Filters {
-        Filters {
-            asked: Cache::new(max_bytes / 16),
-            made: Cache::new(max_bytes - max_bytes / 16),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
+/// The sets of one index, counted as its own.
+#[derive(Debug)]
+pub struct Filters {
+    cache: Arc<FilterCache>,
+    figures: Arc<CacheFigures>,
+}
+
+/// A set in the cache.
+#[derive(Debug)]
+struct FilterSet {
+    /// `None`: not worth it.
+    bits: Option<Arc<DocBits>>,
+    bytes: usize,
+    figures: Arc<CacheFigures>,
+}
+
+impl Drop for FilterSet {
+    fn drop(&mut self) {
+        if self.bits.is_some() {
+            self.figures.evict(self.bytes);
         }
     }
+}
 
-    /// How often a set was there, and how often it was not.
-    pub fn lookups(&self) -> (u64, u64) {
-        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+impl FilterCache {
+    /// None yet, for so many bytes.
+    pub fn new(max_bytes: usize) -> Arc<FilterCache> {
+        Arc::new(FilterCache {
+            asked: Cache::new(max_bytes / 16),
+            made: Cache::new(max_bytes - max_bytes / 16),
+        })
+    }
+
+    /// Those of an index that nothing is counted of yet.
+    pub fn of_index(self: &Arc<FilterCache>) -> Filters {
+        Filters {
+            cache: self.clone(),
+            figures: Arc::default(),
+        }
     }
 
     /// Bytes of what is kept.
@@ -59,6 +82,13 @@ impl Filters {
         let asked = self.asked.bytes() as usize;
         self.made.shrink_to(max_bytes.saturating_sub(asked))
     }
+}
+
+impl Filters {
+    /// What is counted of the index.
+    pub fn figures(&self) -> &CacheFigures {
+        &self.figures
+    }
 
     /// The documents of a term in a segment, deleted ones too, if their set is there or is worth making now.
     ///
@@ -70,13 +100,13 @@ impl Filters {
             return Ok(None);
         }
         let key = (segment.id, term.clone());
-        if let Some(made) = self.made.get(&key) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(made);
+        let made = self.cache.made.get(&key);
+        self.figures.look_up(made.as_ref().is_some_and(|made| made.bits.is_some()));
+        if let Some(made) = made {
+            return Ok(made.bits.clone());
         }
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        let Some(asked) = self.asked.get(&key) else {
-            self.asked.put(key, 0, Arc::default);
+        let Some(asked) = self.cache.asked.get(&key) else {
+            self.cache.asked.put(key, 0, Arc::default);
             return Ok(None);
         };
         if asked.fetch_add(1, Ordering::Relaxed) + 1 < MADE_AT {
@@ -94,7 +124,17 @@ impl Filters {
                 Arc::new(bits)
             });
         let bytes = if bits.is_some() { max_doc as usize / 8 } else { 0 };
-        self.made.put(key, bytes, || bits.clone());
+        self.cache.made.put(key, bytes, || {
+            let bytes = bytes + ENTRY_BYTES;
+            if bits.is_some() {
+                self.figures.add(bytes);
+            }
+            Arc::new(FilterSet {
+                bits: bits.clone(),
+                bytes,
+                figures: self.figures.clone(),
+            })
+        });
         Ok(bits)
     }
 }

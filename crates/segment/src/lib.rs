@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod cache;
+pub mod cache_figures;
 pub mod derived;
 pub mod directory;
 pub mod doc_bits;

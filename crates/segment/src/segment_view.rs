@@ -2,7 +2,7 @@
 //!
 //! Not here: the bytes (`directory`), several segments as one index (`searchable`).
 
-use crate::derived::{Budget, Derived, Footprint};
+use crate::derived::{Account, Derived, Footprint};
 use crate::directory::SegmentData;
 use crate::error::broken;
 use crate::schema::IndexSchema;
@@ -90,7 +90,7 @@ impl SegmentCore {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(reader: &SegmentReader, schema: &IndexSchema, budget: &Arc<Budget>) -> Result<SegmentCore> {
+    pub fn open(reader: &SegmentReader, schema: &IndexSchema, account: &Arc<Account>) -> Result<SegmentCore> {
         let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
         let invisible = marked(reader, schema.invisible)?.map(Arc::new);
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
@@ -106,7 +106,7 @@ impl SegmentCore {
             stored: OnceLock::new(),
             counts: Mutex::default(),
             lengths: Mutex::default(),
-            derived: Derived::new(budget),
+            derived: Derived::new(account),
         })
     }
 
@@ -284,13 +284,13 @@ pub fn open(
     data: &Arc<SegmentData>,
     alive: Option<tantivy::fastfield::AliveBitSet>,
     core: Option<Arc<SegmentCore>>,
-    budget: &Arc<Budget>,
+    account: &Arc<Account>,
 ) -> Result<Arc<SegmentView>> {
     let segment = index.segment(index.new_segment_meta(data.uuid, data.max_doc));
     let reader = SegmentReader::open_with_custom_alive_set(&segment, alive).map_err(broken)?;
     let core = match core {
         Some(core) => core,
-        None => Arc::new(SegmentCore::open(&reader, schema, budget)?),
+        None => Arc::new(SegmentCore::open(&reader, schema, account)?),
     };
     Ok(Arc::new(SegmentView {
         id: data.id,

@@ -181,6 +181,41 @@ async fn keys_grow_old_by_the_time_that_passes() {
     }
 }
 
+/// A lock that was broken is remembered for a day of the time that passes: a jump of the wall clock, forward or back, neither
+/// forgets it nor keeps it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_locks_grow_old_by_the_time_that_passes() {
+    for jump in [48, -48] {
+        let (disk, clock) = (FaultyDisk::new(1), Arc::new(SetClock::default()));
+        let mut server = start(&disk, &clock, false).await;
+        let (held, _) = grant(&server.relations).await;
+        server.relations.break_lock(&held).await.unwrap();
+        for restart in [false, true, true] {
+            clock.set_forward(jump);
+            if restart {
+                kill(&disk, server);
+                server = start(&disk, &clock, false).await;
+            }
+            assert_eq!(
+                server.relations.forget_old().await.unwrap(),
+                0,
+                "{jump} hours, restart: {restart}"
+            );
+            let told = server.relations.lease(&held).unwrap_err();
+            assert_eq!(told.kind(), ErrorKind::LockBroken, "{jump} hours, restart: {restart}");
+        }
+        clock.pass(25);
+        assert_eq!(server.relations.forget_old().await.unwrap(), 1, "{jump} hours");
+        kill(&disk, server);
+        let server = start(&disk, &clock, false).await;
+        assert_eq!(
+            server.relations.lease(&held).unwrap_err().kind(),
+            ErrorKind::LockMissing,
+            "{jump} hours"
+        );
+    }
+}
+
 /// However long a job runs, its key leads to it, also after a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_a_running_job_is_not_forgotten() {

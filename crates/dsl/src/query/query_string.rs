@@ -18,7 +18,8 @@ pub struct QueryStringQuery {
     pub quote_field_suffix: Option<String>,
     pub allow_leading_wildcard: bool,
     pub analyze_wildcard: bool,
-    /// `lowercase_expanded_terms` of 2015, there true by default: patterns and fuzzy words are put in lower case.
+    /// `lowercase_expanded_terms` of 2015, there true by default: patterns, fuzzy words and ends of ranges are put in lower
+    /// case, but for ranges of numbers.
     pub lowercase_expanded: bool,
     pub auto_generate_synonyms_phrase_query: bool,
     pub enable_position_increments: bool,

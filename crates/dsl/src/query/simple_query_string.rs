@@ -46,6 +46,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         None => None,
         Some(node) => flags(&node)?,
     };
+    if cx.dialect.typed {
+        q.lowercase_expanded = fields.take_bool("lowercase_expanded_terms")?.unwrap_or(true);
+    }
     for without_effect in ["lowercase_expanded_terms", "locale", "all_fields"] {
         fields.take(without_effect);
     }

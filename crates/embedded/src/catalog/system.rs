@@ -12,23 +12,23 @@ use serde_json::Map;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Refuses what would alter a system index: all but making the control index as the server makes it.
+/// Refuses what would alter a system index: all but making the control index as the server makes it, and deleting one of
+/// another name. The server has no other; an old version let clients make them, who read and delete them by their names.
 ///
 /// # Errors
 /// `security_exception` that names the index.
 pub fn check(wish: &Alteration, now_ms: i64) -> Result<()> {
     match wish {
         Alteration::CreateIndex { name, .. } if *wish != engine::control_index() => check_name(name, now_ms),
-        Alteration::DeleteIndices(target)
-        | Alteration::OpenIndices(target)
+        Alteration::DeleteIndices(target) => check_deleted(target, now_ms),
+        Alteration::OpenIndices(target)
         | Alteration::CloseIndices(target)
         | Alteration::PutMapping { target, .. }
         | Alteration::PutSettings { target, .. }
         | Alteration::ForceMerge { target, .. } => check_target(target, now_ms),
         Alteration::UpdateAliases(actions) => actions.iter().try_for_each(|action| match action {
-            AliasAction::Add { target, .. } | AliasAction::Remove { target, .. } | AliasAction::RemoveIndex { target } => {
-                check_target(target, now_ms)
-            }
+            AliasAction::Add { target, .. } | AliasAction::Remove { target, .. } => check_target(target, now_ms),
+            AliasAction::RemoveIndex { target } => check_deleted(target, now_ms),
         }),
         // A template on `*` passes system indices by; one that is for them alone would be for nothing.
         Alteration::PutTemplate { body, .. } => match templates::patterns(body).iter().find(|pattern| is_system(pattern)) {
@@ -46,8 +46,20 @@ pub fn check(wish: &Alteration, now_ms: i64) -> Result<()> {
 
 /// A target that names a system index. Wildcards never lead there, and `-name` takes one away.
 fn check_target(target: &Target, now_ms: i64) -> Result<()> {
-    let mut named = target.expressions.iter().filter(|expression| !expression.contains('*'));
-    named.try_for_each(|expression| check_name(expression, now_ms))
+    names(target).try_for_each(|name| check_name(name, now_ms))
+}
+
+/// A target that names the control index.
+fn check_deleted(target: &Target, now_ms: i64) -> Result<()> {
+    names(target).try_for_each(|name| match date_name::resolve(name, now_ms)? {
+        name if *name == *CONTROL_INDEX => Err(forbidden(&name)),
+        _ => Ok(()),
+    })
+}
+
+fn names(target: &Target) -> impl Iterator<Item = &str> {
+    let expressions = target.expressions.iter().map(String::as_str);
+    expressions.filter(|expression| !expression.contains('*'))
 }
 
 fn check_name(name: &str, now_ms: i64) -> Result<()> {
@@ -212,7 +224,17 @@ mod tests {
             "<.pleach-control>",
             ".pleach-other",
         ] {
+            let deletes = |wish: &Alteration| match wish {
+                Alteration::DeleteIndices(_) => true,
+                Alteration::UpdateAliases(actions) => matches!(actions.as_slice(), [AliasAction::RemoveIndex { .. }]),
+                _ => false,
+            };
             for wish in all(names(named)) {
+                if named == ".pleach-other" && deletes(&wish) {
+                    let missing = super::super::alter::alter(&catalog, &wish, &moment(0)).expect_err("it is not there");
+                    assert_eq!(missing.status(), 404, "{wish:?}: {missing}");
+                    continue;
+                }
                 let refused = super::super::alter::alter(&catalog, &wish, &moment(0)).expect_err("it is refused");
                 assert_eq!(
                     (refused.status(), refused.details()["index"] != "other"),
@@ -231,6 +253,42 @@ mod tests {
                     assert!(after.is_some_and(|after| after.to_json() == before.to_json()), "{wish:?}");
                 }
             }
+        }
+    }
+
+    /// An old version let clients make indices with such names: they are found and deleted by name, and altered by nobody.
+    #[test]
+    fn indices_of_clients_with_such_a_name_can_be_read_and_deleted() {
+        let mut catalog = with_control(0);
+        let other = catalog.indices["other"].clone();
+        catalog.put(IndexEntry {
+            no: 77,
+            name: model::IndexName::new(".pleach-old"),
+            uuid: "old".into(),
+            ..(*other).clone()
+        });
+        let old = || Target::index(".pleach-old");
+        let found = catalog.resolve(&old(), 0).expect("it is read by its name");
+        assert_eq!(found.len(), 1);
+        let alter = |wish: &Alteration| super::super::alter::alter(&catalog, wish, &moment(0));
+        let closed = alter(&Alteration::CloseIndices(old())).expect_err("nobody alters it");
+        assert_eq!(closed.status(), 403);
+        let again = alter(&Alteration::index_if_missing(".pleach-new", false)).expect_err("nobody makes another");
+        assert_eq!(again.status(), 403);
+        for wild in ["*", ".pleach-*"] {
+            let mut target = Target::index(wild);
+            (target.expand_closed, target.expand_hidden) = (true, true);
+            let kept = alter(&Alteration::DeleteIndices(target));
+            let kept = kept.as_ref().map_or(&catalog, |next| &next.catalog);
+            assert!(kept.indices.contains_key(".pleach-old"), "{wild}");
+        }
+        for wish in [
+            Alteration::DeleteIndices(old()),
+            Alteration::UpdateAliases(vec![AliasAction::RemoveIndex { target: old() }]),
+        ] {
+            let next = alter(&wish).expect("it is deleted");
+            assert!(!next.catalog.indices.contains_key(".pleach-old"), "{wish:?}");
+            assert!(next.catalog.indices.contains_key(CONTROL_INDEX), "{wish:?}");
         }
     }
 

@@ -159,6 +159,16 @@ pub(crate) fn lookup_target(read: &Read) -> Target {
     }
 }
 
+/// A document as a view shows it.
+pub(crate) async fn read_in_view(engine: &dyn Engine, at: DocAddress, view: &str) -> Result<Option<Document>> {
+    let by_id = Clause::Ids {
+        values: vec![at.id.id.to_string()],
+        types: at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
+    };
+    let target = lookup_target(&Read::whole(at));
+    engine.scan_view(&target, by_id.into(), view).await?.next().await.transpose()
+}
+
 fn gather(query: &Query, out: &mut Option<Vec<Target>>) {
     query.visit(&mut |query| {
         match &query.clause {
@@ -364,16 +374,8 @@ impl<'a> Resolver<'a> {
         let newest = self.engine.read(vec![read.clone()]).await?.pop().flatten();
         let Some(view) = self.view else { return Ok(newest) };
         let at = newest.as_ref().map_or(&read.at, |document| &document.at);
-        let by_id = Clause::Ids {
-            values: vec![at.id.id.to_string()],
-            types: at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
-        };
-        let mut shown = self
-            .engine
-            .scan_view(&lookup_target(&Read::whole(at.clone())), by_id.into(), view)
-            .await?;
-        if let Some(shown) = shown.next().await {
-            return shown.map(Some);
+        if let Some(shown) = read_in_view(self.engine, at.clone(), view).await? {
+            return Ok(Some(shown));
         }
         let open = self.engine.views().await?;
         let is_in = |open: &View| open.indices.contains(&at.index);

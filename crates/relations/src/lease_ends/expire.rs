@@ -130,9 +130,9 @@ impl crate::Relations {
             gate: Gate::Exclusive,
             ..TxnOptions::default()
         };
-        let ended_ms = self.clock.wall_ms();
+        let ended_at = self.ends_now();
         let body = |_: &mut dyn Newest| {
-            let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_ms))));
+            let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_at))));
             let writes = overdue.iter().map(|lease| Write::new(Lease::at(&lease.id), document(lease)));
             let (shared, gone) = (self.locks.clone(), overdue.to_vec());
             let end = move |_: &Decision<'_>| {

@@ -23,7 +23,8 @@ impl crate::Relations {
             return Ok(0);
         };
         let (before, keys_before) = (self.clock.wall_ms() - KEPT_MS, self.kept_now() - KEPT_MS);
-        // An outcome of a task grows old from its end on, and its key with it.
+        // A lock that ended and the outcome of a task grow old from the end on, and a task's key with it. Documents of older
+        // versions have a wall clock's time alone.
         let is_past = |source: &Value| match source["kept"].as_i64() {
             Some(kept) => kept < keys_before,
             None => source["at"].as_i64().is_some_and(|at| at < before),
@@ -68,8 +69,19 @@ impl crate::Relations {
         Ok(count)
     }
 
-    /// When the newest outcome was kept, by the time of kept outcomes; `None` if there is none.
+    /// When the newest outcome was kept or the last lock or task ended, by the time of kept outcomes; `None` if there is none.
     pub(super) async fn newest_kept(&self) -> Result<Option<i64>> {
+        let mut newest = self.newest_key().await?;
+        let ended = self
+            .control_documents(&["lease_expired", "lease_broken", "task_done"])
+            .await?;
+        for document in ended.into_iter().flatten() {
+            newest = newest.max(document.source.parse()?["kept"].as_i64());
+        }
+        Ok(newest)
+    }
+
+    async fn newest_key(&self) -> Result<Option<i64>> {
         let target = Target::index(schema::CONTROL);
         match self.engine.refresh(&target, None).await {
             Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(None),

@@ -35,7 +35,7 @@ impl crate::Relations {
     }
 
     async fn write_expired_lock_documents(&self, leases: &[Lease]) -> Result<()> {
-        let ended_ms = self.clock.wall_ms();
+        let ended_at = self.ends_now();
         let ids: Vec<Arc<str>> = leases.iter().map(|lease| lease.id.clone()).collect();
         self.finish_changes_under(&ids, true).await?;
         let documents = leases
@@ -54,7 +54,7 @@ impl crate::Relations {
                 ending.cloned().collect()
             };
             let mut writes = release(newest, &over)?;
-            let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_ms))));
+            let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_at))));
             writes.extend(over.iter().map(|lease| Write::new(Lease::at(&lease.id), document(lease))));
             let shared = self.locks.clone();
             let end = move |_: &Decision<'_>| {

@@ -113,7 +113,7 @@ impl Transaction for End<'_> {
         let mut writes = release(newest, std::slice::from_ref(lease))?;
         let op = match self.how {
             None => WriteOp::Delete,
-            Some(how) => WriteOp::Put(lease.document(Some((how, wall_ms)))),
+            Some(how) => WriteOp::Put(lease.document(Some((how, self.relations.ends_now())))),
         };
         writes.push(Write::new(Lease::at(self.id), op));
         let heirs = match self.hands_over {

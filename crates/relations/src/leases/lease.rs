@@ -95,6 +95,15 @@ pub enum Ending {
     Broken,
 }
 
+/// When a lease ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndedAt {
+    /// By the wall clock, for people.
+    pub(crate) wall_ms: i64,
+    /// By the time of kept outcomes: its document is forgotten a day later, however the wall clock is set.
+    pub(crate) kept_ms: i64,
+}
+
 impl Lease {
     /// The owner's label, else the id.
     pub fn name(&self) -> &str {
@@ -139,18 +148,22 @@ impl Lease {
             id: DocId::plain(format!("s:{id}")),
         }
     }
-    /// Its document; `ended` says how and when (for people) it ended.
-    pub(crate) fn document(&self, ended: Option<(Ending, i64)>) -> Source {
+    /// Its document; `ended` says how and when it ended.
+    pub(crate) fn document(&self, ended: Option<(Ending, EndedAt)>) -> Source {
         let (kind, at) = match ended {
             None => ("lease", self.opened_ms),
-            Some((Ending::Expired, at)) => ("lease_expired", at),
-            Some((Ending::Broken, at)) => ("lease_broken", at),
+            Some((Ending::Expired, at)) => ("lease_expired", at.wall_ms),
+            Some((Ending::Broken, at)) => ("lease_broken", at.wall_ms),
         };
         let (opened, keep_alive) = (self.opened_ms, self.keep_alive.as_millis() as u64);
         let (abort, release) = (self.on_expire == OnExpire::Abort, self.on_disconnect_release);
         // Two writes a lock: it is written as text, not as a tree.
         let mut out = String::with_capacity(192 + 64 * (self.targets.len() + self.claims.len()));
-        let _ = write!(out, "{{\"kind\":\"{kind}\",\"at\":{at},\"id\":");
+        let _ = write!(out, "{{\"kind\":\"{kind}\",\"at\":{at}");
+        if let Some((_, at)) = ended {
+            let _ = write!(out, ",\"kept\":{}", at.kept_ms);
+        }
+        out.push_str(",\"id\":");
         quote(&mut out, &self.id);
         out.push_str(",\"owner\":");
         quote(&mut out, &self.owner);
@@ -308,7 +321,11 @@ mod tests {
             primary_term: 7,
             version: 1,
         };
-        for ended in [None, Some((Ending::Broken, 99))] {
+        let at = EndedAt {
+            wall_ms: 99,
+            kept_ms: 77,
+        };
+        for ended in [None, Some((Ending::Broken, at))] {
             let document = lease.document(ended);
             let (read, ending) = Lease::read(&document, stamp, Duration::from_secs(1)).expect("a lease");
             assert_eq!(ending, ended.map(|(how, _)| how));

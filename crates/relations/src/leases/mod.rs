@@ -16,6 +16,7 @@ pub(crate) mod table;
 pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolve_targets};
 pub use caller::Caller;
 pub(crate) use handover::asking;
+pub(crate) use lease::EndedAt;
 pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, LockDocument, OnExpire, Wanted};
 pub use table::millis_of;
 

@@ -259,7 +259,10 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             );
             let mut target = Target::of(Vec::new());
             (target.forbid_closed, target.expand_closed) = (false, true);
-            let figures = super::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
+            let own = node_stats(call).await?;
+            let mut figures = super::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
+            super::nodes::with_caches(&mut figures, &own);
+            figures.insert("script".into(), super::nodes::scripts(call, &own));
             for column in tables().get("nodes").into_iter().flatten() {
                 if let Some(figure) = figure(&figures, column.name) {
                     facts.entry(column.name).or_insert(figure);
@@ -280,7 +283,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             let chosen = call.arg("node_id").map(split_list).unwrap_or_default();
             let found = stats(call, true).await?;
             let infos: Vec<IndexInfo> = found.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
-            let health = Health::of(&infos);
+            let health = Health::of(&infos, call.dialect.persona);
             let disk = node_stats(call).await?;
             let used = disk.disk_total_bytes - disk.disk_available_bytes.min(disk.disk_total_bytes);
             let mut out = Vec::new();
@@ -310,7 +313,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
                 .map(|(i, _)| i)
                 .filter(|i| i.open)
                 .collect();
-            let health = Health::of_all(&infos, &call.rest).await;
+            let health = Health::of_all(&infos, call).await;
             let (epoch, time) = if ts { (epoch, time) } else { (String::new(), String::new()) };
             vec![
                 facts! { "epoch": epoch, "timestamp": time, "cluster": names.cluster, "status": health.status(), "node.total": 1, "node.data": 1,
@@ -319,7 +322,11 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             ]
         }
         "aliases" => aliases(call).await?,
-        "indices" => stats(call, true).await?.iter().map(|(info, s)| of_index(info, s)).collect(),
+        "indices" => stats(call, true)
+            .await?
+            .iter()
+            .map(|(info, s)| of_index(info, s, call.dialect.persona))
+            .collect(),
         "shards" => {
             let mut out = Vec::new();
             let found = match stats(call, true).await {
@@ -328,7 +335,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             };
             for (info, s) in found {
                 if info.open {
-                    shards(&info, &s, &names.node, &names.node_id, &mut out);
+                    shards(&info, &s, call, &mut out);
                 }
             }
             out
@@ -403,8 +410,8 @@ async fn aliases(call: &mut Call) -> Result<Vec<Facts>> {
     Ok(out)
 }
 
-fn of_index(info: &IndexInfo, s: &IndexStats) -> Facts {
-    let health = Health::of(std::slice::from_ref(info));
+fn of_index(info: &IndexInfo, s: &IndexStats, persona: Persona) -> Facts {
+    let health = Health::of(std::slice::from_ref(info), persona);
     if !info.open {
         let mut out = facts! { "status": "close", "index": info.name, "creation.date": info.created_ms, "unassigned": "" };
         out.insert("health", Cell::Nothing);
@@ -431,7 +438,8 @@ fn with_figures(table: &str, out: &mut Facts, s: &IndexStats) {
 }
 
 /// The first shard holds everything, the others are empty, replicas and damaged indices are unassigned.
-fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<Facts>) {
+fn shards(info: &IndexInfo, s: &IndexStats, call: &Call, out: &mut Vec<Facts>) {
+    let names = &call.rest.names;
     for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
         let (docs, size) = if shard == 0 { (s.lucene_docs, s.size_bytes) } else { (0, 0) };
         if info.stopped.is_some() {
@@ -442,14 +450,14 @@ fn shards(info: &IndexInfo, s: &IndexStats, node: &str, id: &str, out: &mut Vec<
             continue;
         }
         let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": shard_state(info), "docs": docs, "ip": "127.0.0.1",
-        "id": id, "node": node };
+        "id": names.node_id, "node": names.node };
         facts.insert("store", Cell::Bytes(size));
         match shard {
             0 => with_figures("shards", &mut facts, s),
             _ => with_figures("shards", &mut facts, &IndexStats::default()),
         }
         out.push(facts);
-        for _ in 0..missing_replicas(info).min(100) {
+        for _ in 0..missing_replicas(info, call.dialect.persona).min(100) {
             out.push(facts! { "index": info.name, "shard": shard, "prirep": "r", "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED",
                 "unassigned": "" });
         }

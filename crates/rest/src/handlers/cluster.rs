@@ -40,11 +40,11 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
         "name": names.node, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid, "version": version, "tagline": tagline })))
 }
 
-/// Replicas of each shard that an index lacks: those that its settings or a template ask for. The default that nobody asked
-/// for is none that is missing, for a second node cannot be there.
-pub(super) fn missing_replicas(info: &IndexInfo) -> u64 {
+/// Replicas of each shard that count as missing: those that settings or a template ask for, where the persona counts them
+/// ([`Persona::counts_missing_replicas`]). The default that nobody asked for never counts, as no second node can exist.
+pub(super) fn missing_replicas(info: &IndexInfo, persona: Persona) -> u64 {
     let setting = model::settings::NUMBER_OF_REPLICAS;
-    match info.settings.contains_key(setting.name) {
+    match persona.counts_missing_replicas() && info.settings.contains_key(setting.name) {
         true => number(&info.settings, setting),
         false => 0,
     }
@@ -63,13 +63,13 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn of(infos: &[IndexInfo]) -> Health {
+    pub(super) fn of(infos: &[IndexInfo], persona: Persona) -> Health {
         let shards = |i: &IndexInfo| number(&i.settings, model::settings::NUMBER_OF_SHARDS);
         Health {
             active: infos.iter().filter(|i| i.stopped.is_none()).map(shards).sum(),
             unassigned: infos
                 .iter()
-                .map(|i| shards(i) * (missing_replicas(i) + u64::from(i.stopped.is_some())))
+                .map(|i| shards(i) * (missing_replicas(i, persona) + u64::from(i.stopped.is_some())))
                 .sum(),
             unassigned_primaries: infos.iter().filter(|i| i.stopped.is_some()).map(shards).sum(),
             stopped: infos.iter().any(|i| i.stopped.is_some()),
@@ -77,8 +77,9 @@ impl Health {
         }
     }
     /// Of the whole store, where a change may wait for an operator.
-    pub(super) async fn of_all(infos: &[IndexInfo], rest: &crate::Rest) -> Health {
-        let health = Health::of(infos);
+    pub(super) async fn of_all(infos: &[IndexInfo], call: &Call) -> Health {
+        let rest = &call.rest;
+        let health = Health::of(infos, call.dialect.persona);
         Health {
             stopped: health.stopped || control_damage(rest).await.is_some(),
             troubled: health.troubled || rest.relations.is_stuck() || !rest.relations.troubles().is_empty(),
@@ -145,7 +146,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         }
         found => found?,
     };
-    let health = Health::of_all(&infos, &call.rest).await;
+    let health = Health::of_all(&infos, &call).await;
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
     if let Some(wanted) = &wait_status
         && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
@@ -256,7 +257,7 @@ fn nodes_hold(wanted: &str) -> bool {
 }
 
 fn index_health(info: &IndexInfo, shards: bool, persona: Persona) -> Value {
-    let health = Health::of(std::slice::from_ref(info));
+    let health = Health::of(std::slice::from_ref(info), persona);
     let count = number(&info.settings, model::settings::NUMBER_OF_SHARDS);
     let out = json!({
         "status": health.status(), "number_of_shards": count, "number_of_replicas": number(&info.settings, model::settings::NUMBER_OF_REPLICAS),
@@ -267,7 +268,7 @@ fn index_health(info: &IndexInfo, shards: bool, persona: Persona) -> Value {
         let one = |_| {
             let primaries = u64::from(info.stopped.is_some());
             let shard = json!({ "status": health.status(), "primary_active": info.stopped.is_none(), "active_shards": u64::from(info.stopped.is_none()), "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": missing_replicas(info) + primaries });
+            "unassigned_shards": missing_replicas(info, persona) + primaries });
             with_primaries(shard, primaries, persona)
         };
         let list: Map<String, Value> = (0..count.min(1024)).map(|i| (i.to_string(), one(i))).collect();
@@ -565,7 +566,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
             indices.insert(part.into(), section.clone());
         }
     }
-    let status = Health::of_all(&infos, &call.rest).await.status();
+    let status = Health::of_all(&infos, &call).await.status();
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": status, "indices": indices,

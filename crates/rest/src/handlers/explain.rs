@@ -1,13 +1,14 @@
 //! Explaining the score of one document, and whether a query is valid.
 
 use super::search::{found, query_only, query_without_body, take_query};
+use super::visibility::Visibility;
 use super::writes::head;
 use crate::call::Call;
 use crate::respond::Answer;
 use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SourceSpec};
 use engine::{Inspected, Inspection};
-use model::{Error, ErrorKind, Result, Target};
+use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::{Value, json};
 
 /// `GET /i/_explain/1`.
@@ -37,12 +38,57 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         ));
     };
     let target = Target::index(at.index.as_str());
-    // What is not searchable yet matches nothing.
-    let exists = super::get::read_one(&call, at.clone(), None, false, engine::Expect::Anything).await?;
-    let mut body = head(&at, call.dialect);
-    let Some(document) = exists else {
-        let at = super::get::concrete(&call, &at).await;
-        body.insert("_index".into(), at.index.as_str().into());
+    // It refuses what cannot be read by this address; the document itself is read in the moment of the query.
+    super::get::read_one(&call, at.clone(), None, false, engine::Expect::Anything).await?;
+    let request = SearchRequest {
+        query: Some(query),
+        source: SourceSpec::None,
+        ..SearchRequest::new(call.dialect)
+    };
+    let look = Visibility::default().look(&call, &target, Some(&request)).await?;
+    let answer = in_one_moment(&call, &at, &target, request, &spec).await;
+    look.over(&call, answer).await
+}
+
+/// Reads the document, explains the query and ends the moment of both.
+async fn in_one_moment(
+    call: &Call,
+    at: &DocAddress,
+    target: &Target,
+    request: SearchRequest,
+    spec: &SourceSpec,
+) -> Result<Answer> {
+    let relations = &call.rest.relations;
+    let moment = relations
+        .open_moment(target, &request)
+        .await
+        .map_err(|error| refused(call, error))?;
+    let answer = explain_in(call, at, target, &moment, request, spec).await;
+    relations.close_moment(&moment).await?;
+    answer
+}
+
+/// One shard is asked, and its refusal is the answer.
+fn refused(call: &Call, error: Error) -> Error {
+    match crate::answers_of_2015(call.dialect) {
+        true => crate::es2_errors::alone(error),
+        false => crate::envelope::of_one_shard(error),
+    }
+}
+
+/// What is not searchable in the moment matches nothing.
+async fn explain_in(
+    call: &Call,
+    at: &DocAddress,
+    target: &Target,
+    moment: &str,
+    request: SearchRequest,
+    spec: &SourceSpec,
+) -> Result<Answer> {
+    let mut body = head(at, call.dialect);
+    let concrete = super::get::concrete(call, at).await;
+    let Some(document) = call.rest.relations.read_in_moment(concrete.clone(), moment).await? else {
+        body.insert("_index".into(), concrete.index.as_str().into());
         body.insert("matched".into(), false.into());
         return Ok(Answer::of(404, Value::Object(body)));
     };
@@ -51,27 +97,23 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
         values: vec![at.id.id.to_string()],
         types: at.id.doc_type.iter().map(ToString::to_string).collect(),
     };
-    let asked = query.clone();
+    let asked = request.query.clone().unwrap_or_else(Query::all);
     let only = Clause::Bool(BoolQuery {
-        must: vec![query],
+        must: vec![asked.clone()],
         filter: vec![ids.clone().into()],
         ..BoolQuery::default()
     });
     let request = SearchRequest {
-        query: Some(Query::from(only)),
         size: 1,
         explain: true,
-        source: SourceSpec::None,
-        ..SearchRequest::new(call.dialect)
+        view: Some(moment.to_owned()),
+        ..request
     };
-    let response = found(&call, &target, request).await.map_err(|error| {
-        if crate::answers_of_2015(call.dialect) {
-            crate::es2_errors::alone(error)
-        } else {
-            // One shard was asked, and its refusal is the answer.
-            crate::envelope::of_one_shard(error)
-        }
-    })?;
+    let matching = SearchRequest {
+        query: Some(Query::from(only)),
+        ..request.clone()
+    };
+    let response = found(call, target, matching).await.map_err(|error| refused(call, error))?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {
         Some(explanation) => {
             body.insert("matched".into(), true.into());
@@ -82,20 +124,17 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
             // The document by itself, and what the query says of it.
             let request = SearchRequest {
                 query: Some(Query::from(ids)),
-                size: 1,
-                explain: true,
-                explained: Some(call.rest.relations.query(&target, asked).await?),
-                source: SourceSpec::None,
-                ..SearchRequest::new(call.dialect)
+                explained: Some(call.rest.relations.query_in(target, asked, moment).await?),
+                ..request
             };
-            let response = found(&call, &target, request).await?;
+            let response = found(call, target, request).await?;
             let explanation = response.hits.hits.into_iter().next().and_then(|hit| hit.explanation);
             let none = || json!({ "value": 0.0, "description": "no matching term", "details": [] });
             body.insert("explanation".into(), explanation.unwrap_or_else(none));
         }
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
-        let source = super::get::filtered(&document.source.parse()?, &spec);
+        let source = super::get::filtered(&document.source.parse()?, spec);
         let mut get = json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source });
         if let (true, Some(get)) = (call.dialect.typed, get.as_object_mut()) {
             get.remove("_seq_no");

@@ -425,6 +425,7 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let times = &stats.times;
     let found = stats.get_total.saturating_sub(stats.get_missing);
+    let (filters, answers) = (&stats.query_cache, &stats.request_cache);
     let query = times.search.saturating_sub(times.fetch).saturating_sub(times.suggest);
     let Value::Object(mut all) = json!({
         "docs": { "count": stats.lucene_docs, "deleted": stats.deleted },
@@ -447,8 +448,9 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
             "external_total_time_in_millis": ms(times.refresh), "listeners": 0 },
         "flush": { "total": stats.flush_total, "periodic": 0, "total_time_in_millis": ms(times.flush) },
         "warmer": { "current": 0, "total": 0, "total_time_in_millis": 0 },
-        "query_cache": { "memory_size_in_bytes": 0, "total_count": 0, "hit_count": 0, "miss_count": 0, "cache_size": 0, "cache_count": 0, "evictions": 0 },
-        "fielddata": { "memory_size_in_bytes": 0, "evictions": 0 },
+        "query_cache": { "memory_size_in_bytes": filters.bytes, "total_count": filters.hits + filters.misses, "hit_count": filters.hits,
+            "miss_count": filters.misses, "cache_size": filters.entries, "cache_count": filters.added, "evictions": filters.evictions },
+        "fielddata": { "memory_size_in_bytes": stats.fielddata.bytes, "evictions": stats.fielddata.evictions },
         "completion": { "size_in_bytes": 0 },
         "segments": { "count": stats.segments, "memory_in_bytes": 0, "terms_memory_in_bytes": 0, "stored_fields_memory_in_bytes": 0,
             "term_vectors_memory_in_bytes": 0, "norms_memory_in_bytes": 0, "points_memory_in_bytes": 0, "doc_values_memory_in_bytes": 0,
@@ -456,14 +458,20 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
             "max_unsafe_auto_id_timestamp": -1, "file_sizes": {} },
         "translog": { "operations": stats.translog_ops, "size_in_bytes": stats.translog_bytes, "uncommitted_operations": stats.translog_ops,
             "uncommitted_size_in_bytes": stats.translog_bytes, "earliest_last_modified_age": 0 },
-        "request_cache": { "memory_size_in_bytes": 0, "evictions": 0, "hit_count": stats.request_cache_hits,
-            "miss_count": stats.request_cache_misses },
+        "request_cache": { "memory_size_in_bytes": answers.bytes, "evictions": answers.evictions, "hit_count": answers.hits,
+            "miss_count": answers.misses },
         "recovery": { "current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0 },
     }) else {
         return Map::new();
     };
     if matches!(dialect.persona, Persona::Es8 | Persona::Es9) {
         all["docs"]["total_size_in_bytes"] = stats.size_bytes.into();
+    }
+    if counts_points_in_time(dialect.persona) {
+        let search = &mut all["search"];
+        search["point_in_time_total"] = stats.pit_total.into();
+        search["point_in_time_time_in_millis"] = ms(stats.pit_time).into();
+        search["point_in_time_current"] = stats.pit_current.into();
     }
     if typed {
         only_of_2015(&mut all);
@@ -474,6 +482,11 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
         );
     }
     all
+}
+
+/// Statistics tell of points in time: OpenSearch has them since 2.4, Elasticsearch counts them among open contexts only.
+pub(super) fn counts_points_in_time(persona: Persona) -> bool {
+    matches!(persona, Persona::Opensearch2 | Persona::Opensearch3)
 }
 
 /// Stats of 2015 had fewer numbers, and a few others.

@@ -22,6 +22,7 @@ pub(crate) mod mappings;
 pub(crate) mod mget;
 pub(crate) mod nodes;
 pub(crate) mod percolate;
+pub(crate) mod pit_counts;
 mod pools;
 pub(crate) mod rank_eval;
 pub(crate) mod resolve;

@@ -119,7 +119,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     };
     let name = script.lang.as_deref().unwrap_or("painless");
     let lang = Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))?;
-    let program = script::compile(text, lang)?;
+    let program = call.rest.compile_script(text, lang)?;
     let role = match context {
         Context::PainlessTest => {
             let params = Params::from_json(&script.params);

@@ -386,6 +386,12 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
         call.rest.engine.close_view(&view.id).await?;
         return Err(Error::illegal("invalid id: [null]"));
     }
+    let mut uuids = Vec::with_capacity(view.indices.len());
+    for index in &view.indices {
+        uuids.extend(call.rest.known(index.as_str()).await.map(|known| known.uuid));
+    }
+    let now = call.rest.clock.monotonic();
+    call.rest.points_in_time.open(&view.id, uuids, keep_alive, now);
     let shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
     Ok(Answer::ok(if call.dialect.persona.is_opensearch() {
         json!({ "pit_id": view.id, "_shards": shards, "creation_time": view.created_ms })
@@ -421,6 +427,7 @@ pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
     let mut closed = Vec::new();
     for id in ids {
         let freed = call.rest.engine.close_view(&id).await?;
+        call.rest.points_in_time.close(&id, call.rest.clock.monotonic());
         closed.push((id, freed));
     }
     if call.dialect.persona.is_opensearch() {
@@ -474,6 +481,7 @@ pub(crate) async fn close_all_pits(call: Call) -> Result<Answer> {
     let mut closed = Vec::new();
     for view in pits(&call.rest).await? {
         call.rest.engine.close_view(&view.id).await?;
+        call.rest.points_in_time.close(&view.id, call.rest.clock.monotonic());
         closed.push(json!({ "pit_id": view.id, "successful": true }));
     }
     Ok(Answer::ok(json!({ "pits": closed })))

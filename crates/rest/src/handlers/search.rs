@@ -281,6 +281,8 @@ pub(super) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
             let renewed = call.rest.engine.renew_view(&pit.id, keep_alive).await;
             renewed.map_err(|e| scroll::unless_missing(e, &pit.id))?;
         }
+        let now = call.rest.clock.monotonic();
+        call.rest.points_in_time.touch(&pit.id, pit.keep_alive, now);
         request.view = Some(pit.id.clone());
         check_shard_doc(call, &request, &target)?;
         target = Target::of(Vec::new());

@@ -135,7 +135,7 @@ pub(crate) async fn stores(mut call: Call) -> Result<Answer> {
     let mut indices = Map::new();
     for info in call.rest.indices(&target).await? {
         // A replica that is asked for has no second node to be on.
-        let health = match missing_replicas(&info) {
+        let health = match missing_replicas(&info, call.dialect.persona) {
             0 => "green",
             _ => "yellow",
         };

@@ -1,5 +1,6 @@
 //! Scripts kept by name.
 
+use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
 use engine::{Alteration, Inspected, Inspection};
@@ -42,7 +43,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             let source = source.ok_or_else(|| Error::illegal("must specify <source> for stored script"))?;
             let compiler = known_language(&lang)?;
             if let Some(context) = &context {
-                check_in(context, &id, &lang, &source, compiler)?;
+                check_in(&call.rest, context, &id, &lang, &source, compiler)?;
             }
             (lang, source)
         }
@@ -67,12 +68,12 @@ fn unknown_context(name: &str) -> Error {
 }
 
 /// A script that is put for a context must compile; without one it is compiled where it is used.
-fn check_in(context: &str, id: &str, lang: &str, source: &str, compiler: Option<script::Lang>) -> Result<()> {
+fn check_in(rest: &Rest, context: &str, id: &str, lang: &str, source: &str, compiler: Option<script::Lang>) -> Result<()> {
     if !CONTEXTS.iter().any(|(name, _)| *name == context) {
         return Err(unknown_context(context));
     }
     if let Some(compiler) = compiler {
-        script::compile(source, compiler).map_err(|error| {
+        rest.compile_script(source, compiler).map_err(|error| {
             Error::illegal(format!("Failed to compile stored script [{id}] using lang [{lang}]")).caused_by(error)
         })?;
     }
@@ -102,7 +103,8 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
     match known {
         None => return Err(Error::illegal(format!("script_lang not supported [{lang}]"))),
         Some(known) => drop(
-            script::compile(&source, known)
+            call.rest
+                .compile_script(&source, known)
                 .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).caused_by(error))?,
         ),
     }

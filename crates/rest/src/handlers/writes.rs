@@ -516,5 +516,5 @@ pub(super) async fn compile(rest: &Rest, source: &ScriptSource) -> Result<(Progr
         },
     };
     let lang = Lang::from_name(&lang).ok_or_else(|| Error::illegal(format!("script_lang not supported [{lang}]")))?;
-    Ok((script::compile(&text, lang)?, Params::from_json(&source.params)))
+    Ok((rest.compile_script(&text, lang)?, Params::from_json(&source.params)))
 }

@@ -145,14 +145,27 @@ impl Planner<'_> {
                 self.check_regex_length(&p.value)?;
             }
             let field = match &query.clause {
-                Clause::Prefix(p) | Clause::Wildcard(p) | Clause::Regexp(p) => &p.field,
-                Clause::Fuzzy(f) => &f.field,
-                Clause::Range(r) => &r.field,
+                Clause::Prefix(p) | Clause::Wildcard(p) | Clause::Regexp(p) => p.field.clone(),
+                Clause::Fuzzy(f) => f.field.clone(),
+                Clause::Range(r) => r.field.clone(),
                 _ => return Ok(query),
             };
-            let Some(target) = Target::of(self.view, field).filter(|target| target.kind.kind.is_text()) else {
+            let Some(target) = Target::of(self.view, &field) else {
                 return Ok(query);
             };
+            if let Clause::Range(range) = &mut query.clause
+                && q.lowercase_expanded
+                && !is_number(target.kind.kind)
+            {
+                for end in [&mut range.gte, &mut range.gt, &mut range.lte, &mut range.lt] {
+                    if let Some(Value::String(text)) = end {
+                        *text = text.to_lowercase();
+                    }
+                }
+            }
+            if !target.kind.kind.is_text() {
+                return Ok(query);
+            }
             let Some(analyzer) = self.query_analyzer(&target, q.analyzer.as_deref(), false)? else {
                 return Ok(query);
             };
@@ -188,6 +201,11 @@ impl Planner<'_> {
             Ok(query)
         })
     }
+}
+
+/// A field of numbers as Elasticsearch 2 had them: dates and addresses were numbers. Date math keeps its case there.
+fn is_number(kind: mapping::Kind) -> bool {
+    kind.is_numeric() || kind.is_date() || kind == mapping::Kind::Ip
 }
 
 /// A pattern with what stands between its wildcards as `f` makes it; they themselves stay as they are.

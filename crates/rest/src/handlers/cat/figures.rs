@@ -3,7 +3,9 @@
 //! A column `search.query_time` is the figure `query_time_in_millis` of the section `search`. Not here: the figures
 //! (`indices::sections`).
 
+use super::super::indices::counts_points_in_time;
 use crate::tables::{Cell, Column, Layout, extra};
+use model::Persona;
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
@@ -96,6 +98,21 @@ const FIGURES: &[Column] = &[
     ),
     extra("search.scroll_time", &["scti", "searchScrollTime"], "search: scroll time"),
     extra("search.scroll_total", &["scto", "searchScrollTotal"], "search: scroll total"),
+    extra(
+        "search.point_in_time_current",
+        &["searchPointInTimeCurrent"],
+        "search: open points in time",
+    ),
+    extra(
+        "search.point_in_time_time",
+        &["searchPointInTimeTime"],
+        "search: time that points in time were open",
+    ),
+    extra(
+        "search.point_in_time_total",
+        &["searchPointInTimeTotal"],
+        "search: points in time that ended",
+    ),
     extra("segments.count", &["sc", "segmentsCount"], "segments: count"),
     extra("segments.memory", &["sm", "segmentsMemory"], "segments: memory"),
     extra(
@@ -152,9 +169,10 @@ const FIGURES: &[Column] = &[
 ];
 
 /// The columns of a table with those of statistics behind them, once each; `primaries`: each also as that of primaries alone.
-fn with_figures(own: &[Column], primaries: bool) -> Vec<Column> {
+fn with_figures(own: &[Column], primaries: bool, points_in_time: bool) -> Vec<Column> {
     let mut out = own.to_vec();
-    for column in FIGURES {
+    let shown = |column: &&Column| points_in_time || !column.name.starts_with("search.point_in_time_");
+    for column in FIGURES.iter().filter(shown) {
         if !out.iter().any(|known| known.name == column.name) {
             out.push(*column);
         }
@@ -169,19 +187,26 @@ fn with_figures(own: &[Column], primaries: bool) -> Vec<Column> {
     out
 }
 
-/// Columns that a table shows unasked, and all that it has. Made once.
-pub(super) struct Table(OnceLock<Vec<Column>>);
+/// Columns that a table shows unasked, and all that it has. Made once, without and with those of points in time.
+pub(super) struct Table([OnceLock<Vec<Column>>; 2]);
 
 impl Table {
     pub(super) const fn new() -> Table {
-        Table(OnceLock::new())
+        Table([OnceLock::new(), OnceLock::new()])
     }
     /// The columns to write a table with: all of them only if the request names some, for each costs a cell a row.
-    pub(super) fn columns(&'static self, own: &'static [Column], primaries: bool, layout: &Layout) -> &'static [Column] {
-        match layout.names_columns() {
-            true => self.0.get_or_init(|| with_figures(own, primaries)).as_slice(),
-            false => own,
+    pub(super) fn columns(
+        &'static self,
+        own: &'static [Column],
+        primaries: bool,
+        layout: &Layout,
+        persona: Persona,
+    ) -> &'static [Column] {
+        if !layout.names_columns() {
+            return own;
         }
+        let points_in_time = counts_points_in_time(persona);
+        self.0[usize::from(points_in_time)].get_or_init(|| with_figures(own, primaries, points_in_time))
     }
 }
 
@@ -214,15 +239,15 @@ pub(in crate::handlers) fn figure(sections: &Map<String, Value>, column: &str) -
 mod tests {
     use super::*;
     use engine::IndexStats;
-    use model::{Dialect, Persona};
+    use model::Dialect;
 
     #[test]
     fn every_column_has_a_figure() {
-        let sections = crate::handlers::indices::sections(&IndexStats::default(), Dialect::of(Persona::Es8));
+        let sections = crate::handlers::indices::sections(&IndexStats::default(), Dialect::of(Persona::Opensearch2));
         for column in FIGURES {
             assert!(figure(&sections, column.name).is_some(), "{}", column.name);
         }
-        let all = with_figures(FIGURES, true);
+        let all = with_figures(FIGURES, true, true);
         assert_eq!(all.len(), FIGURES.len() * 2);
     }
 }

@@ -42,10 +42,10 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
     }
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
-    let columns = TABLE.columns(INDICES, true, &layout);
+    let columns = TABLE.columns(INDICES, true, &layout, call.dialect.persona);
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
-        let health = Health::of(std::slice::from_ref(&info));
+        let health = Health::of(std::slice::from_ref(&info), call.dialect.persona);
         if wanted.as_deref().is_some_and(|wanted| wanted != health.status()) {
             continue;
         }
@@ -162,7 +162,7 @@ const SHARDS: &[Column] = &[
 pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
-    let columns = TABLE.columns(SHARDS, false, &layout);
+    let columns = TABLE.columns(SHARDS, false, &layout, call.dialect.persona);
     let empty = IndexStats::default();
     let mut rows = Vec::new();
     for (info, s) in stats(&call, target).await? {
@@ -191,7 +191,7 @@ pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
                 fill(&mut row, columns, Some(&sections(of_shard, call.dialect)));
             }
             rows.push(row);
-            for _ in 0..missing_replicas(&info).min(100) {
+            for _ in 0..missing_replicas(&info, call.dialect.persona).min(100) {
                 let mut row = vec![Cell::of(&info.name), Cell::of(shard), Cell::of("r"), Cell::of("UNASSIGNED")];
                 row.resize(columns.len(), Cell::Nothing);
                 rows.push(row);

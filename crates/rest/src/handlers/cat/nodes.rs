@@ -61,7 +61,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let mut target = Target::of(Vec::new());
     (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
     let infos = call.rest.indices(&target).await?;
-    let health = Health::of_all(&infos, &call.rest).await;
+    let health = Health::of_all(&infos, &call).await;
     let now = call.rest.clock.wall_ms();
     let row = [
         Cell::of(now / 1000),
@@ -175,6 +175,17 @@ const NODES: &[Column] = &[
     col("node.roles", &["rs", "all roles"], "names of the roles"),
     col("cluster_manager", &["m"], "*:current cluster manager"),
     col("name", &["n"], "node name"),
+    extra("script.compilations", &["scrcc", "scriptCompilations"], "compiled scripts"),
+    extra(
+        "script.cache_evictions",
+        &["scrce", "scriptCacheEvictions"],
+        "scripts that a cache gave up: none is kept",
+    ),
+    extra(
+        "script.compilation_limit_triggered",
+        &["scrclt", "scriptCacheCompilationLimitTriggered"],
+        "compilations that a limit refused: there is none",
+    ),
 ];
 
 /// `_cat/nodes`.
@@ -184,9 +195,11 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     let (names, machine, own) = (&call.rest.names, Machine::look(), node_stats(&call).await?);
     let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let load = |n: f64| Cell::Text(format!("{n:.2}"));
+    let scripts = super::super::nodes::scripts(&call, &own);
+    let script = |name: &str| Cell::if_any(scripts[name].as_u64());
     let id: String = names.node_id.chars().take(if full_id { usize::MAX } else { 4 }).collect();
     static TABLE: Table = Table::new();
-    let all = TABLE.columns(NODES, false, &layout);
+    let all = TABLE.columns(NODES, false, &layout, call.dialect.persona);
     let mut row = vec![
         Cell::Text(id),
         Cell::of(std::process::id()),
@@ -216,6 +229,9 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         Cell::of("data,ingest,master"),
         Cell::of("*"),
         Cell::of(&names.node),
+        script("compilations"),
+        script("cache_evictions"),
+        script("compilation_limit_triggered"),
     ];
     if all.len() > row.len() {
         let mut target = Target::of(Vec::new());
@@ -256,7 +272,7 @@ pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
     (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
     let stats = stats(&call, target).await?;
     let infos: Vec<_> = stats.iter().map(|(info, _)| info.clone()).collect();
-    let health = Health::of_all(&infos, &call.rest).await;
+    let health = Health::of_all(&infos, &call).await;
     let own = node_stats(&call).await?;
     let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let mut rows = Vec::new();
