@@ -249,18 +249,22 @@ fn the_commands_of_every_document_run() {
     assert!(played > 20, "only {played} blocks were found");
 }
 
-#[test]
-fn the_examples_run() {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(tests::root().join("examples"))
-        .into_iter()
-        .flatten()
+/// The scripts of `examples/`, in their order.
+fn shell_examples() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(tests::root().join("examples")).expect("examples can be listed");
+    let mut files: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|e| e == "sh"))
         .collect();
     files.sort();
-    assert!(!files.is_empty(), "examples/ is empty");
-    for file in files {
+    assert!(!files.is_empty(), "examples/ has no script");
+    files
+}
+
+#[test]
+fn the_examples_run() {
+    for file in shell_examples() {
         // Twice on one server: an example may be run again.
         let run = format!("sh '{0}' \"$1\" && sh '{0}' \"$1\"", file.display());
         if let Err(why) = play(&run, &["http://ADDRESS".to_owned()]) {
@@ -294,15 +298,9 @@ fn examples_delete_only_indices_of_their_own() {
         Vec::<String>::new()
     );
     let mut scripts = Vec::new();
-    for file in std::fs::read_dir(tests::root().join("examples"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        scripts.push((
-            file.path(),
-            std::fs::read_to_string(file.path()).expect("an example can be read"),
-        ));
+    for file in shell_examples() {
+        let text = std::fs::read_to_string(&file).expect("an example can be read");
+        scripts.push((file, text));
     }
     for file in documents() {
         let text = std::fs::read_to_string(&file).expect("the document can be read");

@@ -6,16 +6,24 @@
 //!
 //! Not here: lookups and joins of requests (`relations`).
 
-use crate::catalog::alias_filter::parse;
 use crate::catalog::resolve::{Resolved, Through};
-use crate::scan::ScanAt;
-use crate::search_context::Searched;
+use crate::searching::{ScanAt, Searched};
 use crate::store::Store;
 use dsl::query::{BoolQuery, Clause, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
 use engine::{KeysOf, See};
-use model::{Error, Result, Target, path, settings};
+use model::{Dialect, Error, Result, Target, path, settings};
 use segment::searchable::Searchable;
+use serde_json::Value;
 use std::collections::HashSet;
+
+/// The query of one filter.
+fn parsed(filter: &Value, typed: bool) -> Result<Query> {
+    let dialect = Dialect {
+        typed,
+        ..Dialect::default()
+    };
+    dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)
+}
 
 /// The indices that a filter reads beside its own.
 fn others(query: &Query) -> Vec<Target> {
@@ -26,6 +34,27 @@ fn others(query: &Query) -> Vec<Target> {
         _ => {}
     });
     out
+}
+
+/// Refuses a filter that is no query, or one that could not be resolved by itself.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn check(filter: &Value, typed: bool) -> Result<()> {
+    let query = parsed(filter, typed)?;
+    let mut unseen = Ok(());
+    query.visit(&mut |query| match &query.clause {
+        Clause::Join(join) if join.inner_hits.is_some() => {
+            unseen = Err(Error::illegal(
+                "[join] inner_hits have no place in the filter of an alias: nothing shows them",
+            ));
+        }
+        Clause::TermsLookup(lookup) if lookup.index.is_none() => {
+            unseen = Err(Error::illegal("[terms] query lookup element requires specifying the index."));
+        }
+        _ => {}
+    });
+    unseen
 }
 
 impl Store {
@@ -41,7 +70,7 @@ impl Store {
                 if filter.is_null() || !seen.insert(filter.to_string()) {
                     continue;
                 }
-                for target in others(&parse(filter, one.entry.typed())?) {
+                for target in others(&parsed(filter, one.entry.typed())?) {
                     for other in catalog.resolve(&target, self.clock.wall_ms())? {
                         if known.insert(other.entry.no) {
                             out.push(other.clone());
@@ -88,7 +117,7 @@ impl Store {
                 queries.extend(routed);
                 continue;
             }
-            let mut query = parse(&filter.filter, typed)?;
+            let mut query = parsed(&filter.filter, typed)?;
             self.resolve_filter(&mut query, searchable, depth)?;
             queries.push(match routed {
                 Some(routed) => Clause::Bool(BoolQuery {

@@ -9,13 +9,12 @@
 use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
+use crate::commit::{PreparedWrite, SideEffects, WaitFor};
 use crate::counts::share;
 use crate::durability::is_of_the_moment;
 use crate::evaluate::{Judged, check_write, visible};
-use crate::pending::Key;
-use crate::prepared_write::{PreparedWrite, SideEffects, WaitFor};
 use crate::store::{IndexState, STRIPES, Store};
-use crate::versions::Versions;
+use crate::versions::{Key, Versions};
 use engine::{
     Alteration, Decision, Document, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
 };

@@ -5,20 +5,85 @@
 //!
 //! Not here: working a write out (`evaluate`), deciding several (`atomic_commit`), waiting for the disk (`lib`).
 
-use crate::accepted::Accepted;
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
+use crate::evaluate::Accepted;
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
-use crate::pending::{Kind, PendingOp, extras};
-use crate::prepared_write::{Growth, PreparedWrite, SideEffects, WaitFor};
+use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
-use crate::versions::Newest;
-use engine::{Judge, Outcome, Source, Written};
+use crate::versions::{Key, Newest};
+use engine::{Effect, Judge, Outcome, Source, Written};
+use mapping::Mapping;
 use model::{DocAddress, Error, Result, Stamp, settings};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Where an answer may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitFor {
+    /// Once durable up to here.
+    pub(crate) durable: u64,
+    /// Once written up to here (`async`).
+    pub(crate) written: u64,
+}
+
+impl WaitFor {
+    fn of(durability: Durability, end: u64) -> WaitFor {
+        WaitFor {
+            durable: match durability {
+                Durability::Async => 0,
+                Durability::Request => end,
+            },
+            written: end,
+        }
+    }
+    pub(crate) fn also(&mut self, other: WaitFor) {
+        self.durable = self.durable.max(other.durable);
+        self.written = self.written.max(other.written);
+    }
+}
+
+/// A write that has been checked and only lacks its stamp.
+pub(crate) struct PreparedWrite {
+    pub(crate) entry: Arc<IndexEntry>,
+    pub(crate) state: Arc<IndexState>,
+    pub(crate) at: DocAddress,
+    pub(crate) uid: Box<str>,
+    pub(crate) key: Key,
+    pub(crate) version: u64,
+    pub(crate) effect: Effect,
+    pub(crate) fresh: bool,
+    pub(crate) put: Option<Put>,
+    pub(crate) show: Option<Source>,
+    pub(crate) growth: Option<Growth>,
+}
+
+/// What a mapping grows by: the type of the document, in typed indices, and the fields that it brings.
+pub(crate) type Growth = (Option<Arc<str>>, Mapping);
+
+/// What a record holds and does beside its writes.
+#[derive(Default)]
+pub(crate) struct SideEffects {
+    /// The catalog with the indices that the record makes; the caller holds the catalog lock.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// How these are logged.
+    pub(crate) deltas: Vec<(u32, Value)>,
+    /// These indices, not yet known to anybody.
+    pub(crate) made: Vec<(Arc<IndexEntry>, Arc<IndexState>)>,
+    /// Told the place of the record and the stamps before it is encoded; may give the source of one of the writes.
+    pub(crate) seal: Option<Sealing>,
+    /// Told the same once the record has its place.
+    pub(crate) then: Option<Settling>,
+    /// It is a change: acknowledged once it is synced, whatever the settings of its indices say.
+    pub(crate) is_change: bool,
+}
+
+/// Which write is sealed, and how.
+pub(crate) type Sealing = (usize, Box<dyn FnOnce(u64, &[Stamp]) -> Source + Send>);
+/// What happens once the record has its place.
+pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp]) + Send>;
 
 /// Entries of the catalog whose mappings grew.
 type Grown = HashMap<u32, Arc<IndexEntry>>;

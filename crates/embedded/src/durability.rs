@@ -13,8 +13,8 @@
 
 use crate::EmbeddedEngine;
 use crate::catalog::{Catalog, IndexEntry};
+use crate::commit::WaitFor;
 use crate::group_commit;
-use crate::prepared_write::WaitFor;
 use crate::store::Store;
 use engine::Outcome;
 use model::{ErrorKind, Result};

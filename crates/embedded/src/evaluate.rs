@@ -2,20 +2,18 @@
 //!
 //! Not here: stamps and the record (`commit`), waiting for the disk (the async side, `lib`), building (`publish`).
 
-use crate::accepted::{Accepted, bare_mapping};
 use crate::catalog::IndexEntry;
+use crate::commit::{Growth, PreparedWrite, SideEffects, WaitFor};
 use crate::durability::is_of_the_moment;
 use crate::get_cache;
-use crate::pending::Key;
 use crate::pending::{KeptParsed, Kind, Put};
-use crate::prepared_write::{Growth, PreparedWrite, SideEffects, WaitFor};
 use crate::store::{IndexState, Store};
-use crate::versions::Newest;
+use crate::versions::{Key, Newest};
 use engine::breaker::CircuitBreakers;
 use engine::{
     Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written,
 };
-use mapping::{Parsed, ReadOptions, Times};
+use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
@@ -488,6 +486,63 @@ pub(crate) fn evaluate(
         show,
         growth,
     })))
+}
+
+/// What the mapping of an index says of a document.
+pub(crate) struct Accepted {
+    pub(crate) mapping: Mapping,
+    /// What was read, if it is to be indexed under the mapping that there is.
+    parsed: Option<Parsed>,
+    pub(crate) growth: Option<Growth>,
+}
+
+impl Accepted {
+    /// Reads a source through the mapping of its type, and finds its routing where its family knows it.
+    pub(crate) fn read(
+        entry: &IndexEntry,
+        at: &DocAddress,
+        source: &Source,
+        routing: &mut Option<String>,
+        times: Times,
+        judge: Judge,
+        family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
+    ) -> Result<Accepted> {
+        let doc_type = at.id.doc_type.clone();
+        let mapping = entry.mapping_for(doc_type.as_deref())?;
+        let value = mapping.parse_source(&source.0).map_err(|e| {
+            Error::new(ErrorKind::MapperParsing, "failed to parse")
+                .caused_by(Error::new(ErrorKind::JsonParse, model::text::no_json(&e)))
+        })?;
+        if routing.is_none() {
+            *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
+        }
+        let options = ReadOptions {
+            id: &at.id.id,
+            type_name: doc_type.as_deref().unwrap_or(""),
+            routing: routing.as_deref(),
+            times,
+            lenient: judge != Judge::Fully,
+        };
+        let mut parsed = mapping.read(&value, &options)?;
+        // A field that another type has is as that type has it: the document must be readable so.
+        if let (Some(growth), mapping::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
+            let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
+            mapping.merge(&adopted)?.read(&value, &options)?;
+        }
+        let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
+        let grows = parsed.growth.is_some() || new_type;
+        let growth = grows.then(|| (doc_type, parsed.growth.take().unwrap_or_else(|| bare_mapping(entry))));
+        Ok(Accepted {
+            mapping,
+            parsed: (!grows).then_some(parsed),
+            growth,
+        })
+    }
+}
+
+/// A mapping of no field.
+fn bare_mapping(entry: &IndexEntry) -> Mapping {
+    Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings))
 }
 
 /// A mark, and its stored form.

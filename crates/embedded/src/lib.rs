@@ -5,7 +5,6 @@
 //!
 //! Not here: HTTP, joins over several indices (`relations`).
 
-mod accepted;
 mod alias_filters;
 mod apply_alteration;
 mod atomic_commit;
@@ -22,26 +21,21 @@ mod family_routing;
 mod get_cache;
 mod group_commit;
 mod index_caches;
-mod join_keys;
 mod joining;
 mod lanes;
 pub mod log;
 mod merging;
 mod pending;
-mod prepared_write;
 mod publish;
 mod query_latency;
 mod reading;
 mod reading_memory;
 mod recovery;
 mod request_cache;
-mod scan;
 mod scheduler;
-mod search_context;
 mod searching;
 mod seq_no_scan;
 mod staging;
-mod staging_view;
 mod store;
 mod term_vectors;
 mod versions;
@@ -50,13 +44,13 @@ mod workers;
 pub use store::Limits;
 pub use workers::at_rest;
 
+use crate::commit::WaitFor;
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
 use crate::lanes::Lanes;
-use crate::prepared_write::WaitFor;
-use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
-use crate::store::{IndexState, Store, missing_view};
+use crate::searching::{ScanAt, missing_view};
+use crate::store::{IndexState, Store};
 use crate::workers::Workers;
 use async_trait::async_trait;
 use disk::{Disk, RealDisk};
@@ -389,7 +383,7 @@ impl EmbeddedEngine {
         state.counts.fill(&mut stats);
         self.store.caches_of(entry.no).fill(&mut stats);
         let views = self.store.views.lock();
-        let open = views.iter().filter(|(id, _)| !id.starts_with(crate::store::MOMENT));
+        let open = views.iter().filter(|(id, _)| !id.starts_with(joining::MOMENT));
         stats.open_contexts = open
             .filter(|(_, view)| view.searchable.indices.contains_key(&entry.no))
             .count() as u64;
@@ -768,7 +762,7 @@ impl Engine for EmbeddedEngine {
 
     async fn close_view(&self, view: &str) -> Result<bool> {
         if engine::is_staging(view) {
-            return Ok(self.store.stagings.close(view));
+            return Ok(self.store.end_staging(view));
         }
         Ok(self.store.views.lock().remove(view).is_some())
     }
@@ -776,7 +770,7 @@ impl Engine for EmbeddedEngine {
     async fn views(&self) -> Result<Vec<View>> {
         self.store.expire_views();
         let views = self.store.views.lock();
-        let own = views.values().filter(|open| !open.view.id.starts_with(crate::store::MOMENT));
+        let own = views.values().filter(|open| !open.view.id.starts_with(joining::MOMENT));
         Ok(own.map(|open| open.view.clone()).collect())
     }
 

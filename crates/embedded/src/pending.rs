@@ -2,6 +2,7 @@
 //!
 //! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
+use crate::versions::Key;
 use engine::Hidden;
 use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
@@ -10,9 +11,6 @@ use segment::directory::Held;
 use segment::hidden_mark::read_mark;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// The identity of a document in the version map, hashed to 128 bits.
-pub(crate) type Key = u128;
 
 /// An operation that is in the log and in no segment.
 #[derive(Debug)]

@@ -10,8 +10,8 @@
 
 use crate::catalog::{Catalog, IndexEntry};
 use crate::evaluate::visible;
-use crate::pending::Key;
 use crate::store::Store;
+use crate::versions::Key;
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks};
 use segment::searchable::{IndexView, Searchable};

@@ -6,22 +6,29 @@ use crate::alias_filters;
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::counts::share;
+use crate::evaluate::visible;
+use crate::joining::MOMENT;
 use crate::request_cache::{Limits, RequestKey};
 use crate::scheduler::Interval;
-use crate::search_context::Searched;
-use crate::store::{IndexState, MOMENT, OpenView, Store, missing_view};
+use crate::store::{IndexState, OpenView, Store};
 use dsl::query::Query;
+use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
-use engine::{See, View};
-use model::{Dialect, Error, ErrorKind, IndexName, Result, Target, settings};
+use engine::{Document, See, View};
+use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
 use search::interrupt::Interrupt;
 use search::phases::Phases;
 use search::plan::Context;
 use segment::searchable::{IndexView, Searchable};
+use segment::stored_document::{Location, stored};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// An index with the filter of the aliases it was reached by.
+pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
 
 /// A search that runs.
 struct Counted {
@@ -326,6 +333,82 @@ impl Store {
         }
     }
 
+    /// Calls `f` with what queries need.
+    pub(crate) fn with_context<T>(
+        &self,
+        see: See,
+        dialect: Dialect,
+        types: &[String],
+        interrupt: &Interrupt,
+        f: impl FnOnce(&Context<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let catalog = self.catalog_now();
+        let scripts = |source: &ScriptSource| {
+            let program = compile(&catalog.scripts, source)?;
+            self.script_compilations.fetch_add(1, Ordering::Relaxed);
+            Ok(program)
+        };
+        let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
+        f(&Context {
+            phases: Phases::default(),
+            now_ms: self.clock.wall_ms(),
+            max_clause_count: number(settings::MAX_CLAUSE_COUNT),
+            max_buckets: number(settings::MAX_BUCKETS),
+            max_phrase_ways: number(settings::MAX_PHRASE_WAYS),
+            scripts: &scripts,
+            see,
+            interrupt: interrupt.clone(),
+            lost_sorts: dialect.persona.is_opensearch() || dialect.persona == Persona::Es7,
+            expensive: catalog.cluster_text(settings::ALLOW_EXPENSIVE_QUERIES) != "false",
+            opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
+            bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
+            types,
+            profile: std::cell::Cell::new(false),
+            filters_score: std::cell::Cell::new(true),
+        })
+    }
+
+    /// The documents of a target that match, in index order, from one view, at most `max` from `from` on.
+    pub(crate) fn scan_part(
+        &self,
+        views: &[Searched],
+        query: &Query,
+        see: See,
+        types: &[String],
+        from: ScanAt,
+        max: usize,
+    ) -> Result<(Vec<Document>, Option<ScanAt>)> {
+        let mut out = Vec::new();
+        let mut next = None;
+        self.with_context(see, Dialect::default(), types, &Interrupt::default(), |cx| {
+            for (n, (view, filter)) in views.iter().enumerate().skip(from.view) {
+                let mut failed = Ok(());
+                search::scan(view, Some(query), filter.as_ref(), cx, &mut |segment, doc| {
+                    let at = ScanAt { view: n, segment, doc };
+                    if n == from.view && (segment, doc) < (from.segment, from.doc) {
+                        return Ok(true);
+                    }
+                    if out.len() >= max {
+                        next = Some(at);
+                        return Ok(false);
+                    }
+                    match document_at(view, segment, doc) {
+                        Ok(document) if visible(&document, see) => out.push(document),
+                        Ok(_) => {}
+                        Err(e) => failed = Err(e),
+                    }
+                    Ok(failed.is_ok())
+                })?;
+                failed?;
+                if next.is_some() {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        Ok((out, next))
+    }
+
     /// Opens a view: one moment of all indices named.
     pub(crate) fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
         let catalog = self.catalog_now();
@@ -476,3 +559,58 @@ fn able_of<T>(views: &[Searched], failures: &mut Vec<ShardFailure>, can: impl Fn
 
 /// Searches over more documents are never run where they arrive.
 const INLINE_DOCS: u64 = 1_000_000;
+
+/// Where a scan goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScanAt {
+    view: usize,
+    segment: usize,
+    doc: u32,
+}
+
+/// A root document of a segment.
+pub(crate) fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
+    let location = Location {
+        segment: view.segments[segment].clone(),
+        block: vec![doc],
+    };
+    let mut id = DocId::plain("");
+    view.each_stored(&location.segment, doc, |field, value| {
+        if field == view.schema.id {
+            id = DocId::from_uid(&String::from_utf8_lossy(value), view.typed);
+        }
+    })?;
+    let at = DocAddress {
+        index: view.name.clone(),
+        id,
+    };
+    stored(view, &location, &at)
+}
+
+pub(crate) fn missing_view(id: &str) -> Error {
+    Error::new(
+        ErrorKind::SearchContextMissing,
+        format!("No search context found for id [{id}]"),
+    )
+}
+
+/// Compiles an inline or a stored script.
+pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source: &ScriptSource) -> Result<script::Program> {
+    let lang = |name: Option<&str>| {
+        let name = name.unwrap_or(if source.typed { "groovy" } else { "painless" });
+        script::Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))
+    };
+    match &source.text {
+        ScriptText::Inline(text) => script::compile(text, lang(source.lang.as_deref())?),
+        ScriptText::Stored(id) => {
+            let body = stored.get(id).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::ScriptMissing,
+                    format!("unable to find script [{id}] in cluster state"),
+                )
+            })?;
+            let body = if body["script"].is_object() { &body["script"] } else { body };
+            script::compile(body["source"].as_str().unwrap_or_default(), lang(body["lang"].as_str())?)
+        }
+    }
+}

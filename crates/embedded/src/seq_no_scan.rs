@@ -2,7 +2,7 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
-use crate::scan::document_at;
+use crate::searching::document_at;
 use crate::store::Store;
 use dsl::query::Query;
 use engine::{Document, Extent, Part, See};

@@ -13,9 +13,8 @@ use crate::catalog::{Catalog, IndexEntry};
 use crate::evaluate::{Evaluated, Here, check_write, evaluate, visible};
 use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
-use crate::search_context::Searched;
-use crate::staging_view::{StagedDocument, StagedState, StagingView};
-use crate::store::{Store, missing_view};
+use crate::searching::{Searched, missing_view};
+use crate::store::Store;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
@@ -33,6 +32,45 @@ use std::time::Duration;
 /// Layers of an overlay before it is made anew.
 const LAYERS_MAX: usize = 8;
 
+/// One view.
+pub(crate) struct StagingView {
+    view: View,
+    base: Arc<Searchable>,
+    inner: Mutex<Inner>,
+    /// Those of `inner`, for who lists transactions while scripts of this one run.
+    bytes: Arc<AtomicU64>,
+}
+
+/// What was staged.
+struct Inner {
+    /// As it was, with what staged writes made and grew.
+    catalog: Arc<Catalog>,
+    /// Indices that were made, and whether they are typed.
+    made: BTreeMap<u32, bool>,
+    documents: Vec<Doc>,
+    places: HashMap<(u32, Box<str>), usize>,
+    overlays: HashMap<u32, Overlay>,
+    operations: u64,
+    bytes: Arc<AtomicU64>,
+}
+
+/// One document that was written.
+struct Doc {
+    no: u32,
+    at: DocAddress,
+    before: Option<Stamp>,
+    op: Arc<PendingOp>,
+}
+
+/// One index that was written to.
+#[derive(Default)]
+struct Overlay {
+    set: Option<Arc<IndexView>>,
+    layers: usize,
+    /// Not yet in the set.
+    waiting: Vec<Arc<PendingOp>>,
+}
+
 /// A document of the view.
 struct There {
     /// With which it began.
@@ -41,18 +79,25 @@ struct There {
     own: bool,
 }
 
+impl StagingView {
+    fn base_of(&self, no: u32) -> Option<&Arc<IndexView>> {
+        self.base.indices.get(&no)
+    }
+}
+
 impl Store {
     /// Begins a view of everything that is durable.
     pub(crate) fn begin_staging(&self) -> Result<View> {
         let max = self.catalog_now().cluster_number(settings::TRANSACTIONS_MAX_OPEN);
         let too_many = |open: usize| {
-            let name = settings::TRANSACTIONS_MAX_OPEN.name;
-            let reason = format!("[{open}] transactions are open; the limit of [{max}] is the setting [{name}]");
-            Error::new(ErrorKind::RejectedExecution, reason).with("setting", name)
+            (open as u64 >= max).then(|| {
+                let name = settings::TRANSACTIONS_MAX_OPEN.name;
+                let reason = format!("[{open}] transactions are open; the limit of [{max}] is the setting [{name}]");
+                Error::new(ErrorKind::RejectedExecution, reason).with("setting", name)
+            })
         };
-        let open = self.stagings.count();
-        if open as u64 >= max {
-            return Err(too_many(open));
+        if let Some(refused) = too_many(self.stagings.lock().len()) {
+            return Err(refused);
         }
         let base = Arc::new(self.all_at_once()?);
         // After the sets: what it says of an index is not older than they are. What was made since is left out.
@@ -76,11 +121,11 @@ impl Store {
             keep_alive: Duration::MAX,
         };
         let bytes: Arc<AtomicU64> = Arc::default();
-        let staging = StagingView {
+        let staging = Arc::new(StagingView {
             view: view.clone(),
             base,
             bytes: bytes.clone(),
-            inner: Mutex::new(StagedState {
+            inner: Mutex::new(Inner {
                 catalog: Arc::new(catalog),
                 made: BTreeMap::new(),
                 documents: Vec::new(),
@@ -89,15 +134,29 @@ impl Store {
                 operations: 0,
                 bytes,
             }),
-        };
-        match self.stagings.open(&view.id, staging, max) {
-            Ok(()) => Ok(view),
-            Err(open) => Err(too_many(open)),
+        });
+        let mut open = self.stagings.lock();
+        if let Some(refused) = too_many(open.len()) {
+            return Err(refused);
         }
+        open.insert(view.id.clone(), staging);
+        Ok(view)
+    }
+
+    /// Gives a view back; false if there was none.
+    pub(crate) fn end_staging(&self, id: &str) -> bool {
+        let Some(staging) = self.stagings.lock().remove(id) else {
+            return false;
+        };
+        let inner = staging.inner.lock();
+        self.staged_bytes
+            .fetch_sub(inner.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        // Who still has it stages nothing any more that anybody counts.
+        true
     }
 
     fn staging_view(&self, id: &str) -> Result<Arc<StagingView>> {
-        self.stagings.get(id).ok_or_else(|| missing_view(id))
+        self.stagings.lock().get(id).cloned().ok_or_else(|| missing_view(id))
     }
 
     /// What searches over a target see in a view.
@@ -126,7 +185,7 @@ impl Store {
     }
 
     /// The set of one index with what is staged; `None`: there is none.
-    fn overlaid(&self, staging: &StagingView, inner: &mut StagedState, no: u32) -> Result<Option<Arc<IndexView>>> {
+    fn overlaid(&self, staging: &StagingView, inner: &mut Inner, no: u32) -> Result<Option<Arc<IndexView>>> {
         let Some(overlay) = inner.overlays.get_mut(&no) else {
             return Ok(staging.base_of(no).cloned());
         };
@@ -186,7 +245,7 @@ impl Store {
     }
 
     /// A document as the view began with it, and as it shows it.
-    fn there(&self, staging: &StagingView, inner: &StagedState, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
+    fn there(&self, staging: &StagingView, inner: &Inner, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
             Some(set) => {
@@ -240,7 +299,7 @@ impl Store {
         let mut inner = staging.inner.lock();
         let mut one = |stage| {
             // The view may have ended while this waited.
-            if !self.stagings.is_open(id) {
+            if !self.stagings.lock().contains_key(id) {
                 return Outcome::Refused(missing_view(id));
             }
             let done = self.stage_one(&staging, &mut inner, stage);
@@ -249,7 +308,7 @@ impl Store {
         Ok(writes.into_iter().map(&mut one).collect())
     }
 
-    fn stage_one(&self, staging: &StagingView, inner: &mut StagedState, stage: Stage) -> Result<Outcome> {
+    fn stage_one(&self, staging: &StagingView, inner: &mut Inner, stage: Stage) -> Result<Outcome> {
         let Stage { mut write, creates } = stage;
         if matches!(
             write.expect,
@@ -354,7 +413,7 @@ impl Store {
             Some(place) => inner.documents[place].op = op.clone(),
             None => {
                 inner.places.insert((entry.no, uid), inner.documents.len());
-                inner.documents.push(StagedDocument {
+                inner.documents.push(Doc {
                     no: entry.no,
                     at: at.clone(),
                     before,
@@ -386,7 +445,7 @@ impl Store {
     ///
     /// # Errors
     /// One of the bounds, by its setting; then nothing is counted.
-    fn admit_staged(&self, inner: &mut StagedState, bytes: u64, replaced: u64) -> Result<()> {
+    fn admit_staged(&self, inner: &mut Inner, bytes: u64, replaced: u64) -> Result<()> {
         let catalog = self.catalog_now();
         let most = catalog.cluster_number(settings::CHANGES_MAX_OPERATIONS);
         if inner.operations >= most {
@@ -403,12 +462,14 @@ impl Store {
             return Err(Error::new(ErrorKind::ContentTooLong, reason).with("setting", name));
         }
         let most = catalog.cluster_bytes(settings::TRANSACTIONS_MAX_BYTES);
-        if let Err(all) = self.stagings.add_bytes(bytes, most) {
+        let all = self.staged_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if all > most {
+            self.staged_bytes.fetch_sub(bytes, Ordering::Relaxed);
             let name = settings::TRANSACTIONS_MAX_BYTES.name;
             let reason = format!("[{all}] bytes are staged in open transactions; the limit of [{most}] is the setting [{name}]");
             return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", name));
         }
-        self.stagings.subtract_bytes(replaced);
+        self.staged_bytes.fetch_sub(replaced, Ordering::Relaxed);
         inner.operations += 1;
         inner.bytes.store(after, Ordering::Relaxed);
         Ok(())
@@ -418,7 +479,7 @@ impl Store {
     pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
         let staging = self.staging_view(id)?;
         let inner = staging.inner.lock();
-        let one = |doc: &StagedDocument| Staged {
+        let one = |doc: &Doc| Staged {
             at: doc.at.clone(),
             index: match (inner.made.get(&doc.no), inner.catalog.by_no(doc.no)) {
                 (None, Some(entry)) => StagedIndex::Known {
@@ -446,5 +507,11 @@ impl Store {
     /// Bytes that are staged in a view.
     pub(crate) fn bytes_of_staging(&self, id: &str) -> Result<u64> {
         Ok(self.staging_view(id)?.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl std::fmt::Debug for StagingView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StagingView({} at {:?})", self.view.id, self.view.as_of)
     }
 }

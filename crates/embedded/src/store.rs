@@ -13,7 +13,6 @@ use crate::index_caches::IndexCaches;
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::request_cache::RequestCache;
-use crate::staging_view::Stagings;
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
 use disk::Disk;
@@ -157,7 +156,9 @@ pub(crate) struct Store {
     pub(crate) troubles: Troubles,
     pub(crate) views: Mutex<HashMap<String, OpenView>>,
     /// Views in which writes are staged.
-    pub(crate) stagings: Stagings,
+    pub(crate) stagings: Mutex<HashMap<String, Arc<crate::staging::StagingView>>>,
+    /// What is staged in all of them.
+    pub(crate) staged_bytes: AtomicU64,
     /// What is derived from all segments and kept.
     pub(crate) derived: Arc<Budget>,
     /// The part of each index in them and in the caches of answers and filters.
@@ -325,7 +326,7 @@ impl Store {
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
-    pub(crate) fn stripe_of(&self, key: crate::pending::Key) -> usize {
+    pub(crate) fn stripe_of(&self, key: crate::versions::Key) -> usize {
         (key >> 64) as usize % STRIPES
     }
     pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
@@ -522,7 +523,8 @@ impl Store {
             progress: tokio::sync::watch::Sender::new(()),
             troubles: Troubles::default(),
             views: Mutex::default(),
-            stagings: Stagings::default(),
+            stagings: Mutex::default(),
+            staged_bytes: AtomicU64::new(0),
             join_memory: Arc::default(),
             derived,
             caches: RwLock::default(),
@@ -593,15 +595,4 @@ impl Store {
             mappings: entry.mappings.clone(),
         }
     }
-}
-
-/// The ids of views that belong to running requests begin with this.
-pub(crate) const MOMENT: &str = "moment:";
-
-/// The refusal of a view that is not open.
-pub(crate) fn missing_view(id: &str) -> Error {
-    Error::new(
-        ErrorKind::SearchContextMissing,
-        format!("No search context found for id [{id}]"),
-    )
 }

@@ -5,7 +5,7 @@
 //!
 //! Not here: who locks documents against each other (the stripes), segments.
 
-use crate::pending::{Key, PendingOp};
+use crate::pending::PendingOp;
 use model::Stamp;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SHARDS: usize = 64;
 /// `Deleted` entries kept in all; beyond, the oldest go.
 const TOMBSTONES_MAX: u64 = 1 << 20;
+
+/// A document's identity as 128 bits.
+pub(crate) type Key = u128;
 
 /// What is newest.
 #[derive(Clone, Debug)]

@@ -5,7 +5,6 @@
 //!
 //! Not here: documents, segments, the log.
 
-pub(crate) mod alias_filter;
 pub mod alter;
 pub mod date_name;
 pub mod names;
