@@ -716,7 +716,7 @@ pub struct IndexStats {
     pub query_cache: CacheStats,
     /// Answers without hits.
     pub request_cache: CacheStats,
-    /// Values derived from segments.
+    /// Global ordinals, and columns made of terms.
     pub fielddata: CacheStats,
     pub refresh_total: u64,
     pub flush_total: u64,

@@ -65,7 +65,7 @@ pub struct Budget {
     ring: Mutex<Ring>,
 }
 
-/// The values of one index: they share the budget and are counted as its own.
+/// The values of one index: they share the budget, and those that are fielddata are counted as its own.
 #[derive(Debug)]
 pub struct Account {
     budget: Arc<Budget>,
@@ -97,6 +97,16 @@ struct Entry {
     value: Arc<dyn Any + Send + Sync>,
     bytes: usize,
     used: bool,
+    kind: Kind,
+}
+
+/// How a value is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// As fielddata of its index: global ordinals, columns made of terms.
+    Fielddata,
+    /// In the budget alone: the reference has no such figure.
+    Other,
 }
 
 impl Budget {
@@ -174,7 +184,9 @@ impl Entries {
         drop(all);
         if let Some(gone) = gone {
             self.account.budget.used_bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
-            self.account.figures.evict(gone.bytes);
+            if gone.kind == Kind::Fielddata {
+                self.account.figures.evict(gone.bytes);
+            }
         }
         false
     }
@@ -184,7 +196,9 @@ impl Drop for Entries {
     fn drop(&mut self) {
         for entry in self.by_name.get_mut().values() {
             self.account.budget.used_bytes.fetch_sub(entry.bytes, Ordering::Relaxed);
-            self.account.figures.invalidate(entry.bytes);
+            if entry.kind == Kind::Fielddata {
+                self.account.figures.invalidate(entry.bytes);
+            }
         }
     }
 }
@@ -203,7 +217,19 @@ impl Derived {
     /// # Errors
     /// What `build` says.
     pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        if let Some(found) = self.get(name) {
+        self.once_as(Kind::Other, name, build)
+    }
+
+    /// The same, counted as fielddata of the index from here on.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn once_as_fielddata<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.once_as(Kind::Fielddata, name, build)
+    }
+
+    fn once_as<T: Footprint>(&self, kind: Kind, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        if let Some(found) = self.get(kind, name) {
             return Ok(found);
         }
         let built = Arc::new(build()?);
@@ -215,12 +241,15 @@ impl Derived {
                 return Ok(first.value.clone().downcast().unwrap_or(built));
             }
             self.0.account.budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.0.account.figures.add(bytes);
+            if kind == Kind::Fielddata {
+                self.0.account.figures.add(bytes);
+            }
             let entry = Entry {
                 value: built.clone(),
                 bytes,
                 // Whoever is asked for again proves it then: what is asked for once does not drive out the others.
                 used: false,
+                kind,
             };
             all.insert(key.clone(), entry);
         }
@@ -228,10 +257,14 @@ impl Derived {
         Ok(built)
     }
 
-    fn get<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
+    fn get<T: Footprint>(&self, kind: Kind, name: &str) -> Option<Arc<T>> {
         let mut all = self.0.by_name.lock();
         let entry = all.get_mut(name)?;
         entry.used = true;
+        if kind == Kind::Fielddata && entry.kind == Kind::Other {
+            entry.kind = kind;
+            self.0.account.figures.add(entry.bytes);
+        }
         entry.value.clone().downcast().ok()
     }
 
@@ -254,7 +287,7 @@ mod tests {
     /// Asks for a vector of 100 numbers; whether it had to be made.
     fn ask(derived: &Derived, name: &str) -> bool {
         let mut made = false;
-        let value = derived.once(name, || {
+        let value = derived.once_as_fielddata(name, || {
             made = true;
             Ok(vec![7u64; 100])
         });
@@ -276,6 +309,21 @@ mod tests {
         assert_eq!(budget.used_bytes(), 0);
         let stats = account.figures().stats();
         assert_eq!((stats.added, stats.entries, stats.evictions, stats.bytes), (1, 0, 0, 0));
+    }
+
+    #[test]
+    fn fielddata_is_what_was_asked_for_as_such() {
+        let account = Budget::new(1 << 20).account();
+        let derived = Derived::new(&account);
+        let entries = || account.figures().stats().entries;
+        let plain = derived.once("a", || Ok(1u64)).unwrap();
+        assert_eq!((*plain, entries()), (1, 0));
+        for _ in 0..2 {
+            let same = derived.once_as_fielddata("a", || Ok(2u64)).unwrap();
+            assert_eq!((*same, entries()), (1, 1));
+        }
+        drop(derived);
+        assert_eq!(entries(), 0);
     }
 
     #[test]

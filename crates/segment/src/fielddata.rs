@@ -31,7 +31,7 @@ impl Footprint for Strings {
 /// Unreadable files.
 pub fn column(segment: &SegmentView, field: Field) -> Result<Option<StrColumn>> {
     let key = format!("fielddata {}", field.field_id());
-    let found = segment.core.once(&key, || uninvert(segment, field))?;
+    let found = segment.core.once_as_fielddata(&key, || uninvert(segment, field))?;
     Ok(found.column.clone())
 }
 

@@ -42,12 +42,17 @@ impl Footprint for Ordinals {
 }
 
 impl Ordinals {
-    /// Those of a column by its name.
+    /// Those of a column by its name. `counted`: they are fielddata of the index, as the reference would load them.
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn of(view: &IndexView, column: &str) -> Result<Arc<Ordinals>> {
-        view.once(&format!("ordinals {column}"), || Ordinals::build(view, column))
+    pub fn of(view: &IndexView, column: &str, counted: bool) -> Result<Arc<Ordinals>> {
+        let name = format!("ordinals {column}");
+        let build = || Ordinals::build(view, column);
+        match counted {
+            true => view.derived.once_as_fielddata(&name, build),
+            false => view.once(&name, build),
+        }
     }
 
     fn build(view: &IndexView, name: &str) -> Result<Ordinals> {

@@ -228,6 +228,14 @@ impl SegmentCore {
         self.derived.once(name, build)
     }
 
+    /// The same, counted as fielddata of the index.
+    ///
+    /// # Errors
+    /// What `build` says.
+    pub fn once_as_fielddata<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        self.derived.once_as_fielddata(name, build)
+    }
+
     /// The names under which something is kept that begin so.
     pub fn derived_names(&self, beginning: &str) -> Vec<String> {
         self.derived.names(beginning)

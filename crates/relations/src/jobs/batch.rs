@@ -99,7 +99,17 @@ impl crate::Relations {
             writers: Vec::new(),
             now_ms: self.clock.wall_ms(),
         };
-        let done = self.atomically(&mut batch).await?;
+        let done = match self.atomically(&mut batch).await {
+            // An index went between the judgement of the batch and its place in the log.
+            Err(error) if error.kind() == ErrorKind::IndexNotFound => {
+                let Some(gone) = self.gone_of(items).await? else {
+                    return Err(error);
+                };
+                run.counts.fail(&gone);
+                return Ok(Settled::Written { ended: true });
+            }
+            done => done?,
+        };
         match done.answer {
             Came::Stopped => Ok(Settled::Stopped),
             Came::Gone(error) => {

@@ -106,7 +106,7 @@ impl crate::Relations {
 
 impl crate::Relations {
     /// The refusal of a batch one of whose indices is not the one that the job met first.
-    async fn gone_of(&self, items: &[Item]) -> Result<Option<Error>> {
+    pub(super) async fn gone_of(&self, items: &[Item]) -> Result<Option<Error>> {
         for (name, uuid) in indices_of(items) {
             if !self.is_there(name, uuid).await? {
                 return Ok(Some(engine::catalog::replaced(name, uuid)));

@@ -33,6 +33,9 @@ pub(crate) fn code_double(code: u64) -> f64 {
 /// Strings and addresses as codes.
 #[derive(Default)]
 pub(super) struct Interner {
+    /// The request wants no global ordinals (`execution_hint: map`). They are used all the same, as they cost less here; they
+    /// do not count as fielddata then.
+    pub(super) by_map: bool,
     /// The dictionary that codes are ordinals of, as long as there is one.
     pub(super) direct: Option<Arc<Ordinals>>,
     /// Otherwise, all strings by code.
@@ -48,7 +51,7 @@ impl Interner {
     /// Enters a segment. `name` is the column's; what was made from a text's terms has none.
     pub(super) fn enter(&mut self, column: &StrColumn, name: Option<&str>, at: &At<'_>) -> Result<()> {
         if let Some(name) = name.filter(|_| self.list.is_empty()) {
-            let ordinals = Ordinals::of(at.view, name)?;
+            let ordinals = Ordinals::of(at.view, name, !self.by_map)?;
             if self.direct.as_ref().is_none_or(|direct| Arc::ptr_eq(direct, &ordinals)) {
                 self.table = ordinals.table(at.segment);
                 self.direct = Some(ordinals);

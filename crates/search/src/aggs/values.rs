@@ -155,6 +155,11 @@ impl Source {
         Source::typed_as(spec, wants, kind, None, cx)
     }
 
+    /// Takes `execution_hint`.
+    pub(super) fn hint(&mut self, hint: Option<&str>) {
+        self.interner.by_map = hint == Some("map");
+    }
+
     /// As [`Source::new`], with the type that values of no mapped field have (`value_type`).
     pub(crate) fn typed_as(
         spec: &ValueSource,

@@ -220,6 +220,7 @@ impl Terms {
             ));
         }
         let mut source = Source::typed_as(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
+        source.hint(spec.execution_hint.as_deref());
         let regex = |spec: &Option<IncludeExclude>| matches!(spec, Some(IncludeExclude::Regex(_)));
         if (regex(&spec.include) || regex(&spec.exclude)) && source.mapped && !source.is_text() {
             return Err(Error::illegal(format!(
