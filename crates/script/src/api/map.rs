@@ -139,7 +139,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &st
         }
         ("each" | "collect" | "find" | "any" | "every" | "sum" | "inject" | "count", _) => {
             let entries = entries(run, of)?;
-            return super::list::collection(run, entries, name, args);
+            return super::sequence::call(run, entries, name, args);
         }
         _ => return Ok(None),
     }))
@@ -183,6 +183,6 @@ pub(crate) fn call_set(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name:
             m.0.borrow_mut().replace(kept);
             Value::Bool(changed)
         }
-        _ => return super::list::collection(run, keys_of(of), name, args),
+        _ => return super::sequence::call(run, keys_of(of), name, args),
     }))
 }
