@@ -106,6 +106,13 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &st
             m.0.borrow_mut().clear();
             Value::Null
         }
+        _ => return walk(run, of, m, name, args),
+    }))
+}
+
+/// Methods that go over all entries of a map.
+fn walk(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
+    Ok(Some(match (name, args) {
         ("keySet", []) => {
             let keys = keys_of(of);
             run.alloc(keys.len() * 48)?;
