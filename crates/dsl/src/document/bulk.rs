@@ -6,7 +6,7 @@ use super::reading;
 use crate::json::{self, Json};
 use crate::search::SourceSpec;
 use crate::shape;
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Persona, Result};
 
 /// The action of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,33 +333,13 @@ pub(super) fn parse_meta(
             count => count,
         };
         match key.as_str() {
-            // Names of 2015, gone since 7.
-            "_routing" | "_parent" | "parent" | "_version" | "_version_type" | "versionType" | "_versionType" | "opType"
-            | "_retry_on_conflict" | "retryOnConflict"
-                if !dialect.typed =>
-            {
-                return Err(Error::illegal(format!(
-                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
-                )));
-            }
+            name if is_gone(name, dialect) => return Err(unknown_parameter(number, &key)),
             "_index" => {
                 if let Some(index) = text()?.filter(|index| dialect.typed || !index.is_empty()) {
                     item.index = index;
                 } else if dialect.typed {
                     item.index = String::new();
                 }
-            }
-            // Types went with OpenSearch 2 and Elasticsearch 8.
-            "_type"
-                if !dialect.typed
-                    && !matches!(
-                        dialect.persona,
-                        model::Persona::Es2 | model::Persona::Es7 | model::Persona::Opensearch1
-                    ) =>
-            {
-                return Err(Error::illegal(format!(
-                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
-                )));
             }
             "_type" => item.doc_type = text()?,
             "_id" => item.id = text()?,
@@ -404,14 +384,31 @@ pub(super) fn parse_meta(
             "ttl" | "_ttl" if dialect.typed => item.ttl_ms = ttl_of(&key, &value)?,
             // A whole bulk is refreshed, or nothing of it.
             "refresh" | "_refresh" if dialect.typed => {}
-            _ => {
-                return Err(Error::illegal(format!(
-                    "Action/metadata line [{number}] contains an unknown parameter [{key}]"
-                )));
-            }
+            _ => return Err(unknown_parameter(number, &key)),
         }
     }
     Ok(item)
+}
+
+fn unknown_parameter(number: usize, key: &str) -> Error {
+    Error::illegal(format!(
+        "Action/metadata line [{number}] contains an unknown parameter [{key}]"
+    ))
+}
+
+/// Parameters that a dialect had once, and has no more.
+fn is_gone(key: &str, dialect: Dialect) -> bool {
+    if dialect.typed {
+        return false;
+    }
+    match key {
+        // Names of 2015, gone since 7.
+        "_routing" | "_parent" | "parent" | "_version" | "_version_type" | "versionType" | "_versionType" | "opType"
+        | "_retry_on_conflict" | "retryOnConflict" => true,
+        // Types went with OpenSearch 2 and Elasticsearch 8.
+        "_type" => !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1),
+        _ => false,
+    }
 }
 
 /// An action that says nothing of itself.

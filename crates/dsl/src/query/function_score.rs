@@ -14,6 +14,32 @@ const BOTH: &str = "you can either define [functions] array or a single function
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "function_score")?;
+    let query = take_query(&mut fields, cx)?;
+    let score_mode = take_score_mode(&mut fields)?;
+    let boost_mode = match fields.take_string("boost_mode")? {
+        None => BoostMode::Multiply,
+        Some(word) => BoostMode::from_word(&word)
+            .ok_or_else(|| Error::illegal(format!("No enum constant CombineFunction.{}", word.to_uppercase())))?,
+    };
+    let max_boost = fields.take_f32("max_boost")?;
+    let min_score = fields.take_f32("min_score")?;
+    let common = cx.common(&mut fields, "function_score", Clause::MatchAll)?;
+    let clause = FunctionScoreQuery {
+        query: Box::new(query),
+        functions: parse_functions(fields, cx)?,
+        score_mode,
+        boost_mode,
+        max_boost,
+        min_score,
+    };
+    Ok(Query {
+        clause: Clause::FunctionScore(clause),
+        ..common
+    })
+}
+
+/// The query whose hits are scored; 2015 also had a filter.
+fn take_query(fields: &mut Fields, cx: &mut Parsing) -> Result<Query> {
     let query = fields
         .take("query")
         .map(|n| {
@@ -30,7 +56,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     } else {
         None
     };
-    let query = match (query, filter) {
+    Ok(match (query, filter) {
         (Some(query), None) => query,
         (None, None) => Query::all(),
         (None, Some(filter)) => Clause::ConstantScore {
@@ -43,28 +69,29 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             ..Default::default()
         })
         .into(),
+    })
+}
+
+fn take_score_mode(fields: &mut Fields) -> Result<ScoreMode> {
+    let Some(word) = fields.take_string("score_mode")? else {
+        return Ok(ScoreMode::Multiply);
     };
-    let score_mode = match fields.take_string("score_mode")? {
-        None => ScoreMode::Multiply,
-        Some(word) => match ScoreMode::from_word(&word) {
-            Some(mode) if mode != ScoreMode::None => mode,
-            _ if word == "total" => ScoreMode::Sum,
-            _ => {
-                return Err(Error::illegal(format!(
-                    "No enum constant FiltersFunctionScoreQuery.ScoreMode.{}",
-                    word.to_uppercase()
-                )));
-            }
-        },
-    };
-    let boost_mode = match fields.take_string("boost_mode")? {
-        None => BoostMode::Multiply,
-        Some(word) => BoostMode::from_word(&word)
-            .ok_or_else(|| Error::illegal(format!("No enum constant CombineFunction.{}", word.to_uppercase())))?,
-    };
-    let max_boost = fields.take_f32("max_boost")?;
-    let min_score = fields.take_f32("min_score")?;
-    let common = cx.common(&mut fields, "function_score", Clause::MatchAll)?;
+    match ScoreMode::from_word(&word) {
+        Some(mode) if mode != ScoreMode::None => Ok(mode),
+        _ if word == "total" => Ok(ScoreMode::Sum),
+        _ => Err(Error::illegal(format!(
+            "No enum constant FiltersFunctionScoreQuery.ScoreMode.{}",
+            word.to_uppercase()
+        ))),
+    }
+}
+
+fn is_weight(name: &str) -> bool {
+    matches!(name, "weight" | "boost_factor")
+}
+
+/// The functions: a list of them, or one beside the other options.
+fn parse_functions(mut fields: Fields, cx: &mut Parsing) -> Result<Vec<ScoreFunction>> {
     let mut list = false;
     let mut single: Option<String> = None;
     let mut functions: Vec<ScoreFunction> = Vec::new();
@@ -82,62 +109,55 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }
         if list {
             let sentence = format!("already found [functions] array, now encountering [{name}].");
-            let hint = if matches!(name.as_str(), "weight" | "boost_factor") {
+            let hint = if is_weight(&name) {
                 " did you mean [boost] instead?"
             } else {
                 ""
             };
             return Err(node.error(format!("failed to parse [function_score] query. {BOTH}{sentence}{hint}")));
         }
-        let weight = matches!(name.as_str(), "weight" | "boost_factor");
         if let Some(single) = &single {
-            let both_weight = cx.dialect.typed && (weight != matches!(single.as_str(), "weight" | "boost_factor"));
+            let both_weight = cx.dialect.typed && is_weight(&name) != is_weight(single);
             if !both_weight {
                 return Err(node.error(format!(
                     "failed to parse [function_score] query. already found function [{single}], now encountering [{name}]. use [functions] array if you want to define several functions."
                 )));
             }
         }
-        let last = functions.pop().unwrap_or(ScoreFunction {
-            filter: None,
-            weight: None,
-            function: Function::Weight,
-            name: None,
-        });
-        functions.push(if weight {
-            ScoreFunction {
-                weight: Some(weight_of(&node, &name, cx)?),
-                ..last
-            }
-        } else if FUNCTIONS.contains(&name.as_str()) {
-            let (function, named, inner) = function(&name, node, cx)?;
-            ScoreFunction {
-                function,
-                name: named.or(last.name),
-                weight: last.weight.or(inner),
-                filter: None,
-            }
-        } else if node.is_object() {
-            return Err(node.error(format!("No function with name [{name}] is registered.")));
-        } else {
-            return Err(node.error(format!(
-                "failed to parse [function_score] query. field [{name}] is not supported"
-            )));
-        });
+        let last = functions.pop();
+        functions.push(parse_single(&name, node, last, cx)?);
         single = Some(name);
     }
-    let clause = FunctionScoreQuery {
-        query: Box::new(query),
-        functions,
-        score_mode,
-        boost_mode,
-        max_boost,
-        min_score,
-    };
-    Ok(Query {
-        clause: Clause::FunctionScore(clause),
-        ..common
-    })
+    Ok(functions)
+}
+
+/// A function beside the other options; `last` is what 2015 may have had before it: a weight, or a function.
+fn parse_single(name: &str, node: Node, last: Option<ScoreFunction>, cx: &mut Parsing) -> Result<ScoreFunction> {
+    let last = last.unwrap_or(ScoreFunction {
+        filter: None,
+        weight: None,
+        function: Function::Weight,
+        name: None,
+    });
+    if is_weight(name) {
+        return Ok(ScoreFunction {
+            weight: Some(weight_of(&node, name, cx)?),
+            ..last
+        });
+    }
+    if FUNCTIONS.contains(&name) {
+        let (function, named, inner) = function(name, node, cx)?;
+        return Ok(ScoreFunction {
+            function,
+            name: named.or(last.name),
+            weight: last.weight.or(inner),
+            filter: None,
+        });
+    }
+    Err(node.error(match node.is_object() {
+        true => format!("No function with name [{name}] is registered."),
+        false => format!("failed to parse [function_score] query. field [{name}] is not supported"),
+    }))
 }
 
 fn weight_of(node: &Node, name: &str, cx: &Parsing) -> Result<f32> {

@@ -3,7 +3,7 @@
 //! A span query is a tree of its own: only spans stand inside spans, and only the outermost has a boost.
 
 use super::{Clause, Parsing, Query, query_of};
-use crate::json::{Json, Node};
+use crate::json::{Fields, Json, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -112,48 +112,15 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let here = node.error("");
     let missing = |what: String| super::parsing_error_at(&here, what);
     let mut fields = cx.options(node, name)?;
-    let one = |fields: &mut crate::json::Fields, key: &str, cx: &mut Parsing| -> Result<Option<Box<SpanQuery>>> {
+    let one = |fields: &mut Fields, key: &str, cx: &mut Parsing| -> Result<Option<Box<SpanQuery>>> {
         fields
             .take(key)
             .map(|node| inner(node, name, key, cx).map(Box::new))
             .transpose()
     };
     let span = match name {
-        "span_near" | "span_or" => {
-            let mut clauses = Vec::new();
-            if let Some(list) = fields.take("clauses") {
-                if !list.is_array() {
-                    return Err(list.error(format!("[{name}] query does not support [clauses]")));
-                }
-                for item in list.items() {
-                    clauses.push(match gap(&item, name)? {
-                        Some(gap) if !clauses.is_empty() => gap,
-                        Some(_) => {
-                            return Err(item.error("span_near doesn't support span_gap as its first clause"));
-                        }
-                        None => inner(item, name, "clauses", cx)?,
-                    });
-                }
-            }
-            if clauses.is_empty() {
-                return Err(missing(format!("{name} must include [clauses]")));
-            }
-            if name == "span_or" {
-                SpanQuery::Or(clauses)
-            } else {
-                let slop = fields.take_i64("slop")?.unwrap_or(0);
-                fields.take("collect_payloads");
-                let in_order = fields.take_bool("in_order")?.unwrap_or(true);
-                if !in_order && clauses.iter().any(|c| matches!(c, SpanQuery::Gap { .. })) {
-                    return Err(Error::illegal("[span_gap] needs a span_near in order"));
-                }
-                SpanQuery::Near {
-                    clauses,
-                    slop: i32::try_from(slop).unwrap_or(i32::MAX),
-                    in_order,
-                }
-            }
-        }
+        "span_near" => parse_near(&mut fields, &here, cx)?,
+        "span_or" => SpanQuery::Or(take_clauses(name, &mut fields, &here, cx)?),
         "span_first" => {
             let inner =
                 one(&mut fields, "match", cx)?.ok_or_else(|| missing("span_first must have [match] span query clause".into()))?;
@@ -189,21 +156,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
                 SpanQuery::Containing { big, little }
             }
         }
-        "span_multi" => {
-            let node = fields
-                .take("match")
-                .ok_or_else(|| missing("[span_multi] must have [match] multi term query clause".into()))?;
-            let wrong = node.error("[span_multi] [match] must be of type multi term query");
-            let query = cx.inner(node)?;
-            let multi = matches!(
-                query.clause,
-                Clause::Prefix(_) | Clause::Wildcard(_) | Clause::Regexp(_) | Clause::Fuzzy(_) | Clause::Range(_)
-            );
-            if !multi {
-                return Err(wrong);
-            }
-            SpanQuery::Multi(Box::new(query))
-        }
+        "span_multi" => parse_multi(&mut fields, &here, cx)?,
         _ => {
             let inner = one(&mut fields, "query", cx)?
                 .ok_or_else(|| missing("field_masking_span must have [query] span query clause".into()))?;
@@ -214,6 +167,62 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         }
     };
     cx.finish(fields, name, Clause::Span(span))
+}
+
+/// `span_near`; `here` is its place.
+fn parse_near(fields: &mut Fields, here: &Error, cx: &mut Parsing) -> Result<SpanQuery> {
+    let clauses = take_clauses("span_near", fields, here, cx)?;
+    let slop = fields.take_i64("slop")?.unwrap_or(0);
+    fields.take("collect_payloads");
+    let in_order = fields.take_bool("in_order")?.unwrap_or(true);
+    if !in_order && clauses.iter().any(|c| matches!(c, SpanQuery::Gap { .. })) {
+        return Err(Error::illegal("[span_gap] needs a span_near in order"));
+    }
+    Ok(SpanQuery::Near {
+        clauses,
+        slop: i32::try_from(slop).unwrap_or(i32::MAX),
+        in_order,
+    })
+}
+
+/// The clauses of `span_near` and `span_or`, at least one.
+fn take_clauses(name: &str, fields: &mut Fields, here: &Error, cx: &mut Parsing) -> Result<Vec<SpanQuery>> {
+    let mut clauses = Vec::new();
+    if let Some(list) = fields.take("clauses") {
+        if !list.is_array() {
+            return Err(list.error(format!("[{name}] query does not support [clauses]")));
+        }
+        for item in list.items() {
+            clauses.push(match gap(&item, name)? {
+                Some(gap) if !clauses.is_empty() => gap,
+                Some(_) => return Err(item.error("span_near doesn't support span_gap as its first clause")),
+                None => inner(item, name, "clauses", cx)?,
+            });
+        }
+    }
+    if clauses.is_empty() {
+        return Err(super::parsing_error_at(here, format!("{name} must include [clauses]")));
+    }
+    Ok(clauses)
+}
+
+/// `span_multi`: a query of several terms at one position.
+fn parse_multi(fields: &mut Fields, here: &Error, cx: &mut Parsing) -> Result<SpanQuery> {
+    let Some(node) = fields.take("match") else {
+        let sentence = "[span_multi] must have [match] multi term query clause";
+        return Err(super::parsing_error_at(here, sentence.into()));
+    };
+    let wrong = node.error("[span_multi] [match] must be of type multi term query");
+    let query = cx.inner(node)?;
+    let multi = matches!(
+        query.clause,
+        Clause::Prefix(_) | Clause::Wildcard(_) | Clause::Regexp(_) | Clause::Fuzzy(_) | Clause::Range(_)
+    );
+    if multi {
+        Ok(SpanQuery::Multi(Box::new(query)))
+    } else {
+        Err(wrong)
+    }
 }
 
 fn parse_term(node: Node, cx: &mut Parsing) -> Result<Query> {

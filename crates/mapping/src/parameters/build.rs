@@ -32,62 +32,12 @@ pub(super) fn build(
     }
     let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
     let text = |key: &str| params.get(key).map(text_of);
-    let analyzer = |key: &str| find_analyzer(context, name, params.get(key));
-    let default_analyzer = || {
-        context
-            .registry
-            .analyzer("default")
-            .or_else(|| context.registry.analyzer("standard"))
-    };
-    let (mut own, mut search, mut quote) = (None, None, None);
-    if kind.is_text() || matches!(kind, Kind::TokenCount | Kind::Completion) {
-        let default_analyzer = || match kind {
-            Kind::Completion => context.registry.analyzer("simple"),
-            _ => default_analyzer(),
-        };
-        let given = match analyzer("analyzer")? {
-            None => analyzer("index_analyzer")?,
-            given => given,
-        };
-        search = match (analyzer("search_analyzer")?, &given) {
-            (Some(search), _) => Some(search),
-            (None, Some(given)) => Some(given.clone()),
-            (None, None) if kind == Kind::Completion => default_analyzer(),
-            (None, None) => context.registry.analyzer("default_search").or_else(default_analyzer),
-        };
-        own = given.or_else(default_analyzer);
-        quote = analyzer("search_quote_analyzer")?.or_else(|| search.clone());
-    }
-    let normalizer = match text("normalizer") {
-        None => None,
-        Some(wanted) => Some(
-            context
-                .registry
-                .normalizer(&wanted)
-                .ok_or_else(|| malformed(format!("normalizer [{wanted}] not found for field [{name}]")))?,
-        ),
-    };
-    let format = match (kind.is_date() || kind == Kind::DateRange, text("format")) {
-        (false, _) => None,
-        (true, None) => Some(DateFormat::usual(PatternSyntax::of(context.typed))),
-        (true, Some(pattern)) => {
-            let format = DateFormat::parse_pattern_of(&pattern, PatternSyntax::of(context.typed));
-            Some(format.map_err(|e| format_refused(context, name, e))?)
-        }
-    };
-    let scaling_factor = match (kind, params.get("scaling_factor")) {
-        (Kind::ScaledFloat, None) => {
-            return Err(malformed(format!(
-                "Field [{name}] misses required parameter [scaling_factor]"
-            )));
-        }
-        (Kind::ScaledFloat, Some(value)) => text_of(value)
-            .parse()
-            .ok()
-            .filter(|factor: &f64| *factor > 0.0 && factor.is_finite())
-            .ok_or_else(|| Error::illegal("[scaling_factor] must be a positive number"))?,
-        _ => 1.0,
-    };
+    let analyzers = read_analyzers(context, name, kind, &params)?;
+    let normalizer = text("normalizer")
+        .map(|wanted| read_normalizer(context, name, &wanted))
+        .transpose()?;
+    let format = read_format(context, name, kind, text("format"))?;
+    let scaling_factor = read_scaling_factor(name, kind, params.get("scaling_factor"))?;
     let index = match params.get("index") {
         Some(Value::Bool(index)) => *index,
         Some(other) => text_of(other) != "no" && text_of(other) != "false",
@@ -103,14 +53,7 @@ pub(super) fn build(
         (true, None) => !flag("omit_norms", kind == Kind::Keyword),
         _ => flag("norms", kind == Kind::Text),
     };
-    let copy_to = match params.get("copy_to") {
-        None => Vec::new(),
-        Some(Value::Array(paths)) => paths.iter().map(text_of).collect(),
-        Some(path) => vec![text_of(path)],
-    };
-    if let Some(target) = copy_to.iter().find(|path| path.is_empty()) {
-        return Err(malformed(format!("[copy_to] of field [{name}] names no field: [{target}]")));
-    }
+    let copy_to = read_copy_to(name, params.get("copy_to"))?;
     let gap = params.get("position_increment_gap").and_then(Value::as_i64);
     let gap = gap.map_or(Ok(100), u32::try_from);
     let field = FieldType {
@@ -125,9 +68,9 @@ pub(super) fn build(
             ),
         store: flag("store", false),
         norms,
-        analyzer: own,
-        search_analyzer: search,
-        search_quote_analyzer: quote,
+        analyzer: analyzers.index,
+        search_analyzer: analyzers.search,
+        search_quote_analyzer: analyzers.quote,
         normalizer,
         boost: params.get("boost").and_then(|b| text_of(b).parse().ok()).unwrap_or(1.0),
         format,
@@ -154,21 +97,107 @@ pub(super) fn build(
         params,
         fields,
     };
-    if let Some(null_value) = &field.null_value {
-        // A null value must be readable as a value.
-        types::read(&field, null_value).map_err(|e| {
-            if context.typed {
-                return malformed(e.reason());
-            }
-            malformed(format!(
-                "Failed to parse mapping: null_value [{}] of field [{name}]: {}",
-                java(null_value),
-                e.reason()
-            ))
-            .caused_by(e)
-        })?;
-    }
+    check_null_value(context, name, &field)?;
     Ok(field)
+}
+
+/// The analyzers of texts, token counts and completions; other fields have none.
+#[derive(Default)]
+struct Analyzers {
+    index: Option<Analyzer>,
+    search: Option<Analyzer>,
+    quote: Option<Analyzer>,
+}
+
+fn read_analyzers(context: &Context<'_>, name: &str, kind: Kind, params: &Params) -> Result<Analyzers> {
+    if !kind.is_text() && !matches!(kind, Kind::TokenCount | Kind::Completion) {
+        return Ok(Analyzers::default());
+    }
+    let analyzer = |key: &str| find_analyzer(context, name, params.get(key));
+    let registry = context.registry;
+    let default_analyzer = || match kind {
+        Kind::Completion => registry.analyzer("simple"),
+        _ => registry.analyzer("default").or_else(|| registry.analyzer("standard")),
+    };
+    let given = match analyzer("analyzer")? {
+        None => analyzer("index_analyzer")?,
+        given => given,
+    };
+    let search = match (analyzer("search_analyzer")?, &given) {
+        (Some(search), _) => Some(search),
+        (None, Some(given)) => Some(given.clone()),
+        (None, None) if kind == Kind::Completion => default_analyzer(),
+        (None, None) => registry.analyzer("default_search").or_else(default_analyzer),
+    };
+    Ok(Analyzers {
+        index: given.or_else(default_analyzer),
+        quote: analyzer("search_quote_analyzer")?.or_else(|| search.clone()),
+        search,
+    })
+}
+
+fn read_normalizer(context: &Context<'_>, name: &str, wanted: &str) -> Result<Analyzer> {
+    let found = context.registry.normalizer(wanted);
+    found.ok_or_else(|| malformed(format!("normalizer [{wanted}] not found for field [{name}]")))
+}
+
+/// The format of dates; other fields have none.
+fn read_format(context: &Context<'_>, name: &str, kind: Kind, pattern: Option<String>) -> Result<Option<DateFormat>> {
+    if !kind.is_date() && kind != Kind::DateRange {
+        return Ok(None);
+    }
+    let syntax = PatternSyntax::of(context.typed);
+    match pattern {
+        None => Ok(Some(DateFormat::usual(syntax))),
+        Some(pattern) => DateFormat::parse_pattern_of(&pattern, syntax)
+            .map(Some)
+            .map_err(|e| format_refused(context, name, e)),
+    }
+}
+
+/// The factor of `scaled_float`, which needs one; 1 for others.
+fn read_scaling_factor(name: &str, kind: Kind, given: Option<&Value>) -> Result<f64> {
+    match (kind, given) {
+        (Kind::ScaledFloat, None) => Err(malformed(format!(
+            "Field [{name}] misses required parameter [scaling_factor]"
+        ))),
+        (Kind::ScaledFloat, Some(value)) => text_of(value)
+            .parse()
+            .ok()
+            .filter(|factor: &f64| *factor > 0.0 && factor.is_finite())
+            .ok_or_else(|| Error::illegal("[scaling_factor] must be a positive number")),
+        _ => Ok(1.0),
+    }
+}
+
+fn read_copy_to(name: &str, given: Option<&Value>) -> Result<Vec<String>> {
+    let copy_to = match given {
+        None => Vec::new(),
+        Some(Value::Array(paths)) => paths.iter().map(text_of).collect(),
+        Some(path) => vec![text_of(path)],
+    };
+    match copy_to.iter().find(|path| path.is_empty()) {
+        Some(target) => Err(malformed(format!("[copy_to] of field [{name}] names no field: [{target}]"))),
+        None => Ok(copy_to),
+    }
+}
+
+/// A null value must be readable as a value.
+fn check_null_value(context: &Context<'_>, name: &str, field: &FieldType) -> Result<()> {
+    let Some(null_value) = &field.null_value else {
+        return Ok(());
+    };
+    types::read(field, null_value).map(drop).map_err(|e| {
+        if context.typed {
+            return malformed(e.reason());
+        }
+        malformed(format!(
+            "Failed to parse mapping: null_value [{}] of field [{name}]: {}",
+            java(null_value),
+            e.reason()
+        ))
+        .caused_by(e)
+    })
 }
 
 fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {

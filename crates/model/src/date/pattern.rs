@@ -251,6 +251,7 @@ pub(super) fn pattern(java: &str, lenient: bool) -> Option<Vec<Item>> {
     open.is_empty().then_some(items)
 }
 
+/// The item that so many of a letter stand for.
 pub(super) fn letter(c: char, count: usize, lenient: bool, digits_follow: bool) -> Option<Item> {
     let number = |part: Part| {
         let (min, max) = match (count, lenient) {
@@ -264,6 +265,14 @@ pub(super) fn letter(c: char, count: usize, lenient: bool, digits_follow: bool) 
             min,
             max,
             width: count,
+        })
+    };
+    let digits = |part: Part, max: usize| {
+        Some(Item::Number {
+            part,
+            min: 1,
+            max,
+            width: 1,
         })
     };
     let year = |part: Part| match count {
@@ -299,12 +308,7 @@ pub(super) fn letter(c: char, count: usize, lenient: bool, digits_follow: bool) 
         ('d', 1..=2) => number(Part::Day),
         ('D', 1..=3) => number(Part::DayOfYear),
         ('E', 1..=4) => Some(Item::Weekday { full: count == 4 }),
-        ('e' | 'c', 1) => Some(Item::Number {
-            part: Part::WeekdayNumber,
-            min: 1,
-            max: 1,
-            width: 1,
-        }),
+        ('e' | 'c', 1) => digits(Part::WeekdayNumber, 1),
         ('w', 1..=2) => number(Part::Week),
         ('a', 1) => Some(Item::AmPm),
         ('H', 1..=2) => number(Part::Hour),
@@ -317,39 +321,24 @@ pub(super) fn letter(c: char, count: usize, lenient: bool, digits_follow: bool) 
             max: count,
             separator: false,
         }),
-        ('n', 1..=9) => Some(Item::Number {
-            part: Part::Nano,
-            min: 1,
-            max: 9,
-            width: 1,
-        }),
-        ('A', 1..=9) => Some(Item::Number {
-            part: Part::MilliOfDay,
-            min: 1,
-            max: 9,
-            width: 1,
-        }),
-        ('X', 1) => Some(Item::Zone {
-            style: ZoneStyle::Hours { zulu: true },
-        }),
-        ('X', 2 | 4) => Some(Item::Zone {
-            style: ZoneStyle::Plain { zulu: true },
-        }),
-        ('X', 3 | 5) => Some(Item::Zone {
-            style: ZoneStyle::Colon { zulu: true },
-        }),
+        ('n', 1..=9) => digits(Part::Nano, 9),
+        ('A', 1..=9) => digits(Part::MilliOfDay, 9),
         ('x', _) => None,
-        ('Z', 1) => Some(Item::Zone {
-            style: ZoneStyle::Plain { zulu: false },
-        }),
-        ('Z', 2 | 4) => Some(Item::Zone {
-            style: ZoneStyle::Colon { zulu: false },
-        }),
-        ('Z', 3) => Some(Item::Zone { style: ZoneStyle::Name }),
-        ('Z', 5) => Some(Item::Zone {
-            style: ZoneStyle::Colon { zulu: true },
-        }),
-        ('z', 1..=4) | ('V', 2) | ('v' | 'O', 1 | 4) => Some(Item::Zone { style: ZoneStyle::Name }),
+        ('X' | 'Z' | 'z' | 'V' | 'v' | 'O', _) => zone_style(c, count).map(|style| Item::Zone { style }),
         _ => None,
     }
+}
+
+/// The form in which so many of a letter write a zone.
+fn zone_style(c: char, count: usize) -> Option<ZoneStyle> {
+    Some(match (c, count) {
+        ('X', 1) => ZoneStyle::Hours { zulu: true },
+        ('X', 2 | 4) => ZoneStyle::Plain { zulu: true },
+        ('X', 3 | 5) => ZoneStyle::Colon { zulu: true },
+        ('Z', 1) => ZoneStyle::Plain { zulu: false },
+        ('Z', 2 | 4) => ZoneStyle::Colon { zulu: false },
+        ('Z', 5) => ZoneStyle::Colon { zulu: true },
+        ('Z', 3) | ('z', 1..=4) | ('V', 2) | ('v' | 'O', 1 | 4) => ZoneStyle::Name,
+        _ => return None,
+    })
 }

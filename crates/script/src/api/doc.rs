@@ -98,7 +98,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, slot: u32, name: &str, args: &[Value])
         },
         _ => {
             let all = all(run, slot)?;
-            return super::list::collection(run, all, name, args);
+            return super::sequence::call(run, all, name, args);
         }
     }))
 }

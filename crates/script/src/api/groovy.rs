@@ -84,7 +84,7 @@ fn of_text(run: &mut Run<'_, '_>, of: &Value, text: &str, name: &str, args: &[Va
         ("toList" | "collect" | "findAll" | "any" | "every" | "eachWithIndex" | "inject" | "find", _) => {
             run.alloc(text.len() * 24)?;
             let items: Vec<Value> = chars().collect();
-            return super::list::collection(run, items, name, args);
+            return super::sequence::call(run, items, name, args);
         }
         _ => return Ok(None),
     }))
@@ -137,41 +137,6 @@ fn of_list(run: &mut Run<'_, '_>, items: Vec<Value>, name: &str, args: &[Value])
             let many = std::iter::repeat_n(items, times).flatten().collect();
             run.list(many)?
         }
-        ("sum", [f @ Value::Lambda(_)]) => {
-            let mut sum: Option<Value> = None;
-            for item in &items {
-                let value = run.call_value(f, one(item))?;
-                sum = Some(match sum {
-                    None => value,
-                    Some(sum) => run.apply(Op::Add, &sum, &value)?,
-                });
-            }
-            sum.unwrap_or_default()
-        }
-        ("sum", [first]) => {
-            let mut sum = first.clone();
-            for item in &items {
-                sum = run.apply(Op::Add, &sum, item)?;
-            }
-            sum
-        }
-        ("max" | "min", [f @ Value::Lambda(_)]) => {
-            let mut best: Option<(Value, Value)> = None;
-            for item in &items {
-                let key = run.call_value(f, one(item))?;
-                let better = match &best {
-                    None => true,
-                    Some((_, known)) => {
-                        let order = super::ops::order(&key, known)?;
-                        if name == "max" { order.is_gt() } else { order.is_lt() }
-                    }
-                };
-                if better {
-                    best = Some((item.clone(), key));
-                }
-            }
-            best.map_or(Value::Null, |(item, _)| item)
-        }
         ("withIndex" | "indexed", []) => {
             let mut out = Vec::with_capacity(items.len());
             for (at, item) in items.into_iter().enumerate() {
@@ -204,7 +169,7 @@ fn of_list(run: &mut Run<'_, '_>, items: Vec<Value>, name: &str, args: &[Value])
             }
             out
         }
-        ("grep", [f @ Value::Lambda(_)]) => return super::list::collection(run, items, "findAll", one(f)),
+        ("grep", [f @ Value::Lambda(_)]) => return super::sequence::call(run, items, "findAll", one(f)),
         ("findResult", [f]) => {
             for item in &items {
                 let found = run.call_value(f, one(item))?;
@@ -215,6 +180,49 @@ fn of_list(run: &mut Run<'_, '_>, items: Vec<Value>, name: &str, args: &[Value])
             Value::Null
         }
         ("asImmutable", []) => run.list(items)?,
+        _ => return aggregate(run, &items, name, args),
+    }))
+}
+
+/// Sums and extremes of a list.
+fn aggregate(run: &mut Run<'_, '_>, items: &[Value], name: &str, args: &[Value]) -> R<Option<Value>> {
+    let one = std::slice::from_ref::<Value>;
+    Ok(Some(match (name, args) {
+        ("sum", [f @ Value::Lambda(_)]) => {
+            let mut sum: Option<Value> = None;
+            for item in items {
+                let value = run.call_value(f, one(item))?;
+                sum = Some(match sum {
+                    None => value,
+                    Some(sum) => run.apply(Op::Add, &sum, &value)?,
+                });
+            }
+            sum.unwrap_or_default()
+        }
+        ("sum", [first]) => {
+            let mut sum = first.clone();
+            for item in items {
+                sum = run.apply(Op::Add, &sum, item)?;
+            }
+            sum
+        }
+        ("max" | "min", [f @ Value::Lambda(_)]) => {
+            let mut best: Option<(Value, Value)> = None;
+            for item in items {
+                let key = run.call_value(f, one(item))?;
+                let better = match &best {
+                    None => true,
+                    Some((_, known)) => {
+                        let order = super::ops::order(&key, known)?;
+                        if name == "max" { order.is_gt() } else { order.is_lt() }
+                    }
+                };
+                if better {
+                    best = Some((item.clone(), key));
+                }
+            }
+            best.map_or(Value::Null, |(item, _)| item)
+        }
         _ => return Ok(None),
     }))
 }
@@ -250,7 +258,7 @@ fn of_map(run: &mut Run<'_, '_>, of: &Value, name: &str, args: &[Value]) -> R<Op
             let entries = super::iterate(run, of)?;
             match of_list(run, entries.clone(), name, args)? {
                 Some(value) => Ok(Some(value)),
-                None => super::list::collection(run, entries, name, args),
+                None => super::sequence::call(run, entries, name, args),
             }
         }
         _ => Ok(None),

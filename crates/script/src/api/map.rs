@@ -106,6 +106,13 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &st
             m.0.borrow_mut().clear();
             Value::Null
         }
+        _ => return walk(run, of, m, name, args),
+    }))
+}
+
+/// Methods that go over all entries of a map.
+fn walk(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
+    Ok(Some(match (name, args) {
         ("keySet", []) => {
             let keys = keys_of(of);
             run.alloc(keys.len() * 48)?;
@@ -139,7 +146,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name: &st
         }
         ("each" | "collect" | "find" | "any" | "every" | "sum" | "inject" | "count", _) => {
             let entries = entries(run, of)?;
-            return super::list::collection(run, entries, name, args);
+            return super::sequence::call(run, entries, name, args);
         }
         _ => return Ok(None),
     }))
@@ -183,6 +190,6 @@ pub(crate) fn call_set(run: &mut Run<'_, '_>, of: &Value, m: &Rc<MapCell>, name:
             m.0.borrow_mut().replace(kept);
             Value::Bool(changed)
         }
-        _ => return super::list::collection(run, keys_of(of), name, args),
+        _ => return super::sequence::call(run, keys_of(of), name, args),
     }))
 }

@@ -9,6 +9,7 @@ pub(crate) mod map;
 pub(crate) mod math;
 pub(crate) mod ops;
 pub(crate) mod score;
+pub(crate) mod sequence;
 pub(crate) mod statics;
 pub(crate) mod string;
 

@@ -49,19 +49,33 @@ pub(crate) fn parse_double(s: &str) -> R {
 
 /// `Class.name(args)`, or `Class.NAME`.
 pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) -> R {
-    let first = args.first();
-    let text = |run: &mut Run<'_, '_>| match first {
+    for methods in [call_scalar, call_collection, call_other] {
+        if let Some(value) = methods(run, class, name, args)? {
+            return Ok(value);
+        }
+    }
+    illegal(format!("static method [{class}, {name}/{}] not found", args.len()))
+}
+
+/// The first argument as text.
+fn first_text(run: &mut Run<'_, '_>, name: &str, first: Option<&Value>) -> R<String> {
+    match first {
         None | Some(Value::Null) if name != "valueOf" => null("Cannot parse null string"),
         Some(v) => run.show(v),
         None => Ok(String::new()),
-    };
-    Ok(match (class, name, args.len()) {
-        ("Integer", "parseInt" | "valueOf", 1) => parse_int(&text(run)?)?,
-        ("Long", "parseLong" | "valueOf", 1) => parse_long(&text(run)?)?,
-        ("Double" | "Float", "parseDouble" | "parseFloat" | "valueOf", 1) => parse_double(&text(run)?)?,
-        ("Boolean", "parseBoolean" | "valueOf", 1) => Value::Bool(text(run)?.eq_ignore_ascii_case("true")),
+    }
+}
+
+/// Numbers, texts, booleans and characters.
+fn call_scalar(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) -> R<Option<Value>> {
+    let first = args.first();
+    Ok(Some(match (class, name, args.len()) {
+        ("Integer", "parseInt" | "valueOf", 1) => parse_int(&first_text(run, name, first)?)?,
+        ("Long", "parseLong" | "valueOf", 1) => parse_long(&first_text(run, name, first)?)?,
+        ("Double" | "Float", "parseDouble" | "parseFloat" | "valueOf", 1) => parse_double(&first_text(run, name, first)?)?,
+        ("Boolean", "parseBoolean" | "valueOf", 1) => Value::Bool(first_text(run, name, first)?.eq_ignore_ascii_case("true")),
         ("String", "valueOf" | "copyValueOf", 1) | ("Integer" | "Long" | "Double" | "Boolean" | "Objects", "toString", 1) => {
-            let s = text(run)?;
+            let s = first_text(run, name, first)?;
             run.text(s)?
         }
         ("String", "join", _) => {
@@ -71,7 +85,7 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
                 _ => args.get(1..).unwrap_or(&[]).to_vec(),
             };
             let list = run.list(items)?;
-            return super::call(run, &list, "join", &[separator]);
+            return super::call(run, &list, "join", &[separator]).map(Some);
         }
         ("String", "format", 1..) => {
             let s = format(run, args)?;
@@ -86,6 +100,25 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
             args[usize::from(bigger != (name == "max"))].clone()
         }
         ("Double", "isNaN", 1) => Value::Bool(first.and_then(Value::as_f64).is_some_and(f64::is_nan)),
+        ("Character", "isDigit" | "isLetter" | "isUpperCase" | "isLowerCase" | "isWhitespace" | "isLetterOrDigit", 1) => {
+            let c = first_text(run, name, first)?.chars().next().unwrap_or(' ');
+            Value::Bool(match name {
+                "isDigit" => c.is_numeric(),
+                "isLetter" => c.is_alphabetic(),
+                "isUpperCase" => c.is_uppercase(),
+                "isLowerCase" => c.is_lowercase(),
+                "isWhitespace" => c.is_whitespace(),
+                _ => c.is_alphanumeric(),
+            })
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Lists, comparators, collectors and `Objects`.
+fn call_collection(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) -> R<Option<Value>> {
+    let first = args.first();
+    Ok(Some(match (class, name, args.len()) {
         ("Collections", "sort" | "max" | "min" | "reverse", 1..) => {
             let Some(list) = first else {
                 return illegal("a list is needed");
@@ -94,9 +127,9 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
                 if let Value::List(l) = list {
                     l.0.borrow_mut().reverse();
                 }
-                return Ok(Value::Null);
+                return Ok(Some(Value::Null));
             }
-            return super::call(run, list, name, args.get(1..).unwrap_or(&[]));
+            return super::call(run, list, name, args.get(1..).unwrap_or(&[])).map(Some);
         }
         ("Collections", "emptyList", 0) => Value::list(Vec::new()),
         ("Collections", "emptyMap", 0) => Value::map([]),
@@ -126,21 +159,18 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
         ("Collectors", "toSet", 0) => Value::Tag("toSet"),
         ("Collectors", "joining", 0) => Value::Tag("joining"),
         ("Collectors", "joining", 1) => args[0].clone(),
+        _ => return Ok(None),
+    }))
+}
+
+/// Clocks, dates, patterns and `Debug`.
+fn call_other(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) -> R<Option<Value>> {
+    let first = args.first();
+    Ok(Some(match (class, name, args.len()) {
         ("System", "currentTimeMillis", 0) if run.groovy() => Value::Long(run.host.now_millis()),
         ("System", "nanoTime", 0) if run.groovy() => Value::Long(run.host.now_millis().wrapping_mul(1_000_000)),
-        ("Character", "isDigit" | "isLetter" | "isUpperCase" | "isLowerCase" | "isWhitespace" | "isLetterOrDigit", 1) => {
-            let c = text(run)?.chars().next().unwrap_or(' ');
-            Value::Bool(match name {
-                "isDigit" => c.is_numeric(),
-                "isLetter" => c.is_alphabetic(),
-                "isUpperCase" => c.is_uppercase(),
-                "isLowerCase" => c.is_lowercase(),
-                "isWhitespace" => c.is_whitespace(),
-                _ => c.is_alphanumeric(),
-            })
-        }
         ("ZonedDateTime" | "Instant" | "LocalDate" | "LocalDateTime", "parse", 1..) => {
-            let s = text(run)?;
+            let s = first_text(run, name, first)?;
             match super::date::parse(&s) {
                 Some(ms) => Value::Date(ms),
                 None => return illegal(format!("Text '{s}' could not be parsed")),
@@ -165,17 +195,15 @@ pub(crate) fn call(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value
             }
         },
         ("Pattern", "compile", 1) => {
-            let s = text(run)?;
+            let s = first_text(run, name, first)?;
             Value::Regex(super::string::pattern(run, &s)?)
         }
         ("Debug", "explain", 1) => {
-            let s = text(run)?;
+            let s = first_text(run, name, first)?;
             return fault("painless_explain_error", ErrorKind::IllegalArgument, s);
         }
-        _ => {
-            return illegal(format!("static method [{class}, {name}/{}] not found", args.len()));
-        }
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// `new Class(args)`

@@ -93,6 +93,21 @@ pub(crate) fn call(run: &mut Run<'_, '_>, s: &Arc<str>, name: &str, args: &[Valu
             run.alloc(s.len().saturating_mul(n))?;
             run.text(s.repeat(n))?
         }
+        ("toInteger", 0) if run.groovy() => super::statics::parse_int(s)?,
+        ("toLong", 0) if run.groovy() => super::statics::parse_long(s)?,
+        ("toDouble" | "toFloat", 0) if run.groovy() => super::statics::parse_double(s)?,
+        ("chars" | "toCharArray", 0) => {
+            run.alloc(s.len() * 24)?;
+            Value::list(s.chars().map(Value::Char).collect())
+        }
+        _ => return replace_or_split(run, s, name, args, a, b),
+    }))
+}
+
+/// Methods that look for a part or a pattern, and replace it or split the text at it; `a` and `b` are the arguments as texts.
+fn replace_or_split(run: &mut Run<'_, '_>, s: &str, name: &str, args: &[Value], a: &str, b: &str) -> R<Option<Value>> {
+    let int = |i: usize| args.get(i).and_then(Value::as_i64).unwrap_or(0);
+    Ok(Some(match (name, args.len()) {
         ("replace", 2) => {
             let hits = if a.is_empty() { s.len() + 1 } else { s.matches(a).count() };
             run.alloc(s.len() + hits.saturating_mul(b.len()))?;
@@ -143,13 +158,6 @@ pub(crate) fn call(run: &mut Run<'_, '_>, s: &Arc<str>, name: &str, args: &[Valu
                 _ => s.split(a).map(str::to_owned).collect(),
             };
             strings(run, parts)?
-        }
-        ("toInteger", 0) if run.groovy() => super::statics::parse_int(s)?,
-        ("toLong", 0) if run.groovy() => super::statics::parse_long(s)?,
-        ("toDouble" | "toFloat", 0) if run.groovy() => super::statics::parse_double(s)?,
-        ("chars" | "toCharArray", 0) => {
-            run.alloc(s.len() * 24)?;
-            Value::list(s.chars().map(Value::Char).collect())
         }
         _ => return Ok(None),
     }))

@@ -93,22 +93,7 @@ impl<'p> Run<'p, '_> {
             },
             Kind::Doc(slot) => self.doc(*slot).map(|_| Value::Doc(*slot)),
             Kind::DocAll => Ok(Value::DocAll),
-            Kind::Func(i, args) => {
-                let i = *i as usize;
-                let args = self.values(args)?;
-                let tree = self.tree;
-                let function = tree.links.get(i).and_then(|l| tree.functions.get(*l));
-                if let Some(f) = function {
-                    return self.call_function(f, args);
-                }
-                let name = tree.names.get(i).cloned().unwrap_or_default();
-                // A closure in an undeclared variable.
-                if let Some(slot) = tree.roots.iter().position(|r| *r == name) {
-                    let f = self.root(slot as u32)?;
-                    return self.call_value(&f, &args);
-                }
-                missing_method("Script1", &name, &args)
-            }
+            Kind::Func(i, args) => self.call_named(*i as usize, args),
             Kind::Invoke(f, args) => {
                 let f = self.eval(f)?;
                 let args = self.values(args)?;
@@ -122,16 +107,10 @@ impl<'p> Run<'p, '_> {
                 let args = self.values(args)?;
                 api::statics::construct(self, class, &args)
             }
-            Kind::Neg(n) => match self.eval(n)? {
-                Value::Int(n) => Ok(Value::Int(n.wrapping_neg())),
-                Value::Long(n) => Ok(Value::Long(n.wrapping_neg())),
-                Value::Float(n) => Ok(Value::Float(-n)),
-                Value::Double(n) => Ok(Value::Double(-n)),
-                Value::Char(c) => Ok(Value::Int((c as i32).wrapping_neg())),
-                Value::Bool(b) if self.lang == Lang::Expression => Ok(Value::Double(if b { -1.0 } else { 0.0 })),
-                Value::Null => null("Cannot invoke \"Object.getClass()\" because \"value\" is null"),
-                v => cast(format!("Cannot apply [-] operation to type [{}]", v.class())),
-            },
+            Kind::Neg(n) => {
+                let v = self.eval(n)?;
+                self.negate(v)
+            }
             Kind::BitNot(n) => match self.eval(n)? {
                 Value::Int(n) => Ok(Value::Int(!n)),
                 Value::Long(n) => Ok(Value::Long(!n)),
@@ -149,29 +128,7 @@ impl<'p> Run<'p, '_> {
                 self.alloc(pairs.len() * 48 + 64)?;
                 Ok(Value::map(pairs))
             }
-            Kind::Range(p, closed) => {
-                let (a, b) = (self.eval(&p.0)?, self.eval(&p.1)?);
-                let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) else {
-                    return cast("a range needs whole numbers");
-                };
-                let b = if *closed {
-                    b
-                } else {
-                    b.wrapping_sub(i64::from(b > a) - i64::from(b < a))
-                };
-                let n = a.abs_diff(b).saturating_add(1);
-                if !*closed && a == b && p.0.size == p.1.size {
-                    return self.list(Vec::new());
-                }
-                self.step(n)?;
-                self.alloc(usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(24))?;
-                let item = |n: i64| i32::try_from(n).map_or(Value::Long(n), Value::Int);
-                Ok(Value::list(if a <= b {
-                    (a..=b).map(item).collect()
-                } else {
-                    (b..=a).rev().map(item).collect()
-                }))
-            }
+            Kind::Range(p, closed) => self.range(p, *closed),
             Kind::Cast(ty, n) => {
                 let v = self.eval(n)?;
                 self.convert(v, *ty, true)
@@ -194,6 +151,60 @@ impl<'p> Run<'p, '_> {
             }
             _ => Ok(Value::Null),
         }
+    }
+
+    /// A function of the script, or a closure in an undeclared variable.
+    fn call_named(&mut self, i: usize, args: &'p [Node]) -> R {
+        let args = self.values(args)?;
+        let tree = self.tree;
+        let function = tree.links.get(i).and_then(|l| tree.functions.get(*l));
+        if let Some(f) = function {
+            return self.call_function(f, args);
+        }
+        let name = tree.names.get(i).cloned().unwrap_or_default();
+        if let Some(slot) = tree.roots.iter().position(|r| *r == name) {
+            let f = self.root(slot as u32)?;
+            return self.call_value(&f, &args);
+        }
+        missing_method("Script1", &name, &args)
+    }
+
+    fn negate(&self, v: Value) -> R {
+        match v {
+            Value::Int(n) => Ok(Value::Int(n.wrapping_neg())),
+            Value::Long(n) => Ok(Value::Long(n.wrapping_neg())),
+            Value::Float(n) => Ok(Value::Float(-n)),
+            Value::Double(n) => Ok(Value::Double(-n)),
+            Value::Char(c) => Ok(Value::Int((c as i32).wrapping_neg())),
+            Value::Bool(b) if self.lang == Lang::Expression => Ok(Value::Double(if b { -1.0 } else { 0.0 })),
+            Value::Null => null("Cannot invoke \"Object.getClass()\" because \"value\" is null"),
+            v => cast(format!("Cannot apply [-] operation to type [{}]", v.class())),
+        }
+    }
+
+    /// `a..b`, or `a..<b` where it is not closed.
+    fn range(&mut self, ends: &'p (Node, Node), closed: bool) -> R {
+        let (a, b) = (self.eval(&ends.0)?, self.eval(&ends.1)?);
+        let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) else {
+            return cast("a range needs whole numbers");
+        };
+        let b = if closed {
+            b
+        } else {
+            b.wrapping_sub(i64::from(b > a) - i64::from(b < a))
+        };
+        let n = a.abs_diff(b).saturating_add(1);
+        if !closed && a == b && ends.0.size == ends.1.size {
+            return self.list(Vec::new());
+        }
+        self.step(n)?;
+        self.alloc(usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(24))?;
+        let item = |n: i64| i32::try_from(n).map_or(Value::Long(n), Value::Int);
+        Ok(Value::list(if a <= b {
+            (a..=b).map(item).collect()
+        } else {
+            (b..=a).rev().map(item).collect()
+        }))
     }
 
     pub(super) fn field(&mut self, m: &'p Member) -> R {

@@ -2,7 +2,7 @@
 
 use super::classes::is_a;
 use crate::api;
-use crate::ast::{Block, Op, Stmt, StmtKind, Ty};
+use crate::ast::{Block, Catch, Node, Op, Stmt, StmtKind, Ty};
 use crate::runtime::{Flow, R, Run, fault, place_fault, throw};
 use crate::value::Value;
 use model::ErrorKind;
@@ -144,59 +144,66 @@ impl<'p> Run<'p, '_> {
                     }
                 }
             }
-            StmtKind::Switch(on, cases) => {
-                let on = self.eval(on)?;
-                let mut entry = cases.iter().position(|c| c.0.is_none());
-                for (i, (when, _)) in cases.iter().enumerate() {
-                    if let Some(when) = when {
-                        let v = self.eval(when)?;
-                        let list = matches!(&v, Value::List(_)) && !matches!(on, Value::List(_));
-                        let hit = if list {
-                            self.apply(Op::In, &on, &v)?.is_truthy()
-                        } else {
-                            self.equal(&on, &v)?
-                        };
-                        if hit {
-                            entry = Some(i);
-                            break;
-                        }
-                    }
-                }
-                for (_, body) in cases.iter().skip(entry.unwrap_or(cases.len())) {
-                    match self.block(body)? {
-                        Flow::Next => {}
-                        Flow::Break => break,
-                        flow => return Ok(flow),
-                    }
-                }
-            }
-            StmtKind::Try(body, catches, last) => {
-                let depth = self.depth;
-                let mut result = self.block(body);
-                if let Err(f) = &result {
-                    let caught = if f.fatal {
-                        None
-                    } else {
-                        catches.iter().find(|c| c.types.iter().any(|t| is_a(&f.class, t)))
-                    };
-                    if let Some(c) = caught {
-                        let message = f.message.as_deref().map(Arc::from);
-                        let v = Value::Exception(Rc::new((f.class.clone(), message)));
-                        self.depth = depth;
-                        *self.local(c.slot) = v;
-                        result = self.block(&c.body);
-                    }
-                }
-                if !result.as_ref().is_err_and(|f| f.fatal) {
-                    match self.block(last)? {
-                        Flow::Next => {}
-                        flow => return Ok(flow),
-                    }
-                }
-                return result;
-            }
+            StmtKind::Switch(on, cases) => return self.switch(on, cases),
+            StmtKind::Try(body, catches, last) => return self.try_catch(body, catches, last),
             _ => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// `switch`: runs from the case that matches on, or from the default.
+    fn switch(&mut self, on: &'p Node, cases: &'p [(Option<Node>, Block)]) -> R<Flow> {
+        let on = self.eval(on)?;
+        let mut entry = cases.iter().position(|c| c.0.is_none());
+        for (i, (when, _)) in cases.iter().enumerate() {
+            if let Some(when) = when {
+                let v = self.eval(when)?;
+                let list = matches!(&v, Value::List(_)) && !matches!(on, Value::List(_));
+                let hit = if list {
+                    self.apply(Op::In, &on, &v)?.is_truthy()
+                } else {
+                    self.equal(&on, &v)?
+                };
+                if hit {
+                    entry = Some(i);
+                    break;
+                }
+            }
+        }
+        for (_, body) in cases.iter().skip(entry.unwrap_or(cases.len())) {
+            match self.block(body)? {
+                Flow::Next => {}
+                Flow::Break => break,
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `try`: a fault that is not fatal goes to the first `catch` of its class; `finally` runs in any case but a fatal one.
+    fn try_catch(&mut self, body: &'p Block, catches: &'p [Catch], last: &'p Block) -> R<Flow> {
+        let depth = self.depth;
+        let mut result = self.block(body);
+        if let Err(f) = &result {
+            let caught = if f.fatal {
+                None
+            } else {
+                catches.iter().find(|c| c.types.iter().any(|t| is_a(&f.class, t)))
+            };
+            if let Some(c) = caught {
+                let message = f.message.as_deref().map(Arc::from);
+                let v = Value::Exception(Rc::new((f.class.clone(), message)));
+                self.depth = depth;
+                *self.local(c.slot) = v;
+                result = self.block(&c.body);
+            }
+        }
+        if !result.as_ref().is_err_and(|f| f.fatal) {
+            match self.block(last)? {
+                Flow::Next => {}
+                flow => return Ok(flow),
+            }
+        }
+        result
     }
 }

@@ -7,7 +7,6 @@ impl<'p> Run<'p, '_> {
     /// A value as a declared type; `explicit` conversions may lose digits.
     pub(crate) fn convert(&mut self, v: Value, ty: Ty, explicit: bool) -> R {
         let lenient = explicit || self.groovy();
-        let refuse = |v: &Value, to: &str| cast(format!("Cannot cast [{}] to [{to}].", v.class()));
         let name = match ty {
             Ty::Def | Ty::Other | Ty::Date => return Ok(v),
             Ty::Int => "int",
@@ -27,51 +26,8 @@ impl<'p> Run<'p, '_> {
             return Ok(v);
         }
         Ok(match ty {
-            Ty::Int | Ty::Short | Ty::Byte | Ty::Long => {
-                let n = match (&v, v.as_i64(), v.as_f64()) {
-                    (Value::Char(_), Some(n), _) if lenient || ty == Ty::Int || ty == Ty::Long => n,
-                    (Value::Long(_), Some(_), _) if !lenient && ty != Ty::Long => {
-                        return refuse(&v, name);
-                    }
-                    (_, Some(n), _) => n,
-                    (_, None, Some(f)) if lenient => {
-                        if ty == Ty::Long {
-                            f as i64
-                        } else {
-                            i64::from(f as i32)
-                        }
-                    }
-                    (Value::Str(s), ..) if self.groovy() => match s.trim().parse() {
-                        Ok(n) => n,
-                        Err(_) => return number_format(s),
-                    },
-                    _ => return refuse(&v, name),
-                };
-                match ty {
-                    Ty::Long => Value::Long(n),
-                    Ty::Short => Value::Int(i32::from(n as i16)),
-                    Ty::Byte => Value::Int(i32::from(n as i8)),
-                    _ => Value::Int(n as i32),
-                }
-            }
-            Ty::Float | Ty::Double => {
-                let n = match (&v, v.as_f64()) {
-                    (Value::Double(_), Some(_)) if ty == Ty::Float && !lenient => {
-                        return refuse(&v, name);
-                    }
-                    (_, Some(n)) => n,
-                    (Value::Str(s), _) if self.groovy() => match s.trim().parse() {
-                        Ok(n) => n,
-                        Err(_) => return number_format(s),
-                    },
-                    _ => return refuse(&v, name),
-                };
-                if ty == Ty::Float {
-                    Value::Float(n as f32)
-                } else {
-                    Value::Double(n)
-                }
-            }
+            Ty::Int | Ty::Short | Ty::Byte | Ty::Long => self.to_whole(&v, ty, name, lenient)?,
+            Ty::Float | Ty::Double => self.to_real(&v, ty, name, lenient)?,
             Ty::Char => match &v {
                 Value::Char(_) => v,
                 Value::Str(s) if s.chars().count() == 1 => Value::Char(s.chars().next().unwrap_or(' ')),
@@ -115,4 +71,48 @@ impl<'p> Run<'p, '_> {
             Ty::Def | Ty::Other | Ty::Date => v,
         })
     }
+
+    fn to_whole(&self, v: &Value, ty: Ty, name: &str, lenient: bool) -> R {
+        let n = match (v, v.as_i64(), v.as_f64()) {
+            (Value::Char(_), Some(n), _) if lenient || ty == Ty::Int || ty == Ty::Long => n,
+            (Value::Long(_), Some(_), _) if !lenient && ty != Ty::Long => return refuse(v, name),
+            (_, Some(n), _) => n,
+            (_, None, Some(f)) if lenient => match ty {
+                Ty::Long => f as i64,
+                _ => i64::from(f as i32),
+            },
+            (Value::Str(s), ..) if self.groovy() => match s.trim().parse() {
+                Ok(n) => n,
+                Err(_) => return number_format(s),
+            },
+            _ => return refuse(v, name),
+        };
+        Ok(match ty {
+            Ty::Long => Value::Long(n),
+            Ty::Short => Value::Int(i32::from(n as i16)),
+            Ty::Byte => Value::Int(i32::from(n as i8)),
+            _ => Value::Int(n as i32),
+        })
+    }
+
+    fn to_real(&self, v: &Value, ty: Ty, name: &str, lenient: bool) -> R {
+        let n = match (v, v.as_f64()) {
+            (Value::Double(_), Some(_)) if ty == Ty::Float && !lenient => return refuse(v, name),
+            (_, Some(n)) => n,
+            (Value::Str(s), _) if self.groovy() => match s.trim().parse() {
+                Ok(n) => n,
+                Err(_) => return number_format(s),
+            },
+            _ => return refuse(v, name),
+        };
+        Ok(if ty == Ty::Float {
+            Value::Float(n as f32)
+        } else {
+            Value::Double(n)
+        })
+    }
+}
+
+fn refuse<T>(v: &Value, to: &str) -> R<T> {
+    cast(format!("Cannot cast [{}] to [{to}].", v.class()))
 }
