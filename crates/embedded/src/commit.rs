@@ -7,6 +7,7 @@
 
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
 use crate::evaluate::Accepted;
+use crate::lock_order::Mutex;
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
@@ -14,7 +15,6 @@ use crate::versions::{Key, Newest};
 use engine::{Effect, Judge, Outcome, Source, Written};
 use mapping::Mapping;
 use model::{DocAddress, Error, Result, Stamp, settings};
-use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use crate::catalog::IndexEntry;
 use crate::commit::{Growth, PreparedWrite, SideEffects, WaitFor};
 use crate::durability::is_of_the_moment;
 use crate::get_cache;
+use crate::lock_order::Mutex;
 use crate::pending::{KeptParsed, Kind, Put};
 use crate::store::{IndexState, Store};
 use crate::versions::{Key, Newest};
@@ -17,7 +18,6 @@ use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
-use parking_lot::Mutex;
 use segment::directory::Held;
 use segment::hidden_mark::mark_bytes;
 use std::sync::Arc;
@@ -277,7 +277,7 @@ impl Store {
             }
             Evaluated::Out(mut worked) => {
                 if let (Some(put), Some(parsed)) = (&mut worked.put, worked.parsed) {
-                    put.parsed = Mutex::new(self.kept_parsed(parsed));
+                    put.parsed = Mutex::leaf(self.kept_parsed(parsed));
                 }
                 Ok(Judged::PreparedWrite(Box::new(PreparedWrite {
                     entry: entry.clone(),

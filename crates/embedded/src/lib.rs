@@ -22,6 +22,7 @@ mod get_cache;
 mod group_commit;
 mod joining;
 mod lanes;
+mod lock_order;
 pub mod log;
 mod merging;
 mod pending;

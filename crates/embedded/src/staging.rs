@@ -11,6 +11,7 @@
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::evaluate::{Evaluated, Here, check_write, evaluate, visible};
+use crate::lock_order::{LockRank, Mutex};
 use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
 use crate::searching::{Searched, missing_view};
@@ -21,7 +22,6 @@ use engine::{
     View, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
-use parking_lot::Mutex;
 use segment::searchable::{IndexView, Searchable};
 use segment::stored_document::{locate, stored};
 use std::collections::{BTreeMap, HashMap};
@@ -125,15 +125,18 @@ impl Store {
             view: view.clone(),
             base,
             bytes: bytes.clone(),
-            inner: Mutex::new(Inner {
-                catalog: Arc::new(catalog),
-                made: BTreeMap::new(),
-                documents: Vec::new(),
-                places: HashMap::new(),
-                overlays: HashMap::new(),
-                operations: 0,
-                bytes,
-            }),
+            inner: Mutex::new(
+                LockRank::Staging,
+                Inner {
+                    catalog: Arc::new(catalog),
+                    made: BTreeMap::new(),
+                    documents: Vec::new(),
+                    places: HashMap::new(),
+                    overlays: HashMap::new(),
+                    operations: 0,
+                    bytes,
+                },
+            ),
         });
         let mut open = self.stagings.lock();
         if let Some(refused) = too_many(open.len()) {

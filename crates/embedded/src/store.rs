@@ -9,6 +9,7 @@ use crate::background_failures::{Troubles, Work};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::counts::Counts;
 use crate::get_cache::GetCache;
+use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard, RwLock};
 use crate::log::{FolderLock, Log, Manifest};
 use crate::pending::PendingOp;
 use crate::request_cache::RequestCache;
@@ -18,7 +19,6 @@ use disk::Disk;
 use engine::Clock;
 use engine::breaker::CircuitBreakers;
 use model::{Error, ErrorKind, Result, settings};
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use segment::cache::DocumentCache;
 use segment::derived::{Budget, Derived};
@@ -299,16 +299,16 @@ impl IndexState {
             no,
             flushed_to: AtomicU64::new(flushed_to),
             term,
-            queue: Mutex::default(),
-            build: Mutex::new(()),
-            merging: Mutex::new(()),
+            queue: Mutex::new(LockRank::Queue, Queue::default()),
+            build: Mutex::new(LockRank::Build, ()),
+            merging: Mutex::new(LockRank::Merge, ()),
             built: ArcSwap::from_pointee(built),
             searched_ms: AtomicU64::new(0),
             built_ms: AtomicU64::new(0),
             waiters: AtomicU64::new(0),
             counts: Counts::default(),
-            flushed: Mutex::new(None),
-            stopped: Mutex::new(None),
+            flushed: Mutex::default(),
+            stopped: Mutex::default(),
         }
     }
     pub(crate) fn check(&self) -> Result<()> {
@@ -485,22 +485,22 @@ impl Store {
             log,
             manifest,
             catalog: ArcSwap::from_pointee(catalog),
-            altering: Mutex::new(()),
+            altering: Mutex::new(LockRank::Catalog, ()),
             altered_at: AtomicU64::new(0),
             catalogs: Mutex::default(),
             replayed: AtomicBool::new(false),
-            stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
-            gate: RwLock::new(()),
+            stripes: (0..STRIPES).map(|n| Mutex::numbered(LockRank::Stripe, n, ())).collect(),
+            gate: RwLock::new(LockRank::Gate, ()),
             gate_at: AtomicU64::new(0),
-            sequencer: Mutex::new(()),
-            indices: RwLock::default(),
+            sequencer: Mutex::new(LockRank::Sequencer, ()),
+            indices: RwLock::new(LockRank::Indices, FxHashMap::default()),
             versions,
             searchable: ArcSwap::from_pointee(Searchable::default()),
             answers,
             lately,
             documents,
             filters,
-            publishing: Mutex::new(()),
+            publishing: Mutex::new(LockRank::Publish, ()),
             shared: Mutex::default(),
             published: tokio::sync::watch::Sender::new(0),
             dirty: Mutex::default(),
@@ -509,10 +509,10 @@ impl Store {
             next_segment: AtomicU64::new(1),
             files: Mutex::default(),
             unclean,
-            checkpointing: Mutex::default(),
-            wake: (Mutex::new(false), Condvar::new()),
+            checkpointing: Mutex::new(LockRank::Checkpoint, CheckpointState::default()),
+            wake: (Mutex::default(), Condvar::default()),
             stopping: AtomicBool::new(false),
-            refusing: Mutex::new(None),
+            refusing: Mutex::default(),
             ram_bytes: Arc::default(),
             unflushed: Unflushed::default(),
             progress: tokio::sync::watch::Sender::new(()),

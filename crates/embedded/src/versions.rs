@@ -5,9 +5,9 @@
 //!
 //! Not here: who locks documents against each other (the stripes), segments.
 
+use crate::lock_order::Mutex;
 use crate::pending::PendingOp;
 use model::Stamp;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
