@@ -2,8 +2,8 @@
 //!
 //! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
+use crate::document_key::Key;
 use crate::lock_order::Mutex;
-use crate::versions::Key;
 use engine::Hidden;
 use mapping::{Mapping, Parsed, Times};
 use model::Stamp;

@@ -100,25 +100,6 @@ fn refusal(from: &str, to: &str) -> Option<String> {
 const CIRCLES: &[(&str, &[&str])] = &[
     ("dsl", &["aggs", "query", "search"]),
     (
-        "embedded",
-        &[
-            "alias_filters",
-            "catalog",
-            "commit",
-            "durability",
-            "evaluate",
-            "family_routing",
-            "joining",
-            "pending",
-            "publish",
-            "scheduler",
-            "searching",
-            "staging",
-            "store",
-            "versions",
-        ],
-    ),
-    (
         "mapping",
         &[
             "document",
