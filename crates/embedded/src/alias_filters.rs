@@ -1,4 +1,4 @@
-//! The filters of aliases: parsed, and what they look up or join resolved in the moment that is searched.
+//! What the filters of aliases look up or join, resolved in the moment that is searched.
 //!
 //! A filter may look terms up in a document of another index, and join other indices, which may be named by aliases
 //! with such filters again; `search.max_join_depth` ends it. What a lookup reads is what searches see of its
@@ -6,24 +6,16 @@
 //!
 //! Not here: lookups and joins of requests (`relations`).
 
+use crate::catalog::alias_filter::parse;
 use crate::catalog::resolve::{Resolved, Through};
-use crate::searching::{ScanAt, Searched};
+use crate::scan::ScanAt;
 use crate::store::Store;
 use dsl::query::{BoolQuery, Clause, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
 use engine::{KeysOf, See};
-use model::{Dialect, Error, Result, Target, path, settings};
+use model::{Error, Result, Target, path, settings};
+use search::Searched;
 use segment::searchable::Searchable;
-use serde_json::Value;
 use std::collections::HashSet;
-
-/// The query of one filter.
-fn parsed(filter: &Value, typed: bool) -> Result<Query> {
-    let dialect = Dialect {
-        typed,
-        ..Dialect::default()
-    };
-    dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)
-}
 
 /// The indices that a filter reads beside its own.
 fn others(query: &Query) -> Vec<Target> {
@@ -36,31 +28,10 @@ fn others(query: &Query) -> Vec<Target> {
     out
 }
 
-/// Refuses a filter that is no query, or one that could not be resolved by itself.
-///
-/// # Errors
-/// Why it is none.
-pub(crate) fn check(filter: &Value, typed: bool) -> Result<()> {
-    let query = parsed(filter, typed)?;
-    let mut unseen = Ok(());
-    query.visit(&mut |query| match &query.clause {
-        Clause::Join(join) if join.inner_hits.is_some() => {
-            unseen = Err(Error::illegal(
-                "[join] inner_hits have no place in the filter of an alias: nothing shows them",
-            ));
-        }
-        Clause::TermsLookup(lookup) if lookup.index.is_none() => {
-            unseen = Err(Error::illegal("[terms] query lookup element requires specifying the index."));
-        }
-        _ => {}
-    });
-    unseen
-}
-
 impl Store {
     /// These indices and those that the filters on the way to them read: of all of them a search sees one moment.
     pub(crate) fn with_others(&self, found: &[Resolved]) -> Result<Vec<Resolved>> {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let mut out: Vec<Resolved> = found.to_vec();
         let mut known: HashSet<u32> = out.iter().map(|r| r.entry.no).collect();
         let mut seen: HashSet<String> = HashSet::new();
@@ -70,8 +41,8 @@ impl Store {
                 if filter.is_null() || !seen.insert(filter.to_string()) {
                     continue;
                 }
-                for target in others(&parsed(filter, one.entry.typed())?) {
-                    for other in catalog.resolve(&target, self.clock.wall_ms())? {
+                for target in others(&parse(filter, one.entry.typed())?) {
+                    for other in catalog.resolve(&target, self.env.wall_ms())? {
                         if known.insert(other.entry.no) {
                             out.push(other.clone());
                         }
@@ -117,7 +88,7 @@ impl Store {
                 queries.extend(routed);
                 continue;
             }
-            let mut query = parsed(&filter.filter, typed)?;
+            let mut query = parse(&filter.filter, typed)?;
             self.resolve_filter(&mut query, searchable, depth)?;
             queries.push(match routed {
                 Some(routed) => Clause::Bool(BoolQuery {
@@ -151,7 +122,7 @@ impl Store {
 
     /// What a filter reads, in the same moment.
     fn read_by_filter(&self, target: &Target, searchable: &Searchable, depth: u64) -> Result<Vec<Searched>> {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let most = catalog.cluster_number(settings::MAX_JOIN_DEPTH);
         if depth >= most {
             return Err(Error::illegal(format!(
@@ -159,7 +130,7 @@ impl Store {
                 settings::MAX_JOIN_DEPTH.name
             )));
         }
-        let found = catalog.resolve(target, self.clock.wall_ms())?;
+        let found = catalog.resolve(target, self.env.wall_ms())?;
         self.searched_within(searchable, &found, depth + 1)
     }
 

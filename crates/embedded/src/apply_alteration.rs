@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering;
 impl Store {
     /// Alters the catalog. Gives what came of it and the position to wait for.
     pub(crate) fn alter(&self, wish: &Alteration) -> Result<(Altered, u64)> {
-        let _altering = self.altering.lock();
-        let catalog = self.catalog.load_full();
+        let _altering = self.catalog.alter_alone();
+        let catalog = self.catalog.now();
         let next = alter(&catalog, wish, &self.alteration_moment())?;
         self.log_alteration(&catalog, next)
     }
@@ -27,8 +27,8 @@ impl Store {
     /// # Errors
     /// A failing disk, a log without room.
     pub(crate) fn mend_system_indices(&self) -> Result<()> {
-        let _altering = self.altering.lock();
-        let catalog = self.catalog.load_full();
+        let _altering = self.catalog.alter_alone();
+        let catalog = self.catalog.now();
         let Some(next) = system::mended(&catalog) else { return Ok(()) };
         for name in &next.altered.indices {
             crate::background_failures::tell(&format!(
@@ -44,8 +44,8 @@ impl Store {
     /// # Errors
     /// A failing disk, a log without room.
     pub(crate) fn remake_control(&self) -> Result<u64> {
-        let _altering = self.altering.lock();
-        let catalog = self.catalog.load_full();
+        let _altering = self.catalog.alter_alone();
+        let catalog = self.catalog.now();
         let gone = system::without_control(&catalog);
         let next_seq_no = catalog
             .indices
@@ -55,7 +55,7 @@ impl Store {
         if let Some((next, _)) = gone {
             self.log_alteration(&catalog, next)?;
         }
-        let catalog = self.catalog.load_full();
+        let catalog = self.catalog.now();
         let made = system::control_after(&catalog, &self.alteration_moment(), turns, next_seq_no)?;
         self.log_alteration(&catalog, made).map(|(_, end)| end)
     }
@@ -63,8 +63,8 @@ impl Store {
     /// The values that an alteration takes from outside the catalog.
     fn alteration_moment(&self) -> Moment {
         Moment {
-            now_ms: self.clock.wall_ms(),
-            uuid: engine::clock::uuid(self.clock.as_ref()),
+            now_ms: self.env.wall_ms(),
+            uuid: engine::clock::uuid(self.env.clock()),
             unclean: self.unclean,
         }
     }
@@ -72,7 +72,7 @@ impl Store {
     /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.
     fn log_alteration(&self, catalog: &Catalog, next: Next) -> Result<(Altered, u64)> {
         if next.deltas.is_empty() {
-            return Ok((next.altered, self.altered_at.load(Ordering::Acquire)));
+            return Ok((next.altered, self.catalog.altered_at()));
         }
         let mut participants: Vec<Participant> = Vec::new();
         let mut parts = Vec::new();
@@ -116,7 +116,7 @@ impl Store {
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
                 self.begin_index(entry, ticket.position, ticket.end);
             }
-            self.altered_to(next.catalog, ticket.end);
+            self.catalog.show(next.catalog, ticket.end, self.log.durable_position());
             ticket.end
         };
         for entry in &changed {
@@ -200,10 +200,5 @@ impl Store {
         let _publishing = self.publishing.lock();
         let next = again(&built)?;
         self.replace(&state, &built, &next, again)
-    }
-
-    /// The catalog of now.
-    pub(crate) fn catalog_now(&self) -> Arc<Catalog> {
-        self.catalog.load_full()
     }
 }

@@ -11,10 +11,11 @@ use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{PreparedWrite, SideEffects, WaitFor};
 use crate::counts::share;
+use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
 use crate::evaluate::{Judged, check_write, visible};
 use crate::store::{IndexState, STRIPES, Store};
-use crate::versions::{Key, Versions};
+use crate::versions::Versions;
 use engine::{
     Alteration, Decision, Document, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
 };
@@ -157,19 +158,19 @@ impl Store {
         }
         let begun = Instant::now();
         let making = !plan.alterations.is_empty();
-        let _altering = making.then(|| self.alter_alone());
-        let now = self.clock.wall_ms();
+        let _altering = making.then(|| self.catalog.alter_alone());
+        let now = self.env.wall_ms();
         let mut beside = SideEffects {
             is_change: !how.plain,
             ..SideEffects::default()
         };
-        let mut catalog: Arc<Catalog> = self.catalog.load_full();
+        let mut catalog: Arc<Catalog> = self.catalog.now();
         if making {
             catalog = match self.with_indices(catalog, &plan.alterations, &mut beside) {
                 Ok(catalog) => catalog,
                 // Who writes there is told.
                 Err((index, error)) if plan.writes.iter().any(|write| write.at.index.as_str() == index) => {
-                    after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                    after.durable = after.durable.max(self.catalog.altered_at());
                     let outcome = |write: &Write| match write.at.index.as_str() == index {
                         true => Outcome::Refused(error.clone()),
                         false => Outcome::Unknown,
@@ -177,7 +178,7 @@ impl Store {
                     return Ok(Carried::Out(plan.writes.iter().map(outcome).collect(), None));
                 }
                 Err((_, error)) => {
-                    after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                    after.durable = after.durable.max(self.catalog.altered_at());
                     return Err(error);
                 }
             };
@@ -226,7 +227,7 @@ impl Store {
                 Ok(Judged::Done(outcome)) => outcomes.push(outcome),
                 Err(e) => {
                     if !is_of_the_moment(e.kind()) {
-                        after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                        after.durable = after.durable.max(self.catalog.altered_at());
                     }
                     outcomes.push(Outcome::Refused(e));
                 }
@@ -256,7 +257,7 @@ impl Store {
         };
         let mut room = room?.waited_for();
         let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
-        let _growing = growing.then(|| self.alter_alone());
+        let _growing = growing.then(|| self.catalog.alter_alone());
         if growing {
             for (_, one) in &mut ready {
                 self.settle_growth(one)?;
@@ -323,8 +324,8 @@ impl Store {
                 return Err((String::new(), error));
             };
             let moment = Moment {
-                now_ms: self.clock.wall_ms(),
-                uuid: engine::clock::uuid(self.clock.as_ref()),
+                now_ms: self.env.wall_ms(),
+                uuid: engine::clock::uuid(self.env.clock()),
                 unclean: self.unclean,
             };
             let altered = alter(&next, wish, &moment).map_err(|error| (name.clone(), error))?;
@@ -342,7 +343,7 @@ impl Store {
     /// The stripe of a document; `None` if there is no such index (yet).
     fn stripe_at(&self, at: &DocAddress, keys: &mut Keys) -> Option<usize> {
         let catalog = self.catalog.load();
-        let now = self.clock.wall_ms();
+        let now = self.env.wall_ms();
         let entry = catalog
             .write_index(at.index.as_str(), false, now)
             .or_else(|_| catalog.read_index(at.index.as_str(), now))
@@ -432,9 +433,9 @@ struct Reading<'a> {
 
 impl Newest for Reading<'_> {
     fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>> {
-        let catalog = self.store.catalog.load_full();
+        let catalog = self.store.catalog.now();
         self.rests_on(at.index.as_str());
-        let entry = catalog.read_index(at.index.as_str(), self.store.clock.wall_ms())?;
+        let entry = catalog.read_index(at.index.as_str(), self.store.env.wall_ms())?;
         if !entry.open {
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
@@ -450,9 +451,9 @@ impl Newest for Reading<'_> {
     }
 
     fn index(&mut self, name: &str) -> Result<WriteIndex> {
-        let catalog = self.store.catalog.load_full();
+        let catalog = self.store.catalog.now();
         self.rests_on(name);
-        let entry: Arc<IndexEntry> = catalog.write_index(name, false, self.store.clock.wall_ms())?;
+        let entry: Arc<IndexEntry> = catalog.write_index(name, false, self.store.env.wall_ms())?;
         Ok(WriteIndex {
             name: entry.name.clone(),
             uuid: entry.uuid.clone(),
@@ -462,23 +463,23 @@ impl Newest for Reading<'_> {
     }
 
     fn template_settings(&mut self, name: &str) -> Result<Arc<Map<String, Value>>> {
-        let catalog = self.store.catalog.load_full();
+        let catalog = self.store.catalog.now();
         self.rests_on_catalog();
         Ok(Arc::new(crate::catalog::templates::for_index(&catalog, name)?.settings))
     }
 
     fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
-        let catalog = self.store.catalog.load_full();
+        let catalog = self.store.catalog.now();
         self.rests_on(at.index.as_str());
         catalog
-            .write_index(at.index.as_str(), false, self.store.clock.wall_ms())?
+            .write_index(at.index.as_str(), false, self.store.env.wall_ms())?
             .identity(&at.id)
     }
 
     fn rehearse(&mut self, write: &Write) -> Result<()> {
-        let catalog = self.store.catalog.load_full();
+        let catalog = self.store.catalog.now();
         self.rests_on_catalog();
-        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.store.clock.wall_ms())?;
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.store.env.wall_ms())?;
         check_write(&entry, write)?;
         let WriteOp::Put(source) = &write.op else { return Ok(()) };
         let doc_type = write.at.id.doc_type.as_deref();
@@ -499,6 +500,6 @@ impl Reading<'_> {
     }
     /// On templates and mappings as well.
     fn rests_on_catalog(&mut self) {
-        self.after.durable = self.after.durable.max(self.store.altered_at.load(Ordering::Acquire));
+        self.after.durable = self.after.durable.max(self.store.catalog.altered_at());
     }
 }

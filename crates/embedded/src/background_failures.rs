@@ -6,9 +6,9 @@
 //!
 //! Not here: calls that someone waits for (their caller hears), damage (it stops its index: `store`).
 
+use crate::lock_order::Mutex;
 use engine::Trouble;
 use model::{Error, ErrorKind, IndexName};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;

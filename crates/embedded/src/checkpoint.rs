@@ -29,7 +29,7 @@ impl Store {
     /// Makes everything durable now part of segments that the manifest names. `clean`: the process ends.
     pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
         let mut last = self.checkpointing.lock();
-        let unflushed = self.unflushed.take(self.clock.monotonic());
+        let unflushed = self.unflushed.take(self.env.monotonic());
         let mut done = self.flush(&mut last, clean);
         // Deleted indices give their files back before others need room.
         if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::DiskFull) && self.drop_deleted(&mut last).unwrap_or(false) {
@@ -54,8 +54,8 @@ impl Store {
     /// Takes deleted indices out of the manifest, which has room written ahead, and removes their files. True if there
     /// were any.
     fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
-        self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
-        let gone = gone(last, &self.catalog_now());
+        self.log.wait_durable(self.catalog.altered_at())?;
+        let gone = gone(last, &self.catalog.now());
         if gone.is_empty() {
             return Ok(false);
         }
@@ -71,12 +71,12 @@ impl Store {
     fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
         let begun = Instant::now();
         let limit = self.durable_now();
-        self.log.wait_durable(self.altered_at.load(Ordering::Acquire))?;
+        self.log.wait_durable(self.catalog.altered_at())?;
         // Records from here on are needed again: those of indices that are damaged, or that could not be built.
         let mut keep = limit;
         let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
         let mut changed: Vec<(Arc<IndexState>, Arc<IndexView>, u64)> = Vec::new();
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         for state in &states {
             if state.stopped.lock().is_some() {
                 keep = keep.min(state.flushed_to.load(Ordering::Acquire));
@@ -115,7 +115,7 @@ impl Store {
             return Ok(());
         }
         last.next_file += 1;
-        let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.clock.random() as u32);
+        let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.env.clock().random() as u32);
         let file = self.write_file(&name, &changed)?;
         let mut entries = entries_of_gone(&gone);
         let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
@@ -167,9 +167,10 @@ impl Store {
         };
         let folder = self.folder_json(&reached, last.next_file, clean);
         entries.push((FOLDER.into(), Some(folder.to_string().into_bytes())));
-        self.disk
-            .sync_dir(&self.segments_dir)
-            .map_err(|e| disk::refusal("syncing", &self.segments_dir, &e))?;
+        self.env
+            .disk()
+            .sync_dir(self.env.segments_dir())
+            .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
         self.manifest.write(entries)?;
         for no in gone {
             last.named.remove(&no);
@@ -183,7 +184,7 @@ impl Store {
         }
         self.log.truncate_below(keep)?;
         last.flushed = limit;
-        last.at = self.clock.monotonic();
+        last.at = self.env.monotonic();
         // What was in memory is read from the file from now on.
         if let Some(file) = &file {
             for (state, set, revision) in &changed {
@@ -224,8 +225,8 @@ impl Store {
         if components.is_empty() {
             return Ok(None);
         }
-        disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(name), &components)?;
-        let file = DataFile::open(&self.disk, &self.segments_dir, name, false)?;
+        disk::blockfile::write_segment(self.env.disk().as_ref(), &self.env.segments_dir().join(name), &components)?;
+        let file = DataFile::open(self.env.disk(), self.env.segments_dir(), name, false)?;
         file.sync()?;
         self.files.lock().insert(name.to_owned(), Arc::downgrade(&file));
         Ok(Some(file))
@@ -253,7 +254,7 @@ impl Store {
             return Ok(());
         }
         let _building = state.build.lock();
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+        let Some(entry) = self.catalog.entry(state.no) else {
             return Ok(());
         };
         let built = state.built.load_full();

@@ -5,16 +5,16 @@
 //!
 //! Not here: working a write out (`evaluate`), deciding several (`atomic_commit`), waiting for the disk (`lib`).
 
+use crate::accepted::{Accepted, Growth};
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
-use crate::evaluate::Accepted;
+use crate::document_key::Key;
+use crate::lock_order::Mutex;
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, Put, extras};
 use crate::store::{IndexState, Store};
-use crate::versions::{Key, Newest};
+use crate::versions::Newest;
 use engine::{Effect, Judge, Outcome, Source, Written};
-use mapping::Mapping;
 use model::{DocAddress, Error, Result, Stamp, settings};
-use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -59,9 +59,6 @@ pub(crate) struct PreparedWrite {
     pub(crate) show: Option<Source>,
     pub(crate) growth: Option<Growth>,
 }
-
-/// What a mapping grows by: the type of the document, in typed indices, and the fields that it brings.
-pub(crate) type Growth = (Option<Arc<str>>, Mapping);
 
 /// What a record holds and does beside its writes.
 #[derive(Default)]
@@ -116,14 +113,14 @@ impl Store {
             let _sequencer = self.sequencer.lock();
             self.log.enqueue(&mut room, record, Durability::Async)?
         };
-        self.unflushed.add(bytes, 0, self.clock.monotonic());
+        self.unflushed.add(bytes, 0, self.env.monotonic());
         Ok(ticket.position)
     }
 
     /// Under the catalog lock: reads the document again if the mapping has moved, so that what grows is
     /// measured against the newest.
     pub(crate) fn settle_growth(&self, ready: &mut PreparedWrite) -> Result<()> {
-        let Some(entry) = self.catalog.load().by_no(ready.entry.no).cloned() else {
+        let Some(entry) = self.catalog.entry(ready.entry.no) else {
             return Err(engine::catalog::missing(ready.entry.name.as_str()));
         };
         if entry.revision == ready.entry.revision {
@@ -173,7 +170,7 @@ impl Store {
         };
         let mut routing = put.routing.as_deref().map(str::to_owned);
         let source = Source(put.source.clone());
-        let _reading = crate::reading_memory::book(&self.limits.breakers, &source.0)?;
+        let _reading = crate::reading_memory::book(self.env.breakers(), &source.0)?;
         let read = Accepted::read(entry, &ready.at, &source, &mut routing, put.times, Judge::Fully, &family)?;
         put.mapping = read.mapping;
         put.parsed = Mutex::default();
@@ -210,7 +207,7 @@ impl Store {
         }
 
         let sequencer = self.sequencer.lock();
-        let catalog = catalog.unwrap_or_else(|| self.catalog.load_full());
+        let catalog = catalog.unwrap_or_else(|| self.catalog.now());
         check_open(&catalog, &all)?;
         let (participants, stamps) = numbered(&all, &made);
         let place = if seal.is_some() { self.log.next_position() } else { 0 };
@@ -248,7 +245,7 @@ impl Store {
             for entry in grown.into_values() {
                 next.put((*entry).clone());
             }
-            self.altered_to(next, ticket.end);
+            self.catalog.show(next, ticket.end, self.log.durable_position());
         }
         if let Some(then) = then {
             then(ticket.position, &given);
@@ -260,7 +257,7 @@ impl Store {
     /// The indices of a record go on counting behind it, and have something to be flushed. `next`: each index and its
     /// next sequence number.
     fn number(&self, all: &[PreparedWrite], next: &[(u32, u64)], ticket: &Ticket) {
-        let now = self.clock.monotonic();
+        let now = self.env.monotonic();
         self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
         for (no, next) in next {
             if let Some(ready) = all.iter().find(|ready| ready.entry.no == *no) {

@@ -2,8 +2,8 @@
 //!
 //! Relaxed atomics; nobody waits for a counter. Not here: what threads do (`workers`), how figures are shown (`rest`).
 
+use crate::lock_order::Mutex;
 use engine::{IndexStats, WorkTimes};
-use parking_lot::Mutex;
 use search::phases::DurationSum;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,22 +2,24 @@
 //!
 //! Not here: stamps and the record (`commit`), waiting for the disk (the async side, `lib`), building (`publish`).
 
+use crate::accepted::{Accepted, Growth, bare_mapping};
 use crate::catalog::IndexEntry;
-use crate::commit::{Growth, PreparedWrite, SideEffects, WaitFor};
+use crate::commit::{PreparedWrite, SideEffects, WaitFor};
+use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
 use crate::get_cache;
+use crate::lock_order::Mutex;
 use crate::pending::{KeptParsed, Kind, Put};
 use crate::store::{IndexState, Store};
-use crate::versions::{Key, Newest};
+use crate::versions::Newest;
 use engine::breaker::CircuitBreakers;
 use engine::{
     Alteration, Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written,
 };
-use mapping::{Mapping, Parsed, ReadOptions, Times};
+use mapping::{Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
-use parking_lot::Mutex;
 use segment::directory::Held;
 use segment::hidden_mark::mark_bytes;
 use std::sync::Arc;
@@ -102,7 +104,7 @@ impl Store {
                     Err(e) => {
                         // A refusal may rest on what it read, and on the catalog.
                         if !is_of_the_moment(e.kind()) {
-                            after.durable = after.durable.max(self.altered_at.load(Ordering::Acquire));
+                            after.durable = after.durable.max(self.catalog.altered_at());
                         }
                         (Outcome::Refused(self.settle(e)), after, None)
                     }
@@ -117,8 +119,8 @@ impl Store {
             WriteOp::Delete => self.check_deletable()?,
             _ => self.check_writable()?,
         }
-        let catalog = self.catalog.load_full();
-        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
+        let catalog = self.catalog.now();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.env.wall_ms())?;
         let begun = Instant::now();
         let deletes = matches!(write.op, WriteOp::Delete);
         let done = self.write_to(&entry, write, at_once, after);
@@ -170,7 +172,7 @@ impl Store {
         };
         let no = entry.no;
         let growing = ready.growth.is_some();
-        let _altering = growing.then(|| self.alter_alone());
+        let _altering = growing.then(|| self.catalog.alter_alone());
         if growing {
             self.settle_growth(&mut ready)?;
         }
@@ -181,8 +183,8 @@ impl Store {
 
     /// Would the mapping take it, and what would grow? Expectations are not looked at.
     pub(crate) fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
-        let catalog = self.catalog.load_full();
-        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.clock.wall_ms())?;
+        let catalog = self.catalog.now();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.env.wall_ms())?;
         check_write(&entry, write)?;
         let at = DocAddress {
             index: entry.name.clone(),
@@ -257,7 +259,7 @@ impl Store {
             }
             _ => None,
         };
-        match evaluate(entry, write, here, None, self.clock.wall_ms(), &family, &self.limits.breakers)? {
+        match evaluate(entry, write, here, None, self.env.wall_ms(), &family, self.env.breakers())? {
             Evaluated::Done(outcome) => {
                 // A document that could never be written is no conflict: its source is read before it is compared.
                 if let (Outcome::Conflict(_), Some((source, doc_type, routing, judge))) = (&outcome, sent) {
@@ -277,7 +279,7 @@ impl Store {
             }
             Evaluated::Out(mut worked) => {
                 if let (Some(put), Some(parsed)) = (&mut worked.put, worked.parsed) {
-                    put.parsed = Mutex::new(self.kept_parsed(parsed));
+                    put.parsed = Mutex::leaf(self.kept_parsed(parsed));
                 }
                 Ok(Judged::PreparedWrite(Box::new(PreparedWrite {
                     entry: entry.clone(),
@@ -300,7 +302,7 @@ impl Store {
     /// pending: beyond that, a build reads the source again.
     fn kept_parsed(&self, parsed: Parsed) -> Option<Box<KeptParsed>> {
         let bytes = parsed.weight() as u64;
-        if self.parsed_bytes.load(Ordering::Relaxed) + bytes > self.limits.pending_bytes / 2 {
+        if self.parsed_bytes.load(Ordering::Relaxed) + bytes > self.env.limits().pending_bytes / 2 {
             return None;
         }
         Some(Box::new(KeptParsed::new(parsed, Held::new(&self.parsed_bytes, bytes))))
@@ -486,63 +488,6 @@ pub(crate) fn evaluate(
         show,
         growth,
     })))
-}
-
-/// What the mapping of an index says of a document.
-pub(crate) struct Accepted {
-    pub(crate) mapping: Mapping,
-    /// What was read, if it is to be indexed under the mapping that there is.
-    parsed: Option<Parsed>,
-    pub(crate) growth: Option<Growth>,
-}
-
-impl Accepted {
-    /// Reads a source through the mapping of its type, and finds its routing where its family knows it.
-    pub(crate) fn read(
-        entry: &IndexEntry,
-        at: &DocAddress,
-        source: &Source,
-        routing: &mut Option<String>,
-        times: Times,
-        judge: Judge,
-        family: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
-    ) -> Result<Accepted> {
-        let doc_type = at.id.doc_type.clone();
-        let mapping = entry.mapping_for(doc_type.as_deref())?;
-        let value = mapping.parse_source(&source.0).map_err(|e| {
-            Error::new(ErrorKind::MapperParsing, "failed to parse")
-                .caused_by(Error::new(ErrorKind::JsonParse, model::text::no_json(&e)))
-        })?;
-        if routing.is_none() {
-            *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
-        }
-        let options = ReadOptions {
-            id: &at.id.id,
-            type_name: doc_type.as_deref().unwrap_or(""),
-            routing: routing.as_deref(),
-            times,
-            lenient: judge != Judge::Fully,
-        };
-        let mut parsed = mapping.read(&value, &options)?;
-        // A field that another type has is as that type has it: the document must be readable so.
-        if let (Some(growth), mapping::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
-            let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
-            mapping.merge(&adopted)?.read(&value, &options)?;
-        }
-        let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
-        let grows = parsed.growth.is_some() || new_type;
-        let growth = grows.then(|| (doc_type, parsed.growth.take().unwrap_or_else(|| bare_mapping(entry))));
-        Ok(Accepted {
-            mapping,
-            parsed: (!grows).then_some(parsed),
-            growth,
-        })
-    }
-}
-
-/// A mapping of no field.
-fn bare_mapping(entry: &IndexEntry) -> Mapping {
-    Mapping::empty(&entry.registry, &mapping::settings::limits(&entry.settings))
 }
 
 /// A mark, and its stored form.

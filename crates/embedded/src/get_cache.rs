@@ -5,7 +5,7 @@
 //!
 //! Not here: what is in no segment yet (`versions`), documents that searches show (`index/cache`).
 
-use crate::versions::Key;
+use crate::document_key::Key;
 use engine::{Document, Hidden, Source};
 use mapping::Times;
 use model::{DocAddress, Result, Stamp};

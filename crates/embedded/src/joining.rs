@@ -2,12 +2,13 @@
 //!
 //! Not here: what a key is (`plan::join`), where joins stand in requests (`relations`).
 
-use crate::searching::Searched;
+use crate::open_views::MOMENT;
 use crate::store::Store;
 use dsl::query::Keys;
 use engine::{JoinKeys, KeysOf, See, View};
 use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, Target, settings};
+use search::Searched;
 use search::interrupt::Interrupt;
 use search::plan::join::{Collector, KeyLimits, Place};
 use search::plan::plan;
@@ -15,18 +16,15 @@ use segment::searchable::IndexView;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the ids of views begin that belong to running requests.
-pub(crate) const MOMENT: &str = "moment:";
-
 impl Store {
     /// One moment of several targets, for one request.
     pub(crate) fn align(&self, targets: &[Target]) -> Result<View> {
         // A request that was dropped halfway leaves its moment behind.
         self.expire_views();
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let (mut found, mut all) = (Vec::new(), Vec::new());
         for target in targets {
-            for resolved in catalog.resolve(target, self.clock.wall_ms())? {
+            for resolved in catalog.resolve(target, self.env.wall_ms())? {
                 // An index that is named twice may be reached through another filter.
                 all.push(resolved.clone());
                 if !found
@@ -37,7 +35,7 @@ impl Store {
                 }
             }
         }
-        let id = format!("{MOMENT}{}", engine::clock::uuid(self.clock.as_ref()));
+        let id = format!("{MOMENT}{}", engine::clock::uuid(self.env.clock()));
         let read = self.with_others(&all)?;
         self.keep(id, found, &read, catalog, Duration::from_secs(60))
     }
@@ -46,7 +44,7 @@ impl Store {
     pub(crate) fn keys(&self, target: &Target, of: &KeysOf, interrupt: &Interrupt) -> Result<JoinKeys> {
         let view = of.view.as_deref();
         let views = self.views_of(target, view)?;
-        if views.is_empty() && view.is_some() && !self.catalog_now().resolve(target, self.clock.wall_ms())?.is_empty() {
+        if views.is_empty() && view.is_some() && !self.catalog.now().resolve(target, self.env.wall_ms())?.is_empty() {
             return Err(Error::illegal(format!(
                 "[join] [{}] is not in the point in time or scroll that is searched; open it over both",
                 target.expressions.join(",")
@@ -64,7 +62,7 @@ impl Store {
         let places = places(views, &of.field)?;
         check(views, &of.field, "their")?;
         let limits = {
-            let catalog = self.catalog_now();
+            let catalog = self.catalog.now();
             KeyLimits {
                 keys: usize::try_from(catalog.cluster_number(settings::MAX_JOIN_KEYS)).unwrap_or(usize::MAX),
                 bytes: catalog.cluster_bytes(settings::JOIN_MEMORY),

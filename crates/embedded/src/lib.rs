@@ -5,17 +5,21 @@
 //!
 //! Not here: HTTP, joins over several indices (`relations`).
 
+mod accepted;
 mod alias_filters;
 mod apply_alteration;
 mod atomic_commit;
 mod background_failures;
 mod blocking;
 pub mod catalog;
+mod catalog_cell;
 mod checkpoint;
 mod commit;
 mod counts;
 mod damage;
+mod document_key;
 mod durability;
+mod environment;
 mod evaluate;
 mod family_routing;
 mod get_cache;
@@ -23,8 +27,10 @@ mod group_commit;
 mod index_caches;
 mod joining;
 mod lanes;
+mod lock_order;
 pub mod log;
 mod merging;
+mod open_views;
 mod pending;
 mod publish;
 mod query_latency;
@@ -32,24 +38,26 @@ mod reading;
 mod reading_memory;
 mod recovery;
 mod request_cache;
+mod scan;
 mod scheduler;
 mod searching;
 mod seq_no_scan;
+mod staged_view;
 mod staging;
 mod store;
 mod term_vectors;
 mod versions;
 mod workers;
 
-pub use store::Limits;
+pub use environment::Limits;
 pub use workers::at_rest;
 
 use crate::commit::WaitFor;
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
 use crate::lanes::Lanes;
+use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
-use crate::searching::{ScanAt, missing_view};
 use crate::store::{IndexState, Store};
 use crate::workers::Workers;
 use async_trait::async_trait;
@@ -148,14 +156,14 @@ impl EmbeddedEngine {
         let store = Arc::new(store);
         let caches = Arc::downgrade(&store);
         let give_up = move |bytes| caches.upgrade().map_or(0, |store| store.give_up(bytes));
-        store.limits.breakers.give_up_first(Box::new(give_up));
+        store.env.breakers().give_up_first(Box::new(give_up));
         // Without it locks and changes are refused, and say why; everything else works.
         if let Err(error) = store.mend_system_indices() {
             background_failures::tell(&format!("opening the control index again failed: {}", error.reason()));
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
-        let workers = Workers::start("work", threads, store.limits.concurrent_searches)?;
-        let lanes = Lanes::start(threads, store.limits.concurrent_searches, store.limits.breakers.clone())?;
+        let workers = Workers::start("work", threads, store.env.limits().concurrent_searches)?;
+        let lanes = Lanes::start(threads, store.env.limits().concurrent_searches, store.env.breakers().clone())?;
         let writers = Workers::start("write", threads.min(4), usize::MAX)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
@@ -193,7 +201,7 @@ impl EmbeddedEngine {
 
     /// There is no index: nothing depends yet on how the folder is used.
     pub fn is_blank(&self) -> bool {
-        self.store.catalog_now().indices.is_empty()
+        self.store.catalog.now().indices.is_empty()
     }
 
     /// Makes the control index anew, empty: for one that cannot be read. Its terms go on above those of the old one, so that
@@ -272,7 +280,7 @@ impl EmbeddedEngine {
                     .iter()
                     .any(|state| state.waiters.load(Ordering::Relaxed) >= scheduler::FORCED_AT_WAITERS);
                 for state in &states {
-                    state.searched_ms.store(self.store.now_ms().max(1), Ordering::Relaxed);
+                    state.searched_ms.store(self.store.env.now_ms().max(1), Ordering::Relaxed);
                 }
                 let mut published = self.store.published.subscribe();
                 loop {
@@ -382,11 +390,7 @@ impl EmbeddedEngine {
         drop(queue);
         state.counts.fill(&mut stats);
         self.store.caches_of(entry.no).fill(&mut stats);
-        let views = self.store.views.lock();
-        let open = views.iter().filter(|(id, _)| !id.starts_with(joining::MOMENT));
-        stats.open_contexts = open
-            .filter(|(_, view)| view.searchable.indices.contains_key(&entry.no))
-            .count() as u64;
+        stats.open_contexts = self.store.views.count_over(entry.no);
         stats
     }
 }
@@ -408,13 +412,13 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
         },
         BreakerStats {
             name: "fielddata",
-            limit_bytes: store.limits.derived_bytes as u64,
+            limit_bytes: store.env.limits().derived_bytes as u64,
             used_bytes: store.derived.used_bytes() as u64,
             tripped: 0,
         },
         BreakerStats {
             name: "accounting",
-            limit_bytes: store.limits.ram_segment_bytes,
+            limit_bytes: store.env.limits().ram_segment_bytes,
             used_bytes: store.ram_bytes.load(Ordering::Relaxed),
             tripped: 0,
         },
@@ -485,7 +489,7 @@ fn is_named(target: &Target, entry: &catalog::IndexEntry) -> bool {
 /// What is asked for, before it is known to be durable.
 impl EmbeddedEngine {
     async fn refresh_now(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
-        let found = self.store.catalog_now().resolve(target, self.store.clock.wall_ms())?;
+        let found = self.store.catalog.now().resolve(target, self.store.env.wall_ms())?;
         let numbers: Vec<u32> = found.iter().map(|r| r.entry.no).collect();
         let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
         let dirty = {
@@ -547,8 +551,8 @@ impl EmbeddedEngine {
 
     async fn inspected(&self, inspection: Inspection) -> Result<Inspected> {
         let store = &self.store;
-        let catalog = store.catalog_now();
-        let now = store.clock.wall_ms();
+        let catalog = store.catalog.now();
+        let now = store.env.wall_ms();
         Ok(match inspection {
             Inspection::Indices(target) => {
                 Inspected::Indices(catalog.resolve(&target, now)?.iter().map(|r| self.info(&r.entry)).collect())
@@ -584,7 +588,7 @@ impl EmbeddedEngine {
                 data_path: ".".to_owned(),
                 pending_bytes: store.pending_bytes.load(Ordering::Relaxed),
                 log_bytes: store.log.kept_bytes(),
-                open_views: store.views.lock().len() as u64,
+                open_views: store.views.len() as u64,
                 segments: store
                     .searchable
                     .load()
@@ -592,16 +596,16 @@ impl EmbeddedEngine {
                     .values()
                     .map(|view| view.segments.len() as u64)
                     .sum(),
-                disk_available_bytes: store.disk.free_bytes(&store.dir).unwrap_or(0),
-                disk_free_bytes: store.disk.unused_bytes(&store.dir).unwrap_or(0),
-                disk_total_bytes: store.disk.total_bytes(&store.dir).unwrap_or(0),
+                disk_available_bytes: store.env.disk().free_bytes(store.env.dir()).unwrap_or(0),
+                disk_free_bytes: store.env.disk().unused_bytes(store.env.dir()).unwrap_or(0),
+                disk_total_bytes: store.env.disk().total_bytes(store.env.dir()).unwrap_or(0),
                 pools: vec![
                     self.workers.stats("generic"),
                     self.workers.limited_stats("search"),
                     self.writers.stats("write"),
                 ],
                 breakers: breakers(store, &catalog),
-                pending_max_bytes: store.limits.pending_bytes,
+                pending_max_bytes: store.env.limits().pending_bytes,
                 request_cache_bytes: store.answers.bytes(),
                 documents_bytes: store.documents.bytes(),
                 filters_bytes: store.filters.bytes(),
@@ -751,27 +755,21 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
-        self.store.check_keep_alive(&self.store.catalog_now(), keep_alive)?;
+        self.store.check_keep_alive(&self.store.catalog.now(), keep_alive)?;
         self.store.expire_views();
-        let mut views = self.store.views.lock();
-        let open = views.get_mut(view).ok_or_else(|| missing_view(view))?;
-        open.used = self.store.clock.monotonic();
-        open.view.keep_alive = open.view.keep_alive.max(keep_alive);
-        Ok(())
+        self.store.views.renew(view, keep_alive, self.store.env.monotonic())
     }
 
     async fn close_view(&self, view: &str) -> Result<bool> {
         if engine::is_staging(view) {
             return Ok(self.store.end_staging(view));
         }
-        Ok(self.store.views.lock().remove(view).is_some())
+        Ok(self.store.views.close(view))
     }
 
     async fn views(&self) -> Result<Vec<View>> {
         self.store.expire_views();
-        let views = self.store.views.lock();
-        let own = views.values().filter(|open| !open.view.id.starts_with(joining::MOMENT));
-        Ok(own.map(|open| open.view.clone()).collect())
+        Ok(self.store.views.list())
     }
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
@@ -798,7 +796,7 @@ impl Engine for EmbeddedEngine {
 
     async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let interrupt = Interrupt::new(cancellation, None, Some(self.store.limits.breakers.clone()));
+        let interrupt = Interrupt::new(cancellation, None, Some(self.store.env.breakers().clone()));
         let count = move || store.extents(&aim, &query, &view, &interrupt);
         let done = self.lanes.long().run(count).await;
         let done = done.map_err(|e| self.store.settle(e));
@@ -807,7 +805,7 @@ impl Engine for EmbeddedEngine {
 
     async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
-        let interrupt = Interrupt::new(part.cancellation.clone(), None, Some(self.store.limits.breakers.clone()));
+        let interrupt = Interrupt::new(part.cancellation.clone(), None, Some(self.store.env.breakers().clone()));
         let read = move || store.numbered(&aim, &query, &view, &part, &interrupt);
         let done = self.lanes.long().run(read).await;
         let done = done.map_err(|e| self.store.settle(e));
@@ -838,8 +836,9 @@ impl Engine for EmbeddedEngine {
                 match &alteration {
                     Alteration::Flush(target) => {
                         altered.indices = store
-                            .catalog_now()
-                            .resolve(target, store.clock.wall_ms())?
+                            .catalog
+                            .now()
+                            .resolve(target, store.env.wall_ms())?
                             .into_iter()
                             .map(|r| r.entry.name.clone())
                             .collect();
@@ -850,7 +849,7 @@ impl Engine for EmbeddedEngine {
                         max_num_segments,
                         only_expunge_deletes,
                     } => {
-                        for found in store.catalog_now().resolve(target, store.clock.wall_ms())? {
+                        for found in store.catalog.now().resolve(target, store.env.wall_ms())? {
                             let state = store.state(&found.entry)?;
                             store.publish(&[found.entry.no], 0)?;
                             store.force_merge(&state, *max_num_segments, *only_expunge_deletes)?;
@@ -867,7 +866,7 @@ impl Engine for EmbeddedEngine {
             Err(e) if is_of_the_moment(e.kind()) => return Err(e),
             // That an index is there, or is not, may rest on an alteration before.
             Err(e) => {
-                let durable = self.store.altered_at.load(Ordering::Acquire);
+                let durable = self.store.catalog.altered_at();
                 self.wait(WaitFor { durable, written: 0 }).await?;
                 return Err(e);
             }
@@ -886,7 +885,7 @@ impl Engine for EmbeddedEngine {
         // An answer that rests on the catalog leaves once that is durable.
         let durable = match is_node {
             true => 0,
-            false => self.store.altered_at.load(Ordering::Acquire),
+            false => self.store.catalog.altered_at(),
         };
         self.wait(WaitFor { durable, written: 0 }).await?;
         answer

@@ -46,7 +46,7 @@ impl Store {
                 .filter(|segment| shown.contains(&segment.id) == published)
                 .cloned()
                 .collect();
-            let quiet = || self.now_ms().saturating_sub(state.built_ms.load(Ordering::Relaxed)) > QUIET_MS;
+            let quiet = || self.env.now_ms().saturating_sub(state.built_ms.load(Ordering::Relaxed)) > QUIET_MS;
             let policy = Policy::of(&built.settings);
             if let Some(inputs) = due(&group, policy).or_else(|| if quiet() { idle(&group) } else { None }) {
                 self.merge_these(state, inputs)?;
@@ -100,7 +100,7 @@ impl Store {
     }
 
     fn merge_these(&self, state: &IndexState, inputs: Vec<Arc<SegmentView>>) -> Result<()> {
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+        let Some(entry) = self.catalog.entry(state.no) else {
             return Ok(());
         };
         let begun = Instant::now();
@@ -109,7 +109,7 @@ impl Store {
             .map(|input| (input.data.clone(), input.reader.alive_bitset().cloned()))
             .collect();
         let needed: u64 = inputs.iter().map(|input| input.data.bytes()).sum();
-        let free = self.disk.free_bytes(&self.segments_dir).unwrap_or(u64::MAX);
+        let free = self.env.disk().free_bytes(self.env.segments_dir()).unwrap_or(u64::MAX);
         if needed >= SPILL_BYTES && free < needed + needed / 5 {
             let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
             return Err(Error::new(ErrorKind::DiskFull, reason));
@@ -126,7 +126,7 @@ impl Store {
         }
         let _building = state.build.lock();
         state.check()?;
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+        let Some(entry) = self.catalog.entry(state.no) else {
             return Ok(());
         };
         let built = state.built.load_full();

@@ -2,11 +2,11 @@
 //!
 //! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
-use crate::versions::Key;
+use crate::document_key::Key;
+use crate::lock_order::Mutex;
 use engine::Hidden;
 use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
-use parking_lot::Mutex;
 use segment::directory::Held;
 use segment::hidden_mark::read_mark;
 use serde_json::{Value, json};

@@ -74,7 +74,7 @@ impl Store {
     pub(crate) fn build_to(&self, state: &IndexState, limit: u64, part: PartBytes) -> Result<()> {
         let _building = state.build.lock();
         state.check()?;
-        let Some(entry) = self.catalog.load().by_no(state.no).cloned() else {
+        let Some(entry) = self.catalog.entry(state.no) else {
             return Ok(());
         };
         let ops: Vec<Arc<PendingOp>> = {
@@ -91,7 +91,7 @@ impl Store {
             segments,
             ..self.blank_view(&entry, limit.max(old.position))
         }));
-        let now = self.now_ms();
+        let now = self.env.now_ms();
         for n in newest.values() {
             let op = &ops[*n];
             self.versions.built(op.key, op.stamp.seq_no, now);
@@ -149,7 +149,7 @@ impl Store {
             .collect();
         let managers = tokenizers(&entry.schema, &entry.mapping);
         let sources = puts.iter().map(|(_, put)| &*put.source);
-        let _building = crate::reading_memory::book_build(&self.limits.breakers, sources);
+        let _building = crate::reading_memory::book_build(self.env.breakers(), sources);
         let new = in_parts(&puts, part as usize, |part, bytes| {
             let blocks = Blocks {
                 count: part.len(),
@@ -259,7 +259,7 @@ impl Store {
     pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
         let bytes = data.bytes();
         let in_memory = self.ram_bytes.load(Ordering::Relaxed);
-        if bytes < SPILL_BYTES && in_memory + bytes <= self.limits.ram_segment_bytes {
+        if bytes < SPILL_BYTES && in_memory + bytes <= self.env.limits().ram_segment_bytes {
             return Ok(self.held(data));
         }
         match self.to_file(&data) {
@@ -286,8 +286,8 @@ impl Store {
             .iter()
             .map(|(ext, bytes)| (format!("{prefix}/{ext}"), bytes.as_slice()))
             .collect();
-        disk::blockfile::write_segment(self.disk.as_ref(), &self.segments_dir.join(&name), &components)?;
-        let file = DataFile::open(&self.disk, &self.segments_dir, &name, false)?;
+        disk::blockfile::write_segment(self.env.disk().as_ref(), &self.env.segments_dir().join(&name), &components)?;
+        let file = DataFile::open(self.env.disk(), self.env.segments_dir(), &name, false)?;
         self.files.lock().insert(name, Arc::downgrade(&file));
         Ok(Arc::new(SegmentData {
             place: Place::File(file, prefix),
@@ -407,7 +407,7 @@ impl Store {
                 queue.oldest = None;
                 self.dirty.lock().remove(&state.no);
             } else {
-                queue.oldest = Some(self.clock.monotonic());
+                queue.oldest = Some(self.env.monotonic());
             }
             indices.insert(state.no, set);
         }

@@ -6,12 +6,12 @@
 //!
 //! Not here: the threads (`workers`).
 
+use crate::lock_order::Mutex;
 use dsl::aggs::Agg;
 use dsl::query::Clause;
 use dsl::search::SearchRequest;
 use engine::KeysOf;
 use model::Target;
-use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;

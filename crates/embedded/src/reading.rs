@@ -9,9 +9,9 @@
 //! Not here: what one document's newest state is (`evaluate`), waiting for the disk (`lib`).
 
 use crate::catalog::{Catalog, IndexEntry};
+use crate::document_key::Key;
 use crate::evaluate::visible;
 use crate::store::Store;
-use crate::versions::Key;
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks};
 use segment::searchable::{IndexView, Searchable};
@@ -46,12 +46,12 @@ struct Place {
 impl Store {
     /// The newest state of one document; `searchable_only`: what searches see of it.
     pub(crate) fn read_newest(&self, read: &Read) -> Result<Looked> {
-        self.look_in(&self.catalog_now(), &self.searchable.load(), read, false)
+        self.look_in(&self.catalog.now(), &self.searchable.load(), read, false)
     }
 
     /// `again`: it may be asked whether it is still as it was found.
     fn look_in(&self, catalog: &Catalog, searchable: &Searchable, read: &Read, again: bool) -> Result<Looked> {
-        let entry = catalog.read_index(read.at.index.as_str(), self.clock.wall_ms())?;
+        let entry = catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
         if !entry.open {
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
@@ -102,7 +102,7 @@ impl Store {
     /// Documents as they were at one instant, in the order asked for. Fewer than asked for: the sources of these have more
     /// than `bytes_max` bytes.
     pub(crate) fn read_newest_together(&self, reads: &[Read], bytes_max: usize) -> Vec<Result<Looked>> {
-        let mut catalog = self.catalog_now();
+        let mut catalog = self.catalog.now();
         let mut pass = self.look_at_each(&catalog, reads, bytes_max);
         if pass.len() < 2 {
             return pass;
@@ -136,7 +136,7 @@ impl Store {
 
     /// Reads again what is not as it was found; true if there was something.
     fn look_again(&self, catalog: &mut Arc<Catalog>, reads: &[Read], bytes_max: usize, pass: &mut Vec<Result<Looked>>) -> bool {
-        let now = self.catalog_now();
+        let now = self.catalog.now();
         if !Arc::ptr_eq(catalog, &now) {
             // A name may mean another index, and one that was missing may be there.
             *catalog = now;

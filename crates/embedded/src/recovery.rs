@@ -10,15 +10,16 @@ use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::{Reached, read_set, without_damage};
 use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
+use crate::environment::{Environment, Limits};
+use crate::lock_order::Mutex;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
 use crate::pending::{Kind, PendingOp, Put, read_extras};
 use crate::publish::PartBytes;
-use crate::store::{IndexState, Limits, Store};
+use crate::store::{IndexState, Store};
 use crate::versions::Newest;
 use disk::Disk;
 use engine::Clock;
 use model::{Error, ErrorKind, Result, Stamp};
-use parking_lot::Mutex;
 use segment::directory::DataFile;
 use segment::hidden_mark::mark_bytes;
 use segment::searchable::{IndexView, Searchable};
@@ -73,11 +74,13 @@ impl Store {
         for (entry, _) in &lost {
             catalog.put(entry.clone());
         }
-        let store = Store::assemble(dir.to_owned(), disk, clock, limits, log, manifest, catalog, unclean, lock);
+        let env = Environment::new(dir.to_owned(), disk, clock, limits);
+        let store = Store::assemble(env, log, manifest, catalog, unclean, lock);
         store
-            .disk
-            .create_dir(&store.segments_dir)
-            .map_err(|e| disk::refusal("making", &store.segments_dir, &e))?;
+            .env
+            .disk()
+            .create_dir(store.env.segments_dir())
+            .map_err(|e| disk::refusal("making", store.env.segments_dir(), &e))?;
         store
             .next_segment
             .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
@@ -102,12 +105,12 @@ impl Store {
         let first_new = folder["common"]["next_no"].as_u64().unwrap_or(1);
         for (no, error) in &failed {
             // Nobody knows its name, so nobody could tell it from one that was never there.
-            if u64::from(*no) >= first_new && !gone.contains(no) && store.catalog_now().by_no(*no).is_none() {
+            if u64::from(*no) >= first_new && !gone.contains(no) && store.catalog.now().by_no(*no).is_none() {
                 damages.give_up(error.clone(), "an index that was made there is lost")?;
             }
         }
         store.numbers_go_on();
-        for entry in store.catalog_now().indices.values() {
+        for entry in store.catalog.now().indices.values() {
             let state = store.indices.read().get(&entry.no).cloned();
             if state.is_some_and(|state| {
                 !Arc::ptr_eq(&state.built.load().settings, &entry.settings)
@@ -160,7 +163,7 @@ impl Store {
             aside.push(".damaged");
             let aside = PathBuf::from(aside);
             let (from, to) = (disk::shown(path), disk::shown(&aside));
-            match self.disk.rename(path, &aside) {
+            match self.env.disk().rename(path, &aside) {
                 Ok(()) => damages.tell(format!("[{from}] is now [{to}]")),
                 Err(cause) => damages.tell(format!("[{from}] could not be renamed to [{to}]: {cause}; remove it by hand")),
             }
@@ -196,7 +199,7 @@ impl Store {
             let mut open_file = |name: &str| match files.get(name) {
                 Some(file) => Ok(file.clone()),
                 None => {
-                    let file = DataFile::open(&self.disk, &self.segments_dir, name, true)?;
+                    let file = DataFile::open(self.env.disk(), self.env.segments_dir(), name, true)?;
                     files.insert(name.to_owned(), file.clone());
                     Ok(file)
                 }
@@ -238,7 +241,7 @@ impl Store {
                 *state.flushed.lock() = Some((built.clone(), entry.revision));
             }
             indices.insert(entry.no, built);
-            let now = self.now_ms();
+            let now = self.env.now_ms();
             for tombstone in body["tombstones"].as_array().into_iter().flatten() {
                 let number = |n: usize| tombstone[n].as_u64().unwrap_or(0);
                 if let Some(key) = tombstone[0].as_str().and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
@@ -273,20 +276,21 @@ impl Store {
             position: flushed,
         }));
         let there = self
-            .disk
-            .list(&self.segments_dir)
-            .map_err(|e| disk::refusal("listing", &self.segments_dir, &e))?;
+            .env
+            .disk()
+            .list(self.env.segments_dir())
+            .map_err(|e| disk::refusal("listing", self.env.segments_dir(), &e))?;
         // Nobody knows which files an index has whose entry is lost.
         for name in there.into_iter().filter(|name| lost.is_empty() && !keep.contains(name)) {
             // It is of no use; if it cannot be removed now, the next start tries again.
-            drop(self.disk.remove(&self.segments_dir.join(name)));
+            drop(self.env.disk().remove(&self.env.segments_dir().join(name)));
         }
         let mut last = self.checkpointing.lock();
         last.flushed = flushed;
         last.named = named;
         last.next_file = folder["next_file"].as_u64().unwrap_or(0);
         last.files = files.into_values().collect();
-        last.at = self.clock.monotonic();
+        last.at = self.env.monotonic();
         Ok(positions)
     }
 
@@ -295,7 +299,7 @@ impl Store {
     /// term counts for 2^20. Once a folder, the sequence numbers of such an index that an old version made begin behind all
     /// numbers of before; one that this version made knows where its own begin.
     fn numbers_go_on(&self) {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let own = catalog
             .indices
             .values()
@@ -341,7 +345,7 @@ impl Store {
                 if positions.get(&no).is_some_and(|flushed| *flushed >= damage.end) {
                     continue;
                 }
-                let name = self.catalog_now().by_no(no).map(|entry| entry.name.clone());
+                let name = self.catalog.now().by_no(no).map(|entry| entry.name.clone());
                 let what = name.map_or_else(|| format!("index number {no}"), |name| format!("index [{name}]"));
                 if damages.is_repair() {
                     damages.give_up(error.clone(), &format!("what was written to {what} there is lost"))?;
@@ -458,13 +462,13 @@ impl Replay<'_> {
     fn alter(&mut self, index_no: u32, delta: &[u8], start: u64, end: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
-        let mut catalog = (*self.store.catalog_now()).clone();
+        let mut catalog = (*self.store.catalog.now()).clone();
         let gone = match catalog.apply(&delta) {
             Ok(gone) => gone,
             // Of names and aliases nothing can be left out.
             Err(cause) if index_no == 0 => return Err(cause),
             Err(cause) => {
-                let name = self.store.catalog_now().by_no(index_no).map(|entry| entry.name.clone());
+                let name = self.store.catalog.now().by_no(index_no).map(|entry| entry.name.clone());
                 let name = name.unwrap_or_else(|| model::IndexName::new(format!("index {index_no}")));
                 self.stop(index_no, &name, "its mapping or settings", &cause);
                 return Ok(());
@@ -476,7 +480,7 @@ impl Replay<'_> {
             .filter(|entry| !self.store.indices.read().contains_key(&entry.no))
             .cloned()
             .collect();
-        self.store.catalog.store(Arc::new(catalog));
+        self.store.catalog.show_replayed(catalog);
         for entry in new {
             self.store.begin_index(&entry, start, end);
             self.positions.insert(entry.no, self.flushed);
@@ -520,7 +524,7 @@ impl Replay<'_> {
         if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) || state.stopped.lock().is_some() {
             return Ok(());
         }
-        let Some(entry) = store.catalog.load().by_no(no).cloned() else {
+        let Some(entry) = store.catalog.entry(no) else {
             return Ok(());
         };
         let mapping = match entry.replayed_mapping(&uid) {
@@ -568,7 +572,7 @@ impl Replay<'_> {
             queue.bytes > BUILD_AT_BYTES
         };
         store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        store.unflushed.add(bytes, 1, store.clock.monotonic());
+        store.unflushed.add(bytes, 1, store.env.monotonic());
         store.dirty.lock().insert(no);
         // The record may go on; what is built is what came before it.
         if due && let Err(e) = store.build_to(&state, end.saturating_sub(1), PartBytes::Waited) {

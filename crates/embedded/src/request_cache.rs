@@ -5,10 +5,10 @@
 //!
 //! Not here: what may be asked (`dsl`), running it (`search`).
 
+use crate::lock_order::Mutex;
 use dsl::query::{Clause, Query};
 use dsl::search::{Aggregations, SearchRequest, SearchResponse};
 use engine::See;
-use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
 use search::Searched;
 use segment::cache_figures::CacheFigures;

@@ -53,8 +53,8 @@ impl Store {
     /// What is due now is refreshed and built.
     pub(crate) fn refresh_due(&self) {
         let dirty: Vec<u32> = self.dirty.lock().iter().copied().collect();
-        let now = self.clock.monotonic();
-        let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.limits.pending_bytes * 3;
+        let now = self.env.monotonic();
+        let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.env.limits().pending_bytes * 3;
         let mut publish = Vec::new();
         for no in dirty {
             let Some(state) = self.indices.read().get(&no).cloned() else {
@@ -72,7 +72,7 @@ impl Store {
                 )
             };
             let Some(age) = age else { continue };
-            let searched = self.now_ms().saturating_sub(state.searched_ms.load(Ordering::Relaxed)) < SEARCHED_WITHIN_MS
+            let searched = self.env.now_ms().saturating_sub(state.searched_ms.load(Ordering::Relaxed)) < SEARCHED_WITHIN_MS
                 && state.searched_ms.load(Ordering::Relaxed) > 0;
             let waited = state.waiters.load(Ordering::Relaxed) > 0;
             let due = match self.interval(no) {
@@ -103,19 +103,20 @@ impl Store {
 
     /// Makes a checkpoint if one is due.
     pub(crate) fn checkpoint_due(&self) {
-        let now = self.clock.monotonic();
+        let now = self.env.monotonic();
         let (bytes, ops) = (self.unflushed.bytes(), self.unflushed.ops());
-        let much = bytes >= self.limits.checkpoint_bytes.min(self.limits.log_max_bytes / 2) || ops >= self.limits.checkpoint_ops;
+        let much = bytes >= self.env.limits().checkpoint_bytes.min(self.env.limits().log_max_bytes / 2)
+            || ops >= self.env.limits().checkpoint_ops;
         let old = self.unflushed.age(now) > CHECKPOINT_EACH;
         // Views may hold on to memory that a checkpoint has moved: it is not tried again at once.
         let full = || {
-            self.ram_bytes.load(Ordering::Relaxed) * 4 > self.limits.ram_segment_bytes * 3
+            self.ram_bytes.load(Ordering::Relaxed) * 4 > self.env.limits().ram_segment_bytes * 3
                 && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
         };
         // A small or full disk has no room for a log of the usual length: a checkpoint gives back what it covers.
         let tight = || {
             bytes > 0
-                && bytes >= self.disk.free_bytes(&self.dir).unwrap_or(u64::MAX) / 3
+                && bytes >= self.env.disk().free_bytes(self.env.dir()).unwrap_or(u64::MAX) / 3
                 && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
         };
         let replayed = self.replayed.load(Ordering::Acquire);
@@ -138,7 +139,7 @@ impl Store {
             if self.stopping.load(Ordering::Relaxed) {
                 return false;
             }
-            if self.troubles.due(Work::Merge, state.no, self.clock.monotonic()) {
+            if self.troubles.due(Work::Merge, state.no, self.env.monotonic()) {
                 any |= self.tried(Work::Merge, state.no, || self.merge_once(&state)).unwrap_or(false);
             }
         }
@@ -161,7 +162,7 @@ impl Store {
     }
 
     pub(crate) fn forget_tombstones(&self) {
-        let catalog = self.catalog.load_full();
+        let catalog = self.catalog.now();
         let keep = |no: u32| {
             let text = catalog.by_no(no).map_or_else(
                 || "60s".to_owned(),
@@ -170,7 +171,7 @@ impl Store {
             let kept = parse_duration_or_never(&text, settings::GC_DELETES.name).ok().flatten();
             kept.map_or(60_000, |kept| u64::try_from(kept.as_millis()).unwrap_or(u64::MAX))
         };
-        self.versions.forget(self.now_ms(), keep);
+        self.versions.forget(self.env.now_ms(), keep);
     }
 }
 

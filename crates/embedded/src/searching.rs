@@ -6,29 +6,25 @@ use crate::alias_filters;
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::counts::share;
-use crate::evaluate::visible;
-use crate::joining::MOMENT;
+use crate::open_views::ViewContent;
 use crate::request_cache::{Limits, RequestKey};
 use crate::scheduler::Interval;
-use crate::store::{IndexState, OpenView, Store};
+use crate::store::{IndexState, Store};
 use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
-use engine::{Document, See, View};
-use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
+use engine::{See, View};
+use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
+use search::Searched;
 use search::interrupt::Interrupt;
 use search::phases::Phases;
 use search::plan::Context;
 use segment::searchable::{IndexView, Searchable};
-use segment::stored_document::{Location, stored};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// An index with the filter of the aliases it was reached by.
-pub(crate) type Searched = (Arc<IndexView>, Option<Query>);
 
 /// A search that runs.
 struct Counted {
@@ -69,12 +65,11 @@ impl Store {
             return self.staged_views_of(target, id);
         }
         if let Some(id) = view {
-            let (searchable, catalog, opened) = {
-                let mut views = self.views.lock();
-                let open = views.get_mut(id).ok_or_else(|| missing_view(id))?;
-                open.used = self.clock.monotonic();
-                (open.searchable.clone(), open.catalog.clone(), open.opened.clone())
-            };
+            let ViewContent {
+                searchable,
+                catalog,
+                opened,
+            } = self.views.use_view(id, self.env.monotonic())?;
             if target.expressions.is_empty() {
                 return self.searched(&searchable, &opened);
             }
@@ -84,12 +79,12 @@ impl Store {
                 expand_closed: true,
                 ..target.clone()
             };
-            let mut inside = catalog.resolve(&all, self.clock.wall_ms())?;
+            let mut inside = catalog.resolve(&all, self.env.wall_ms())?;
             inside.retain(|r| opened.iter().any(|o| o.entry.no == r.entry.no));
             return self.searched(&searchable, &inside);
         }
-        let catalog = self.catalog_now();
-        let found = catalog.resolve(target, self.clock.wall_ms())?;
+        let catalog = self.catalog.now();
+        let found = catalog.resolve(target, self.env.wall_ms())?;
         let searchable = self.moment(&found)?;
         self.searched(&searchable, &found)
     }
@@ -144,7 +139,7 @@ impl Store {
 
     /// Publishes what a search must see: writes older than the interval, and, of several indices, up to one moment.
     fn before_search(&self, found: &[Resolved]) -> Result<()> {
-        let now = self.clock.monotonic();
+        let now = self.env.monotonic();
         let highest = {
             let searchable = self.searchable.load();
             found
@@ -157,7 +152,7 @@ impl Store {
         let mut due = Vec::new();
         for r in found {
             let state = self.state(&r.entry)?;
-            state.searched_ms.store(self.now_ms().max(1), Ordering::Relaxed);
+            state.searched_ms.store(self.env.now_ms().max(1), Ordering::Relaxed);
             state.counts.search.fetch_add(1, Ordering::Relaxed);
             let (oldest, overdue, first) = {
                 let queue = state.queue.lock();
@@ -177,7 +172,7 @@ impl Store {
 
     /// Of some indices those with writes that are older than their refresh interval.
     pub(crate) fn overdue(&self, found: &[Resolved]) -> Vec<u32> {
-        let now = self.clock.monotonic();
+        let now = self.env.monotonic();
         let overdue = |r: &&Resolved| {
             let Ok(state) = self.state(&r.entry) else { return false };
             let oldest = state.queue.lock().oldest;
@@ -197,7 +192,7 @@ impl Store {
 
     /// Nothing has to be published before a search, and what it goes through has an end in sight.
     pub(crate) fn is_quiet(&self, target: &Target) -> bool {
-        let Ok(found) = self.catalog_now().resolve(target, self.clock.wall_ms()) else {
+        let Ok(found) = self.catalog.now().resolve(target, self.env.wall_ms()) else {
             return false;
         };
         let searchable = self.searchable.load();
@@ -214,9 +209,9 @@ impl Store {
 
     /// What a request sees of the indices of a target that can be read; the others are told of. `Err` if none can be.
     fn views_in_part(&self, target: &Target) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let (mut sound, mut failures) = (Vec::new(), Vec::new());
-        for one in catalog.resolve(target, self.clock.wall_ms())? {
+        for one in catalog.resolve(target, self.env.wall_ms())? {
             match self.state(&one.entry) {
                 Err(error) if error.kind() == ErrorKind::Corruption => {
                     let shards = settings::number(&one.entry.settings, settings::NUMBER_OF_SHARDS);
@@ -273,7 +268,7 @@ impl Store {
                 expressions: vec![name.clone()],
                 ..target.clone()
             };
-            self.catalog_now().resolve(&boosted, self.clock.wall_ms())?;
+            self.catalog.now().resolve(&boosted, self.env.wall_ms())?;
         }
         let types: Vec<String> = if request.types.is_empty() {
             target.types.clone()
@@ -342,7 +337,7 @@ impl Store {
         interrupt: &Interrupt,
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         let scripts = |source: &ScriptSource| {
             let program = compile(&catalog.scripts, source)?;
             self.script_compilations.fetch_add(1, Ordering::Relaxed);
@@ -351,7 +346,7 @@ impl Store {
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
         f(&Context {
             phases: Phases::default(),
-            now_ms: self.clock.wall_ms(),
+            now_ms: self.env.wall_ms(),
             max_clause_count: number(settings::MAX_CLAUSE_COUNT),
             max_buckets: number(settings::MAX_BUCKETS),
             max_phrase_ways: number(settings::MAX_PHRASE_WAYS),
@@ -368,56 +363,14 @@ impl Store {
         })
     }
 
-    /// The documents of a target that match, in index order, from one view, at most `max` from `from` on.
-    pub(crate) fn scan_part(
-        &self,
-        views: &[Searched],
-        query: &Query,
-        see: See,
-        types: &[String],
-        from: ScanAt,
-        max: usize,
-    ) -> Result<(Vec<Document>, Option<ScanAt>)> {
-        let mut out = Vec::new();
-        let mut next = None;
-        self.with_context(see, Dialect::default(), types, &Interrupt::default(), |cx| {
-            for (n, (view, filter)) in views.iter().enumerate().skip(from.view) {
-                let mut failed = Ok(());
-                search::scan(view, Some(query), filter.as_ref(), cx, &mut |segment, doc| {
-                    let at = ScanAt { view: n, segment, doc };
-                    if n == from.view && (segment, doc) < (from.segment, from.doc) {
-                        return Ok(true);
-                    }
-                    if out.len() >= max {
-                        next = Some(at);
-                        return Ok(false);
-                    }
-                    match document_at(view, segment, doc) {
-                        Ok(document) if visible(&document, see) => out.push(document),
-                        Ok(_) => {}
-                        Err(e) => failed = Err(e),
-                    }
-                    Ok(failed.is_ok())
-                })?;
-                failed?;
-                if next.is_some() {
-                    break;
-                }
-            }
-            Ok(())
-        })?;
-        Ok((out, next))
-    }
-
     /// Opens a view: one moment of all indices named.
     pub(crate) fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         self.check_keep_alive(&catalog, keep_alive)?;
         let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
-        let found = catalog.resolve(target, self.clock.wall_ms())?;
+        let found = catalog.resolve(target, self.env.wall_ms())?;
         self.expire_views();
-        let open = self.views.lock();
-        if open.keys().filter(|id| !id.starts_with(MOMENT)).count() as u64 >= max {
+        if self.views.count() >= max {
             return Err(Error::new(
                 ErrorKind::TooManyScrolls,
                 format!(
@@ -426,11 +379,10 @@ impl Store {
                 ),
             ));
         }
-        drop(open);
         let id = format!(
             "{}{}",
-            engine::clock::uuid(self.clock.as_ref()),
-            engine::clock::uuid(self.clock.as_ref())
+            engine::clock::uuid(self.env.clock()),
+            engine::clock::uuid(self.env.clock())
         );
         let read = self.with_others(&found)?;
         self.keep(id, found, &read, catalog, keep_alive)
@@ -456,27 +408,22 @@ impl Store {
             kept.values().map(|v| v.position).min()
         };
         let view = View {
-            id: id.clone(),
+            id,
             as_of,
             indices: found.iter().map(|r| r.entry.name.clone()).collect(),
-            created_ms: self.clock.wall_ms(),
+            created_ms: self.env.wall_ms(),
             keep_alive,
         };
-        let mut views = self.views.lock();
         let searchable = Arc::new(Searchable {
             indices: kept,
             position: searchable.position,
         });
-        views.insert(
-            id,
-            OpenView {
-                view: view.clone(),
-                searchable,
-                catalog,
-                opened: found,
-                used: self.clock.monotonic(),
-            },
-        );
+        let content = ViewContent {
+            searchable,
+            catalog,
+            opened: found,
+        };
+        self.views.insert(view.clone(), content, self.env.monotonic());
         Ok(view)
     }
 
@@ -559,40 +506,6 @@ fn able_of<T>(views: &[Searched], failures: &mut Vec<ShardFailure>, can: impl Fn
 
 /// Searches over more documents are never run where they arrive.
 const INLINE_DOCS: u64 = 1_000_000;
-
-/// Where a scan goes on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ScanAt {
-    view: usize,
-    segment: usize,
-    doc: u32,
-}
-
-/// A root document of a segment.
-pub(crate) fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
-    let location = Location {
-        segment: view.segments[segment].clone(),
-        block: vec![doc],
-    };
-    let mut id = DocId::plain("");
-    view.each_stored(&location.segment, doc, |field, value| {
-        if field == view.schema.id {
-            id = DocId::from_uid(&String::from_utf8_lossy(value), view.typed);
-        }
-    })?;
-    let at = DocAddress {
-        index: view.name.clone(),
-        id,
-    };
-    stored(view, &location, &at)
-}
-
-pub(crate) fn missing_view(id: &str) -> Error {
-    Error::new(
-        ErrorKind::SearchContextMissing,
-        format!("No search context found for id [{id}]"),
-    )
-}
 
 /// Compiles an inline or a stored script.
 pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source: &ScriptSource) -> Result<script::Program> {

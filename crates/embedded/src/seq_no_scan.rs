@@ -2,7 +2,7 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
-use crate::searching::document_at;
+use crate::scan::document_at;
 use crate::store::Store;
 use dsl::query::Query;
 use engine::{Document, Extent, Part, See};
@@ -19,11 +19,7 @@ impl Store {
     pub(crate) fn extents(&self, target: &Target, query: &Query, view: &str, interrupt: &Interrupt) -> Result<Vec<Extent>> {
         let views = self.views_of(target, Some(view))?;
         // As the view has it: by now another index may have the name.
-        let catalog = self
-            .views
-            .lock()
-            .get(view)
-            .map_or_else(|| self.catalog_now(), |open| open.catalog.clone());
+        let catalog = self.views.catalog_of(view).unwrap_or_else(|| self.catalog.now());
         let uuid_of = |no: u32| catalog.by_no(no).map(|entry| entry.uuid.clone()).unwrap_or_default();
         let mut out = self.with_context(See::Plain, Dialect::default(), &target.types, interrupt, |cx| {
             let mut out = Vec::new();

@@ -11,9 +11,11 @@
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::evaluate::{Evaluated, Here, check_write, evaluate, visible};
+use crate::lock_order::{LockRank, Mutex};
+use crate::open_views::missing_view;
 use crate::pending::{Kind, PendingOp};
 use crate::publish::{PartBytes, newest_of};
-use crate::searching::{Searched, missing_view};
+use crate::staged_view::{StagedDocument, StagedWrites, StagingView};
 use crate::store::Store;
 use crate::versions::Newest;
 use engine::{
@@ -21,7 +23,7 @@ use engine::{
     View, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
-use parking_lot::Mutex;
+use search::Searched;
 use segment::searchable::{IndexView, Searchable};
 use segment::stored_document::{locate, stored};
 use std::collections::{BTreeMap, HashMap};
@@ -32,45 +34,6 @@ use std::time::Duration;
 /// Layers of an overlay before it is made anew.
 const LAYERS_MAX: usize = 8;
 
-/// One view.
-pub(crate) struct StagingView {
-    view: View,
-    base: Arc<Searchable>,
-    inner: Mutex<Inner>,
-    /// Those of `inner`, for who lists transactions while scripts of this one run.
-    bytes: Arc<AtomicU64>,
-}
-
-/// What was staged.
-struct Inner {
-    /// As it was, with what staged writes made and grew.
-    catalog: Arc<Catalog>,
-    /// Indices that were made, and whether they are typed.
-    made: BTreeMap<u32, bool>,
-    documents: Vec<Doc>,
-    places: HashMap<(u32, Box<str>), usize>,
-    overlays: HashMap<u32, Overlay>,
-    operations: u64,
-    bytes: Arc<AtomicU64>,
-}
-
-/// One document that was written.
-struct Doc {
-    no: u32,
-    at: DocAddress,
-    before: Option<Stamp>,
-    op: Arc<PendingOp>,
-}
-
-/// One index that was written to.
-#[derive(Default)]
-struct Overlay {
-    set: Option<Arc<IndexView>>,
-    layers: usize,
-    /// Not yet in the set.
-    waiting: Vec<Arc<PendingOp>>,
-}
-
 /// A document of the view.
 struct There {
     /// With which it began.
@@ -79,16 +42,10 @@ struct There {
     own: bool,
 }
 
-impl StagingView {
-    fn base_of(&self, no: u32) -> Option<&Arc<IndexView>> {
-        self.base.indices.get(&no)
-    }
-}
-
 impl Store {
     /// Begins a view of everything that is durable.
     pub(crate) fn begin_staging(&self) -> Result<View> {
-        let max = self.catalog_now().cluster_number(settings::TRANSACTIONS_MAX_OPEN);
+        let max = self.catalog.now().cluster_number(settings::TRANSACTIONS_MAX_OPEN);
         let too_many = |open: usize| {
             (open as u64 >= max).then(|| {
                 let name = settings::TRANSACTIONS_MAX_OPEN.name;
@@ -96,12 +53,12 @@ impl Store {
                 Error::new(ErrorKind::RejectedExecution, reason).with("setting", name)
             })
         };
-        if let Some(refused) = too_many(self.stagings.lock().len()) {
+        if let Some(refused) = too_many(self.stagings.len()) {
             return Err(refused);
         }
         let base = Arc::new(self.all_at_once()?);
         // After the sets: what it says of an index is not older than they are. What was made since is left out.
-        let mut catalog = (*self.catalog_now()).clone();
+        let mut catalog = (*self.catalog.now()).clone();
         let later: Vec<u32> = catalog.indices.values().map(|entry| entry.no).collect();
         for no in later.into_iter().filter(|no| !base.indices.contains_key(no)) {
             let stopped = self.indices.read().get(&no).is_some_and(|state| state.check().is_err());
@@ -112,12 +69,12 @@ impl Store {
         let view = View {
             id: format!(
                 "{STAGING}{}{}",
-                engine::clock::uuid(self.clock.as_ref()),
-                engine::clock::uuid(self.clock.as_ref())
+                engine::clock::uuid(self.env.clock()),
+                engine::clock::uuid(self.env.clock())
             ),
             as_of: Some(base.position),
             indices: catalog.indices.values().map(|entry| entry.name.clone()).collect(),
-            created_ms: self.clock.wall_ms(),
+            created_ms: self.env.wall_ms(),
             keep_alive: Duration::MAX,
         };
         let bytes: Arc<AtomicU64> = Arc::default();
@@ -125,45 +82,39 @@ impl Store {
             view: view.clone(),
             base,
             bytes: bytes.clone(),
-            inner: Mutex::new(Inner {
-                catalog: Arc::new(catalog),
-                made: BTreeMap::new(),
-                documents: Vec::new(),
-                places: HashMap::new(),
-                overlays: HashMap::new(),
-                operations: 0,
-                bytes,
-            }),
+            inner: Mutex::new(
+                LockRank::Staging,
+                StagedWrites {
+                    catalog: Arc::new(catalog),
+                    made: BTreeMap::new(),
+                    documents: Vec::new(),
+                    places: HashMap::new(),
+                    overlays: HashMap::new(),
+                    operations: 0,
+                    bytes,
+                },
+            ),
         });
-        let mut open = self.stagings.lock();
-        if let Some(refused) = too_many(open.len()) {
-            return Err(refused);
-        }
-        open.insert(view.id.clone(), staging);
+        self.stagings.insert(view.id.clone(), staging, too_many)?;
         Ok(view)
     }
 
     /// Gives a view back; false if there was none.
     pub(crate) fn end_staging(&self, id: &str) -> bool {
-        let Some(staging) = self.stagings.lock().remove(id) else {
+        let Some(staging) = self.stagings.remove(id) else {
             return false;
         };
         let inner = staging.inner.lock();
-        self.staged_bytes
-            .fetch_sub(inner.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        self.stagings.subtract_bytes(inner.bytes.swap(0, Ordering::Relaxed));
         // Who still has it stages nothing any more that anybody counts.
         true
     }
 
-    fn staging_view(&self, id: &str) -> Result<Arc<StagingView>> {
-        self.stagings.lock().get(id).cloned().ok_or_else(|| missing_view(id))
-    }
-
     /// What searches over a target see in a view.
     pub(crate) fn staged_views_of(&self, target: &Target, id: &str) -> Result<Vec<Searched>> {
-        let staging = self.staging_view(id)?;
+        let staging = self.stagings.get(id)?;
         let mut inner = staging.inner.lock();
-        let found = inner.catalog.resolve(target, self.clock.wall_ms())?;
+        let found = inner.catalog.resolve(target, self.env.wall_ms())?;
         let mut indices = HashMap::new();
         for r in &self.with_others(&found)? {
             let no = r.entry.no;
@@ -185,7 +136,7 @@ impl Store {
     }
 
     /// The set of one index with what is staged; `None`: there is none.
-    fn overlaid(&self, staging: &StagingView, inner: &mut Inner, no: u32) -> Result<Option<Arc<IndexView>>> {
+    fn overlaid(&self, staging: &StagingView, inner: &mut StagedWrites, no: u32) -> Result<Option<Arc<IndexView>>> {
         let Some(overlay) = inner.overlays.get_mut(&no) else {
             return Ok(staging.base_of(no).cloned());
         };
@@ -220,10 +171,10 @@ impl Store {
 
     /// Documents as they are in the view.
     pub(crate) fn read_staged(&self, id: &str, reads: &[Read]) -> Result<Vec<Result<Seen>>> {
-        let staging = self.staging_view(id)?;
+        let staging = self.stagings.get(id)?;
         let inner = staging.inner.lock();
         let read = |read: &Read| {
-            let entry = inner.catalog.read_index(read.at.index.as_str(), self.clock.wall_ms())?;
+            let entry = inner.catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
             if !entry.open {
                 return Err(engine::catalog::closed(&entry.name, &entry.uuid));
             }
@@ -245,7 +196,7 @@ impl Store {
     }
 
     /// A document as the view began with it, and as it shows it.
-    fn there(&self, staging: &StagingView, inner: &Inner, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
+    fn there(&self, staging: &StagingView, inner: &StagedWrites, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
             Some(set) => {
@@ -295,11 +246,11 @@ impl Store {
 
     /// Stages writes, each on its own.
     pub(crate) fn stage(&self, id: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
-        let staging = self.staging_view(id)?;
+        let staging = self.stagings.get(id)?;
         let mut inner = staging.inner.lock();
         let mut one = |stage| {
             // The view may have ended while this waited.
-            if !self.stagings.lock().contains_key(id) {
+            if !self.stagings.contains(id) {
                 return Outcome::Refused(missing_view(id));
             }
             let done = self.stage_one(&staging, &mut inner, stage);
@@ -308,7 +259,7 @@ impl Store {
         Ok(writes.into_iter().map(&mut one).collect())
     }
 
-    fn stage_one(&self, staging: &StagingView, inner: &mut Inner, stage: Stage) -> Result<Outcome> {
+    fn stage_one(&self, staging: &StagingView, inner: &mut StagedWrites, stage: Stage) -> Result<Outcome> {
         let Stage { mut write, creates } = stage;
         if matches!(
             write.expect,
@@ -317,7 +268,7 @@ impl Store {
             let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
             return Err(Error::illegal(reason));
         }
-        let now_ms = self.clock.wall_ms();
+        let now_ms = self.env.wall_ms();
         let name = write.at.index.as_str().to_owned();
         let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
@@ -362,8 +313,8 @@ impl Store {
             Some(_) => Ok(None),
             None => Ok(self.there(staging, inner, &entry, at)?.now),
         };
-        let now_ms = self.clock.wall_ms();
-        let worked = match evaluate(&entry, write, here, Some(began), now_ms, &family, &self.limits.breakers)? {
+        let now_ms = self.env.wall_ms();
+        let worked = match evaluate(&entry, write, here, Some(began), now_ms, &family, self.env.breakers())? {
             Evaluated::Done(outcome) => return Ok(outcome),
             Evaluated::Out(worked) => worked,
         };
@@ -413,7 +364,7 @@ impl Store {
             Some(place) => inner.documents[place].op = op.clone(),
             None => {
                 inner.places.insert((entry.no, uid), inner.documents.len());
-                inner.documents.push(Doc {
+                inner.documents.push(StagedDocument {
                     no: entry.no,
                     at: at.clone(),
                     before,
@@ -434,8 +385,8 @@ impl Store {
     fn with_made(&self, catalog: &Catalog, name: &str, typed: bool) -> Result<Catalog> {
         let wish = Alteration::index_if_missing(name, typed);
         let moment = Moment {
-            now_ms: self.clock.wall_ms(),
-            uuid: engine::clock::uuid(self.clock.as_ref()),
+            now_ms: self.env.wall_ms(),
+            uuid: engine::clock::uuid(self.env.clock()),
             unclean: self.unclean,
         };
         Ok(alter(catalog, &wish, &moment)?.catalog)
@@ -445,8 +396,8 @@ impl Store {
     ///
     /// # Errors
     /// One of the bounds, by its setting; then nothing is counted.
-    fn admit_staged(&self, inner: &mut Inner, bytes: u64, replaced: u64) -> Result<()> {
-        let catalog = self.catalog_now();
+    fn admit_staged(&self, inner: &mut StagedWrites, bytes: u64, replaced: u64) -> Result<()> {
+        let catalog = self.catalog.now();
         let most = catalog.cluster_number(settings::CHANGES_MAX_OPERATIONS);
         if inner.operations >= most {
             let name = settings::CHANGES_MAX_OPERATIONS.name;
@@ -462,14 +413,14 @@ impl Store {
             return Err(Error::new(ErrorKind::ContentTooLong, reason).with("setting", name));
         }
         let most = catalog.cluster_bytes(settings::TRANSACTIONS_MAX_BYTES);
-        let all = self.staged_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let all = self.stagings.add_bytes(bytes);
         if all > most {
-            self.staged_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.stagings.subtract_bytes(bytes);
             let name = settings::TRANSACTIONS_MAX_BYTES.name;
             let reason = format!("[{all}] bytes are staged in open transactions; the limit of [{most}] is the setting [{name}]");
             return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", name));
         }
-        self.staged_bytes.fetch_sub(replaced, Ordering::Relaxed);
+        self.stagings.subtract_bytes(replaced);
         inner.operations += 1;
         inner.bytes.store(after, Ordering::Relaxed);
         Ok(())
@@ -477,9 +428,9 @@ impl Store {
 
     /// What all of it comes to.
     pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
-        let staging = self.staging_view(id)?;
+        let staging = self.stagings.get(id)?;
         let inner = staging.inner.lock();
-        let one = |doc: &Doc| Staged {
+        let one = |doc: &StagedDocument| Staged {
             at: doc.at.clone(),
             index: match (inner.made.get(&doc.no), inner.catalog.by_no(doc.no)) {
                 (None, Some(entry)) => StagedIndex::Known {
@@ -506,12 +457,6 @@ impl Store {
 
     /// Bytes that are staged in a view.
     pub(crate) fn bytes_of_staging(&self, id: &str) -> Result<u64> {
-        Ok(self.staging_view(id)?.bytes.load(Ordering::Relaxed))
-    }
-}
-
-impl std::fmt::Debug for StagingView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "StagingView({} at {:?})", self.view.id, self.view.as_of)
+        Ok(self.stagings.get(id)?.bytes.load(Ordering::Relaxed))
     }
 }

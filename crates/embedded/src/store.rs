@@ -6,20 +6,22 @@
 //! Not here: what is done with them (`evaluate`, `publish`, `merging`, `checkpoint`, `recovery`).
 
 use crate::background_failures::{Troubles, Work};
+use crate::blocking::lock_patiently;
 use crate::catalog::{Catalog, IndexEntry};
+use crate::catalog_cell::CatalogCell;
 use crate::counts::Counts;
+use crate::environment::Environment;
 use crate::get_cache::GetCache;
 use crate::index_caches::IndexCaches;
+use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard, RwLock};
 use crate::log::{FolderLock, Log, Manifest};
+use crate::open_views::OpenViews;
 use crate::pending::PendingOp;
 use crate::request_cache::RequestCache;
+use crate::staged_view::StagingViews;
 use crate::versions::Versions;
 use arc_swap::ArcSwap;
-use disk::Disk;
-use engine::Clock;
-use engine::breaker::CircuitBreakers;
 use model::{Error, ErrorKind, Result, settings};
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use segment::cache::DocumentCache;
 use segment::derived::{Budget, Derived};
@@ -27,90 +29,18 @@ use segment::directory::{DataFile, Place};
 use segment::filter_cache::FilterCache;
 use segment::searchable::{IndexView, Searchable};
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Id stripes in all.
 pub(crate) const STRIPES: usize = 4096;
-/// Most writes hold what others wait for no longer.
-const SHORT_WAIT: Duration = Duration::from_micros(50);
-
-/// Whoever waits longer lets another thread go on with the tasks of his own.
-fn held(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
-    mutex
-        .try_lock_for(SHORT_WAIT)
-        .unwrap_or_else(|| crate::blocking::aside(|| mutex.lock()))
-}
-
-/// How much of what, from node settings.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// `indexing.pending_max_bytes`.
-    pub pending_bytes: u64,
-    /// `log.checkpoint_bytes`.
-    pub checkpoint_bytes: u64,
-    /// `log.queue_max_bytes`.
-    pub queue_bytes: u64,
-    /// `search.max_concurrent`.
-    pub concurrent_searches: usize,
-    /// `log.checkpoint_ops`.
-    pub checkpoint_ops: u64,
-    /// `log.max_bytes`.
-    pub log_max_bytes: u64,
-    /// `indexing.ram_segments_max_bytes`.
-    pub ram_segment_bytes: u64,
-    /// `indices.requests.cache.size`.
-    pub answers_bytes: usize,
-    /// `indices.documents.cache.size`.
-    pub documents_bytes: usize,
-    /// `indices.queries.cache.size`.
-    pub filters_bytes: usize,
-    /// `indices.fielddata.cache.size`.
-    pub derived_bytes: usize,
-    /// Bytes of one log file.
-    pub log_file_bytes: u64,
-    /// The memory of the process.
-    pub breakers: Arc<CircuitBreakers>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            pending_bytes: 64 << 20,
-            checkpoint_bytes: 64 << 20,
-            queue_bytes: 32 << 20,
-            concurrent_searches: 64,
-            checkpoint_ops: 200_000,
-            log_max_bytes: 128 << 20,
-            ram_segment_bytes: 32 << 20,
-            answers_bytes: 16 << 20,
-            documents_bytes: 32 << 20,
-            filters_bytes: 16 << 20,
-            derived_bytes: 256 << 20,
-            log_file_bytes: 64 << 20,
-            breakers: CircuitBreakers::unlimited(),
-        }
-    }
-}
-
 /// One folder, open.
 pub(crate) struct Store {
-    pub(crate) dir: PathBuf,
-    pub(crate) segments_dir: PathBuf,
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) limits: Limits,
+    pub(crate) env: Environment,
     pub(crate) log: Log,
     pub(crate) manifest: Manifest,
-    pub(crate) catalog: ArcSwap<Catalog>,
-    /// Changes of the catalog, one after the other.
-    pub(crate) altering: Mutex<()>,
-    /// Positions of the newest alteration: answers that rest on the catalog wait for it.
-    pub(crate) altered_at: AtomicU64,
-    /// The newest catalog that is durable, then those that are not yet, each with the end of its record.
-    pub(crate) catalogs: Mutex<VecDeque<(u64, Arc<Catalog>)>>,
+    pub(crate) catalog: CatalogCell,
     /// The start replayed records: a checkpoint is due, so that their files go.
     pub(crate) replayed: AtomicBool,
     stripes: Vec<Mutex<()>>,
@@ -154,11 +84,9 @@ pub(crate) struct Store {
     /// Room was made: by a build or a checkpoint.
     pub(crate) progress: tokio::sync::watch::Sender<()>,
     pub(crate) troubles: Troubles,
-    pub(crate) views: Mutex<HashMap<String, OpenView>>,
+    pub(crate) views: OpenViews,
     /// Views in which writes are staged.
-    pub(crate) stagings: Mutex<HashMap<String, Arc<crate::staging::StagingView>>>,
-    /// What is staged in all of them.
-    pub(crate) staged_bytes: AtomicU64,
+    pub(crate) stagings: StagingViews,
     /// What is derived from all segments and kept.
     pub(crate) derived: Arc<Budget>,
     /// The part of each index in them and in the caches of answers and filters.
@@ -241,19 +169,9 @@ pub(crate) struct CheckpointState {
     pub(crate) next_file: u64,
 }
 
-/// A view that someone keeps open.
-pub(crate) struct OpenView {
-    pub(crate) view: engine::View,
-    pub(crate) searchable: Arc<Searchable>,
-    pub(crate) catalog: Arc<Catalog>,
-    /// What it was opened on, with the filters of the aliases on the way.
-    pub(crate) opened: Vec<crate::catalog::resolve::Resolved>,
-    pub(crate) used: Duration,
-}
-
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", self.dir.display())
+        write!(f, "Store({})", self.env.dir().display())
     }
 }
 
@@ -304,16 +222,16 @@ impl IndexState {
             no,
             flushed_to: AtomicU64::new(flushed_to),
             term,
-            queue: Mutex::default(),
-            build: Mutex::new(()),
-            merging: Mutex::new(()),
+            queue: Mutex::new(LockRank::Queue, Queue::default()),
+            build: Mutex::new(LockRank::Build, ()),
+            merging: Mutex::new(LockRank::Merge, ()),
             built: ArcSwap::from_pointee(built),
             searched_ms: AtomicU64::new(0),
             built_ms: AtomicU64::new(0),
             waiters: AtomicU64::new(0),
             counts: Counts::default(),
-            flushed: Mutex::new(None),
-            stopped: Mutex::new(None),
+            flushed: Mutex::default(),
+            stopped: Mutex::default(),
         }
     }
     pub(crate) fn check(&self) -> Result<()> {
@@ -322,19 +240,11 @@ impl IndexState {
 }
 
 impl Store {
-    /// Monotonic milliseconds.
-    pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
-    }
-    pub(crate) fn stripe_of(&self, key: crate::versions::Key) -> usize {
+    pub(crate) fn stripe_of(&self, key: crate::document_key::Key) -> usize {
         (key >> 64) as usize % STRIPES
     }
     pub(crate) fn stripe(&self, n: usize) -> MutexGuard<'_, ()> {
-        held(&self.stripes[n])
-    }
-    /// Nobody else alters the catalog meanwhile.
-    pub(crate) fn alter_alone(&self) -> MutexGuard<'_, ()> {
-        held(&self.altering)
+        lock_patiently(&self.stripes[n])
     }
     /// The state of an index that the catalog knows.
     pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {
@@ -394,19 +304,19 @@ impl Store {
             (
                 settings::PENDING,
                 self.pending_bytes.load(Ordering::Relaxed),
-                self.limits.pending_bytes,
+                self.env.limits().pending_bytes,
             ),
-            (settings::LOG_MAX, self.unflushed.bytes(), self.limits.log_max_bytes),
+            (settings::LOG_MAX, self.unflushed.bytes(), self.env.limits().log_max_bytes),
         ];
         rows.into_iter().find(|(_, have, limit)| have > limit)
     }
     /// Work behind the scenes failed: kept, told, tried again later. Damage stops its index.
     pub(crate) fn trouble(&self, work: Work, no: u32, error: Error) {
         let error = self.settle(error);
-        let entry = self.catalog.load().by_no(no).cloned();
+        let entry = self.catalog.entry(no);
         let name = entry.as_ref().map(|entry| &entry.name);
         self.troubles
-            .failed(work, no, name, error, self.clock.monotonic(), self.clock.wall_ms());
+            .failed(work, no, name, error, self.env.monotonic(), self.env.wall_ms());
     }
     /// A call failed. If that was for damage, its index stops, and the damage is what is told.
     pub(crate) fn settle(&self, error: Error) -> Error {
@@ -464,10 +374,7 @@ impl Store {
     }
     #[allow(clippy::too_many_arguments, reason = "the parts of an open folder")]
     pub(crate) fn assemble(
-        dir: PathBuf,
-        disk: Arc<dyn Disk>,
-        clock: Arc<dyn Clock>,
-        limits: Limits,
+        env: Environment,
         log: Log,
         manifest: Manifest,
         catalog: Catalog,
@@ -475,6 +382,7 @@ impl Store {
         lock: Option<FolderLock>,
     ) -> Store {
         let versions = Versions::new(manifest.folder_id());
+        let limits = env.limits();
         let answers = RequestCache::new(limits.answers_bytes);
         let filters = FilterCache::new(limits.filters_bytes);
         // Half for those that are read by id, half for those that searches show.
@@ -482,30 +390,23 @@ impl Store {
         let documents = Arc::new(DocumentCache::new(limits.documents_bytes / 2));
         let derived = Budget::new(limits.derived_bytes);
         Store {
-            segments_dir: dir.join("segments"),
-            dir,
-            disk,
-            clock,
-            limits,
+            env,
             log,
             manifest,
-            catalog: ArcSwap::from_pointee(catalog),
-            altering: Mutex::new(()),
-            altered_at: AtomicU64::new(0),
-            catalogs: Mutex::default(),
+            catalog: CatalogCell::new(catalog),
             replayed: AtomicBool::new(false),
-            stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
-            gate: RwLock::new(()),
+            stripes: (0..STRIPES).map(|n| Mutex::numbered(LockRank::Stripe, n, ())).collect(),
+            gate: RwLock::new(LockRank::Gate, ()),
             gate_at: AtomicU64::new(0),
-            sequencer: Mutex::new(()),
-            indices: RwLock::default(),
+            sequencer: Mutex::new(LockRank::Sequencer, ()),
+            indices: RwLock::new(LockRank::Indices, FxHashMap::default()),
             versions,
             searchable: ArcSwap::from_pointee(Searchable::default()),
             answers,
             lately,
             documents,
             filters,
-            publishing: Mutex::new(()),
+            publishing: Mutex::new(LockRank::Publish, ()),
             shared: Mutex::default(),
             published: tokio::sync::watch::Sender::new(0),
             dirty: Mutex::default(),
@@ -514,20 +415,19 @@ impl Store {
             next_segment: AtomicU64::new(1),
             files: Mutex::default(),
             unclean,
-            checkpointing: Mutex::default(),
-            wake: (Mutex::new(false), Condvar::new()),
+            checkpointing: Mutex::new(LockRank::Checkpoint, CheckpointState::default()),
+            wake: (Mutex::default(), Condvar::default()),
             stopping: AtomicBool::new(false),
-            refusing: Mutex::new(None),
+            refusing: Mutex::default(),
             ram_bytes: Arc::default(),
             unflushed: Unflushed::default(),
             progress: tokio::sync::watch::Sender::new(()),
             troubles: Troubles::default(),
-            views: Mutex::default(),
-            stagings: Mutex::default(),
-            staged_bytes: AtomicU64::new(0),
+            views: OpenViews::default(),
+            stagings: StagingViews::default(),
             join_memory: Arc::default(),
             derived,
-            caches: RwLock::default(),
+            caches: RwLock::new(LockRank::Leaf, FxHashMap::default()),
             script_compilations: AtomicU64::new(0),
             told: Mutex::default(),
             _lock: lock,
@@ -549,6 +449,10 @@ impl Store {
         shrink(self.derived.used_bytes(), &|to| self.derived.shrink_to(to));
         given_up as u64
     }
+    /// The position that an answer about these names or patterns waits for, as far as the catalog is concerned; 0: none.
+    pub(crate) fn rests_on<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> u64 {
+        self.catalog.rests_on(names, || self.log.durable_position())
+    }
     /// Everything below is durable, and its operations are in the pending lists.
     pub(crate) fn durable_now(&self) -> u64 {
         let _sequencer = self.sequencer.lock();
@@ -556,10 +460,7 @@ impl Store {
     }
     /// Views that nobody used for their keep alive are closed.
     pub(crate) fn expire_views(&self) {
-        let now = self.clock.monotonic();
-        self.views
-            .lock()
-            .retain(|_, open| now.saturating_sub(open.used) <= open.view.keep_alive);
+        self.views.expire(self.env.monotonic());
     }
     pub(crate) fn fresh_segment(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)

@@ -18,7 +18,7 @@ impl Store {
             return Ok(Map::new());
         };
         // A document that is not searchable yet has fields that no segment knows.
-        let catalog = self.catalog_now();
+        let catalog = self.catalog.now();
         match catalog
             .by_no(view.no)
             .filter(|entry| !Arc::ptr_eq(&entry.schema, &view.schema))

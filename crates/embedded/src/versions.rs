@@ -5,20 +5,17 @@
 //!
 //! Not here: who locks documents against each other (the stripes), segments.
 
+use crate::document_key::{DocumentKeys, Key};
+use crate::lock_order::Mutex;
 use crate::pending::PendingOp;
 use model::Stamp;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 64;
 /// `Deleted` entries kept in all; beyond, the oldest go.
 const TOMBSTONES_MAX: u64 = 1 << 20;
-
-/// A document's identity as 128 bits.
-pub(crate) type Key = u128;
 
 /// What is newest.
 #[derive(Clone, Debug)]
@@ -49,8 +46,7 @@ impl Newest {
 /// The map.
 #[derive(Debug)]
 pub(crate) struct Versions {
-    /// Of the folder: tombstones are kept by key.
-    seeds: (u64, u64),
+    keys: DocumentKeys,
     shards: Vec<Mutex<FxHashMap<Key, (u32, Newest)>>>,
     tombstones: AtomicU64,
 }
@@ -59,24 +55,14 @@ impl Versions {
     /// An empty map with the folder's keys.
     pub(crate) fn new(folder_id: u128) -> Versions {
         Versions {
-            seeds: ((folder_id >> 64) as u64, folder_id as u64),
+            keys: DocumentKeys::new(folder_id),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             tombstones: AtomicU64::new(0),
         }
     }
-    /// The key of a document. Keyed hashes: nobody can choose ids that collide.
-    #[allow(
-        deprecated,
-        reason = "the only hasher of the standard library that takes its keys, and they must outlive the process"
-    )]
+    /// The key of a document.
     pub(crate) fn key(&self, no: u32, uid: &str) -> Key {
-        let half = |salt: u64| {
-            let mut hasher = std::hash::SipHasher::new_with_keys(self.seeds.0 ^ salt, self.seeds.1);
-            hasher.write_u32(no);
-            hasher.write(uid.as_bytes());
-            hasher.finish()
-        };
-        u128::from(half(0)) << 64 | u128::from(half(0x9E37_79B9_7F4A_7C15))
+        self.keys.key(no, uid)
     }
     /// The tombstones of an index.
     pub(crate) fn tombstones(&self, no: u32) -> Vec<(Key, Stamp)> {

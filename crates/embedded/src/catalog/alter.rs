@@ -268,7 +268,7 @@ fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Resul
     let Some(filter) = options.get("filter").filter(|filter| filter.is_object()) else {
         return Ok(());
     };
-    crate::alias_filters::check(filter, typed)
+    crate::catalog::alias_filter::check(filter, typed)
         .map_err(|cause| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause))
 }
 

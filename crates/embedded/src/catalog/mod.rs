@@ -5,6 +5,7 @@
 //!
 //! Not here: documents, segments, the log.
 
+pub mod alias_filter;
 pub mod alter;
 pub mod date_name;
 pub mod names;

@@ -1,0 +1,118 @@
+//! The content of a view in which writes are staged, and the table of those views.
+//!
+//! Not here: staging, reading and searching (`staging`).
+
+use crate::catalog::Catalog;
+use crate::lock_order::Mutex;
+use crate::open_views::missing_view;
+use crate::pending::PendingOp;
+use engine::View;
+use model::{DocAddress, Result, Stamp};
+use segment::searchable::{IndexView, Searchable};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One view.
+pub(crate) struct StagingView {
+    pub(crate) view: View,
+    pub(crate) base: Arc<Searchable>,
+    pub(crate) inner: Mutex<StagedWrites>,
+    /// Those of `inner`, for who lists transactions while scripts of this one run.
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+/// What was staged.
+pub(crate) struct StagedWrites {
+    /// As it was, with what staged writes made and grew.
+    pub(crate) catalog: Arc<Catalog>,
+    /// Indices that were made, and whether they are typed.
+    pub(crate) made: BTreeMap<u32, bool>,
+    pub(crate) documents: Vec<StagedDocument>,
+    pub(crate) places: HashMap<(u32, Box<str>), usize>,
+    pub(crate) overlays: HashMap<u32, Overlay>,
+    pub(crate) operations: u64,
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+/// One document that was written.
+pub(crate) struct StagedDocument {
+    pub(crate) no: u32,
+    pub(crate) at: DocAddress,
+    pub(crate) before: Option<Stamp>,
+    pub(crate) op: Arc<PendingOp>,
+}
+
+/// One index that was written to.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    pub(crate) set: Option<Arc<IndexView>>,
+    pub(crate) layers: usize,
+    /// Not yet in the set.
+    pub(crate) waiting: Vec<Arc<PendingOp>>,
+}
+
+impl StagingView {
+    pub(crate) fn base_of(&self, no: u32) -> Option<&Arc<IndexView>> {
+        self.base.indices.get(&no)
+    }
+}
+
+impl std::fmt::Debug for StagingView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StagingView({} at {:?})", self.view.id, self.view.as_of)
+    }
+}
+
+/// Open views with staged writes, by id, and the bytes that are staged in all of them.
+#[derive(Default)]
+pub(crate) struct StagingViews {
+    open: Mutex<HashMap<String, Arc<StagingView>>>,
+    bytes: AtomicU64,
+}
+
+impl StagingViews {
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+    /// Adds a view unless `refuse`, called with the number of views, says why not.
+    ///
+    /// # Errors
+    /// What `refuse` says.
+    pub(crate) fn insert(
+        &self,
+        id: String,
+        view: Arc<StagingView>,
+        refuse: impl Fn(usize) -> Option<model::Error>,
+    ) -> Result<()> {
+        let mut open = self.open.lock();
+        match refuse(open.len()) {
+            Some(refused) => Err(refused),
+            None => {
+                open.insert(id, view);
+                Ok(())
+            }
+        }
+    }
+    /// A view.
+    ///
+    /// # Errors
+    /// No view has the id.
+    pub(crate) fn get(&self, id: &str) -> Result<Arc<StagingView>> {
+        self.open.lock().get(id).cloned().ok_or_else(|| missing_view(id))
+    }
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.open.lock().contains_key(id)
+    }
+    pub(crate) fn remove(&self, id: &str) -> Option<Arc<StagingView>> {
+        self.open.lock().remove(id)
+    }
+    /// Counts bytes of some view; gives the sum over all views.
+    pub(crate) fn add_bytes(&self, bytes: u64) -> u64 {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+    pub(crate) fn subtract_bytes(&self, bytes: u64) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "no more staged bytes are given back than were counted");
+    }
+}
