@@ -111,6 +111,10 @@ impl Store {
         if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
             return Ok(());
         }
+        // No file is left behind for a manifest that takes nothing any more.
+        if let Some(failed) = self.manifest.failure() {
+            return Err(failed);
+        }
         last.next_file += 1;
         let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.env.clock().random() as u32);
         let file = self.write_file(&name, &changed)?;
@@ -168,7 +172,19 @@ impl Store {
             .disk()
             .sync_dir(self.env.segments_dir())
             .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
-        self.manifest.write(entries)?;
+        // Named before the manifest is written: after a failed sync nobody knows whether it names them, so they stay.
+        let unnamed: Vec<&Arc<DataFile>> = new_files
+            .iter()
+            .filter(|new| !last.files.iter().any(|named| Arc::ptr_eq(named, new)))
+            .collect();
+        unnamed.iter().for_each(|file| file.set_named(true));
+        if let Err(e) = self.manifest.write(entries) {
+            if e.kind() == ErrorKind::DiskFull {
+                // Nothing has changed.
+                unnamed.iter().for_each(|file| file.set_named(false));
+            }
+            return Err(e);
+        }
         for no in gone {
             last.named.remove(&no);
         }
@@ -176,10 +192,13 @@ impl Store {
         for (state, set, revision) in &changed {
             state.counts.flush_time.add(took);
             last.named.insert(state.no);
-            state.set_flushed(&set, *revision);
+            state.set_flushed(set, *revision);
             state.set_flushed_to(set.position);
         }
-        self.log.truncate_below(keep)?;
+        let cut = self.log.truncate_below(keep);
+        // Also where the log could not be cut: the manifest names these files.
+        self.name_files(&mut last.files, new_files, &states);
+        cut?;
         last.flushed = limit;
         last.at = self.env.monotonic();
         // What was in memory is read from the file from now on.
@@ -188,7 +207,6 @@ impl Store {
                 self.move_to_file(state, set, file, *revision)?;
             }
         }
-        self.name_files(&mut last.files, new_files, &states);
         Ok(())
     }
 
