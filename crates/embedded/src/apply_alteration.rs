@@ -4,14 +4,14 @@
 
 use crate::catalog::alter::{Moment, Next, alter};
 use crate::catalog::{Catalog, IndexEntry, system};
+use crate::index_state::IndexState;
 use crate::log::{Durability, Part, Participant, Record};
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use engine::{Alteration, Altered};
 use model::Result;
 use model::system_index::CONTROL_INDEX;
-use segment::searchable::{IndexView, Searchable};
+use segment::searchable::IndexView;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Store {
     /// Alters the catalog. Gives what came of it and the position to wait for.
@@ -50,7 +50,7 @@ impl Store {
         let next_seq_no = catalog
             .indices
             .get(CONTROL_INDEX)
-            .and_then(|entry| self.indices.read().get(&entry.no).map(|state| state.queue.lock().next_seq_no));
+            .and_then(|entry| self.indices.get(entry.no).map(|state| state.queue.lock().next_seq_no));
         let turns = gone.as_ref().map_or(0, |(_, turns)| *turns);
         if let Some((next, _)) = gone {
             self.log_alteration(&catalog, next)?;
@@ -106,10 +106,10 @@ impl Store {
             .filter(|entry| catalog.by_no(entry.no).is_none_or(|old| old.revision != entry.revision))
             .collect();
         let end = {
-            let _sequencer = self.sequencer.lock();
+            let _sequencer = self.write_path.sequence();
             let mut record = record;
             for participant in &mut record.participants {
-                let state = self.indices.read().get(&participant.index_no).cloned();
+                let state = self.indices.get(participant.index_no);
                 participant.first_seq_no = state.map_or(0, |state| state.queue.lock().next_seq_no);
             }
             let ticket = self.log.enqueue(&mut room, record, Durability::Request)?;
@@ -136,7 +136,7 @@ impl Store {
 
     /// The state of an index that nobody knows yet.
     pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
-        let view = self.blank_view(entry, position);
+        let view = self.caches.blank_view(entry, position);
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
         let state = IndexState::new(entry.no, term, view, from);
         state.queue.lock().next_seq_no = entry.first_seq_no.unwrap_or(0);
@@ -146,9 +146,8 @@ impl Store {
     /// From here on it is known; searches see it empty.
     pub(crate) fn admit(&self, state: Arc<IndexState>) {
         let built = state.built.load_full();
-        self.indices.write().insert(state.no, state);
-        let _publishing = self.publishing.lock();
-        self.replace_published(&built);
+        self.indices.insert(state);
+        self.publication.replace(&self.publication.lock(), &built);
     }
 
     /// While replaying: the index was deleted.
@@ -157,27 +156,15 @@ impl Store {
     }
 
     fn end_index(&self, no: u32) {
-        let state = self.indices.write().remove(&no);
-        self.caches.write().remove(&no);
-        {
-            let _publishing = self.publishing.lock();
-            let old = self.searchable.load_full();
-            let mut indices = old.indices.clone();
-            indices.remove(&no);
-            self.searchable.store(Arc::new(Searchable {
-                indices,
-                position: old.position,
-            }));
-        }
+        let state = self.indices.remove(no);
+        self.caches.forget_index(no);
+        self.publication.remove(&self.publication.lock(), no);
         self.versions.drop_index(no);
-        self.troubles.forget(no);
-        self.dirty.lock().remove(&no);
-        for (_, participants) in self.shared.lock().iter_mut() {
-            participants.retain(|n| *n != no);
-        }
+        self.maintenance.failures().forget(no);
+        self.maintenance.mark_clean(no);
         if let Some(state) = state {
             let mut queue = state.queue.lock();
-            self.pending_bytes.fetch_sub(queue.bytes, Ordering::Relaxed);
+            self.write_path.subtract_pending(queue.bytes);
             queue.ops.clear();
             queue.bytes = 0;
         }
@@ -185,7 +172,7 @@ impl Store {
 
     /// Opens the sets of an index under its newest entry, so that searches go by the new mapping and settings.
     pub(crate) fn realign(&self, entry: &IndexEntry) -> Result<()> {
-        let Some(state) = self.indices.read().get(&entry.no).cloned() else {
+        let Some(state) = self.indices.get(entry.no) else {
             return Ok(());
         };
         let _building = state.build.lock();
@@ -194,11 +181,11 @@ impl Store {
             let segments = self.reopened(entry, old, |_| Ok(None))?;
             Ok(Arc::new(IndexView {
                 segments,
-                ..self.blank_view(entry, old.position)
+                ..self.caches.blank_view(entry, old.position)
             }))
         };
-        let _publishing = self.publishing.lock();
+        let publishing = self.publication.lock();
         let next = again(&built)?;
-        self.replace(&state, &built, &next, again)
+        self.replace(&publishing, &state, &built, &next, again)
     }
 }

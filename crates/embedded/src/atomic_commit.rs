@@ -6,7 +6,6 @@
 //!
 //! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`evaluate`).
 
-use crate::blocking::aside;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::commit::{PreparedWrite, SideEffects, WaitFor};
@@ -14,8 +13,10 @@ use crate::counts::share;
 use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
 use crate::evaluate::{Judged, check_write, visible};
-use crate::store::{IndexState, STRIPES, Store};
+use crate::index_state::IndexState;
+use crate::store::Store;
 use crate::versions::Versions;
+use crate::write_path::{GateGuard, STRIPES};
 use engine::{
     Alteration, Decision, Document, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
 };
@@ -24,8 +25,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// After so many runs of a plan that always touches something else, everything is locked.
 const RUNS_MAX: usize = 3;
@@ -45,17 +45,7 @@ pub(crate) struct AtomicCommit {
 impl Store {
     /// All of the plan's writes or none.
     pub(crate) fn decide(&self, plan: &mut TxnBody<'_>, how: &TxnOptions) -> AtomicCommit {
-        let (_shared, _alone) = match how.gate {
-            Gate::None => (None, None),
-            Gate::Shared => {
-                let shared = awake(|| self.gate.try_read()).unwrap_or_else(|| aside(|| self.gate.read()));
-                (Some(shared), None)
-            }
-            Gate::Exclusive => {
-                let alone = awake(|| self.gate.try_write()).unwrap_or_else(|| aside(|| self.gate.write()));
-                (None, Some(alone))
-            }
-        };
+        let gate = self.write_path.pass_gate(how.gate);
         let mut settled = AtomicCommit {
             outcomes: Ok(Vec::new()),
             after: WaitFor::default(),
@@ -64,9 +54,9 @@ impl Store {
         };
         if how.gate != Gate::None {
             // What was altered in memory before rests on a record that may not be durable yet.
-            settled.after.durable = self.gate_at.load(Ordering::Acquire);
+            settled.after.durable = self.write_path.gate_altered_to();
         }
-        settled.outcomes = self.planned(plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
+        settled.outcomes = self.plan_and_commit(&gate, plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
         settled
     }
 
@@ -80,8 +70,9 @@ impl Store {
         });
     }
 
-    fn planned(
+    fn plan_and_commit(
         &self,
+        gate: &GateGuard<'_>,
         plan: &mut TxnBody<'_>,
         how: &TxnOptions,
         after: &mut WaitFor,
@@ -94,7 +85,7 @@ impl Store {
             if run >= RUNS_MAX {
                 wanted = (0..STRIPES).collect();
             }
-            let _held: Vec<_> = wanted.iter().map(|n| self.stripe(*n)).collect();
+            let _held = self.write_path.lock_stripes(&wanted);
             keys.rewind();
             let mut reader = Reading {
                 store: self,
@@ -129,7 +120,7 @@ impl Store {
                 return Ok(Vec::new());
             }
             keys.rewind();
-            match self.commit_atomically(planned, &wanted, &mut keys, how, after, numbers)? {
+            match self.commit_atomically(gate, planned, &wanted, &mut keys, how, after, numbers)? {
                 Carried::Out(outcomes, at) => {
                     *place = at;
                     return Ok(outcomes);
@@ -141,8 +132,10 @@ impl Store {
     }
 
     /// Judges the writes of a plan, and commits them if all are good. The stripes are held.
+    #[expect(clippy::too_many_arguments, reason = "the state of one decision")]
     fn commit_atomically(
         &self,
+        gate: &GateGuard<'_>,
         plan: Plan,
         held: &BTreeSet<usize>,
         keys: &mut Keys,
@@ -207,7 +200,7 @@ impl Store {
                         .iter()
                         .find(|(made, _)| made.no == entry.no)
                         .map(|(_, s)| s.clone());
-                    let stripe = self.stripe_of(key);
+                    let stripe = self.write_path.stripe_of(key);
                     // Of an index that nobody knows yet nothing needs to be held.
                     if made.is_none() && !held.contains(&stripe) {
                         missing.push(stripe);
@@ -301,7 +294,7 @@ impl Store {
         let took = share(begun.elapsed(), working.len());
         working.iter().for_each(|(state, deletes)| state.counts.wrote(*deletes, took));
         if how.gate == Gate::Exclusive {
-            self.gate_at.fetch_max(waits.durable.max(waits.written), Ordering::AcqRel);
+            self.write_path.note_gate_alteration(gate, waits.durable.max(waits.written));
         }
         for (place, outcome) in places.into_iter().zip(written) {
             outcomes[place] = outcome;
@@ -349,26 +342,8 @@ impl Store {
             .or_else(|_| catalog.read_index(at.index.as_str(), now))
             .ok()?;
         let id = entry.identity(&at.id).ok()?;
-        Some(self.stripe_of(keys.of(&self.versions, entry.no, &id)))
+        Some(self.write_path.stripe_of(keys.of(&self.versions, entry.no, &id)))
     }
-}
-
-/// Most hold the gate for 10 to 20 µs, which is what putting a thread to sleep and waking it costs: for as long it is tried
-/// again.
-fn awake<T>(try_it: impl Fn() -> Option<T>) -> Option<T> {
-    const AWAKE: Duration = Duration::from_micros(30);
-    const PAUSES: usize = 16;
-    if let Some(held) = try_it() {
-        return Some(held);
-    }
-    let begun = Instant::now();
-    while begun.elapsed() < AWAKE {
-        (0..PAUSES).for_each(|_| std::hint::spin_loop());
-        if let Some(held) = try_it() {
-            return Some(held);
-        }
-    }
-    None
 }
 
 enum Carried {
@@ -444,7 +419,7 @@ impl Newest for Reading<'_> {
             id: entry.identity(&at.id)?,
         };
         let key = self.keys.of(&self.store.versions, entry.no, &at.id);
-        self.touched.insert(self.store.stripe_of(key));
+        self.touched.insert(self.store.write_path.stripe_of(key));
         let here = self.store.newest(&entry, &at, &at.id.uid(), key)?;
         self.after.durable = self.after.durable.max(here.position);
         Ok(here.document.filter(|document| visible(document, see)))

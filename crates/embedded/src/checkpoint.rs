@@ -9,8 +9,10 @@ use crate::background_failures::Work;
 use crate::catalog::Catalog;
 use crate::counts::share;
 use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, removals};
+use crate::index_state::IndexState;
+use crate::maintenance::CheckpointState;
 use crate::publish::PartBytes;
-use crate::store::{CheckpointState, IndexState, Store};
+use crate::store::Store;
 use model::{Error, ErrorKind, Result};
 use segment::derived::Account;
 use segment::directory::{self, DataFile, Place, SegmentData};
@@ -28,8 +30,8 @@ use tantivy::fastfield::write_alive_bitset;
 impl Store {
     /// Makes everything durable now part of segments that the manifest names. `clean`: the process ends.
     pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
-        let mut last = self.checkpointing.lock();
-        let unflushed = self.unflushed.take(self.env.monotonic());
+        let mut last = self.maintenance.lock_checkpoint();
+        let unflushed = self.maintenance.unflushed().take(self.env.monotonic());
         let mut done = self.flush(&mut last, clean);
         // Deleted indices give their files back before others need room.
         if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::DiskFull) && self.drop_deleted(&mut last).unwrap_or(false) {
@@ -37,16 +39,16 @@ impl Store {
         }
         match &done {
             // What was counted is still not flushed.
-            Err(_) => self.unflushed.give_back(unflushed),
+            Err(_) => self.maintenance.unflushed().give_back(unflushed),
             Ok(()) => {
-                self.replayed.store(false, Ordering::Release);
-                self.progress.send_replace(());
+                self.maintenance.set_replayed(false);
+                self.maintenance.announce_room();
             }
         }
         if let Err(e) = &done
             && e.kind() == ErrorKind::LogFailed
         {
-            self.refusing.lock().get_or_insert_with(|| e.clone());
+            self.maintenance.refuse_writes(e);
         }
         done
     }
@@ -63,7 +65,7 @@ impl Store {
         for no in gone {
             last.named.remove(&no);
         }
-        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        let states: Vec<Arc<IndexState>> = self.indices.all();
         self.name_files(&mut last.files, Vec::new(), &states);
         Ok(true)
     }
@@ -74,12 +76,12 @@ impl Store {
         self.log.wait_durable(self.catalog.altered_at())?;
         // Records from here on are needed again: those of indices that are damaged, or that could not be built.
         let mut keep = limit;
-        let states: Vec<Arc<IndexState>> = self.indices.read().values().cloned().collect();
+        let states: Vec<Arc<IndexState>> = self.indices.all();
         let mut changed: Vec<(Arc<IndexState>, Arc<IndexView>, u64)> = Vec::new();
         let catalog = self.catalog.now();
         for state in &states {
-            if state.stopped.lock().is_some() {
-                keep = keep.min(state.flushed_to.load(Ordering::Acquire));
+            if state.is_stopped() {
+                keep = keep.min(state.flushed_to());
                 continue;
             }
             if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit)
@@ -90,22 +92,17 @@ impl Store {
                     return Err(e);
                 }
                 self.trouble(Work::Checkpoint, state.no, e);
-                if state.stopped.lock().is_some() {
-                    keep = keep.min(state.flushed_to.load(Ordering::Acquire));
+                if state.is_stopped() {
+                    keep = keep.min(state.flushed_to());
                     continue;
                 }
                 keep = keep.min(state.built.load().position);
             } else {
-                self.troubles.worked(Work::Checkpoint, state.no);
+                self.maintenance.failures().worked(Work::Checkpoint, state.no);
             }
             let Some(entry) = catalog.by_no(state.no) else { continue };
             let built = state.built.load_full();
-            let same = state
-                .flushed
-                .lock()
-                .as_ref()
-                .is_some_and(|(set, revision)| Arc::ptr_eq(set, &built) && *revision == entry.revision);
-            if !same {
+            if !state.is_flushed(&built, entry.revision) {
                 changed.push((state.clone(), built, entry.revision));
             }
         }
@@ -113,6 +110,10 @@ impl Store {
         let gone = gone(last, &catalog);
         if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
             return Ok(());
+        }
+        // No file is left behind for a manifest that takes nothing any more.
+        if let Some(failed) = self.manifest.failure() {
+            return Err(failed);
         }
         last.next_file += 1;
         let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.env.clock().random() as u32);
@@ -171,7 +172,19 @@ impl Store {
             .disk()
             .sync_dir(self.env.segments_dir())
             .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
-        self.manifest.write(entries)?;
+        // Named before the manifest is written: after a failed sync nobody knows whether it names them, so they stay.
+        let unnamed: Vec<&Arc<DataFile>> = new_files
+            .iter()
+            .filter(|new| !last.files.iter().any(|named| Arc::ptr_eq(named, new)))
+            .collect();
+        unnamed.iter().for_each(|file| file.set_named(true));
+        if let Err(e) = self.manifest.write(entries) {
+            if e.kind() == ErrorKind::DiskFull {
+                // Nothing has changed.
+                unnamed.iter().for_each(|file| file.set_named(false));
+            }
+            return Err(e);
+        }
         for no in gone {
             last.named.remove(&no);
         }
@@ -179,10 +192,13 @@ impl Store {
         for (state, set, revision) in &changed {
             state.counts.flush_time.add(took);
             last.named.insert(state.no);
-            *state.flushed.lock() = Some((set.clone(), *revision));
-            state.flushed_to.store(set.position, Ordering::Release);
+            state.set_flushed(set, *revision);
+            state.set_flushed_to(set.position);
         }
-        self.log.truncate_below(keep)?;
+        let cut = self.log.truncate_below(keep);
+        // Also where the log could not be cut: the manifest names these files.
+        self.name_files(&mut last.files, new_files, &states);
+        cut?;
         last.flushed = limit;
         last.at = self.env.monotonic();
         // What was in memory is read from the file from now on.
@@ -191,14 +207,13 @@ impl Store {
                 self.move_to_file(state, set, file, *revision)?;
             }
         }
-        self.name_files(&mut last.files, new_files, &states);
         Ok(())
     }
 
     pub(crate) fn folder_json(&self, reached: &Reached, next_file: u64, clean: bool) -> Value {
         json!({
             "common": self.catalog.load().common_to_json(), "flushed": reached.flushed,
-            "checkpointed": reached.checkpointed, "log_end": reached.log_end, "log_file": self.log.file_number(), "next_segment": self.next_segment.load(Ordering::Relaxed),
+            "checkpointed": reached.checkpointed, "log_end": reached.log_end, "log_file": self.log.file_number(), "next_segment": self.segments.next_number(),
             "next_file": next_file, "unclean": self.unclean, "clean": clean,
         })
     }
@@ -228,7 +243,6 @@ impl Store {
         disk::blockfile::write_segment(self.env.disk().as_ref(), &self.env.segments_dir().join(name), &components)?;
         let file = DataFile::open(self.env.disk(), self.env.segments_dir(), name, false)?;
         file.sync()?;
-        self.files.lock().insert(name.to_owned(), Arc::downgrade(&file));
         Ok(Some(file))
     }
 
@@ -258,7 +272,7 @@ impl Store {
             return Ok(());
         };
         let built = state.built.load_full();
-        let _publishing = self.publishing.lock();
+        let publishing = self.publication.lock();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());
             let all: Vec<_> = moved.values().cloned().collect();
@@ -271,21 +285,21 @@ impl Store {
                         data,
                         view.reader.alive_bitset().cloned(),
                         None,
-                        &self.caches_of(entry.no).derived,
+                        &self.caches.of_index(entry.no).derived,
                     )?,
                     None => view,
                 });
             }
             Ok(Arc::new(IndexView {
                 segments,
-                ..self.blank_view(&entry, old.position)
+                ..self.caches.blank_view(&entry, old.position)
             }))
         };
         let next = again(&built)?;
         if Arc::ptr_eq(&built, written) {
-            *state.flushed.lock() = Some((next.clone(), revision));
+            state.set_flushed(&next, revision);
         }
-        self.replace(state, &built, &next, again)
+        self.replace(&publishing, state, &built, &next, again)
     }
 
     /// Tells files whether the manifest names them; those it no longer does go with their last reader.
@@ -318,7 +332,6 @@ impl Store {
             file.set_named(true);
         }
         *named = still.into_values().collect();
-        self.files.lock().retain(|_, file| file.strong_count() > 0);
     }
 }
 

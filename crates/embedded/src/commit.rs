@@ -8,10 +8,11 @@
 use crate::accepted::{Accepted, Growth};
 use crate::catalog::{Catalog, IndexEntry, growth_delta};
 use crate::document_key::Key;
+use crate::index_state::IndexState;
 use crate::lock_order::Mutex;
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, Put, extras};
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use crate::versions::Newest;
 use engine::{Effect, Judge, Outcome, Source, Written};
 use model::{DocAddress, Error, Result, Stamp, settings};
@@ -110,10 +111,10 @@ impl Store {
         let bytes = record.log_bytes();
         let mut room = self.log.reserve_delete(bytes)?;
         let ticket = {
-            let _sequencer = self.sequencer.lock();
+            let _sequencer = self.write_path.sequence();
             self.log.enqueue(&mut room, record, Durability::Async)?
         };
-        self.unflushed.add(bytes, 0, self.env.monotonic());
+        self.maintenance.unflushed().add(bytes, 0, self.env.monotonic());
         Ok(ticket.position)
     }
 
@@ -206,7 +207,7 @@ impl Store {
             ready.entry.replayed_mapping(&ready.uid)?;
         }
 
-        let sequencer = self.sequencer.lock();
+        let sequencer = self.write_path.sequence();
         let catalog = catalog.unwrap_or_else(|| self.catalog.now());
         check_open(&catalog, &all)?;
         let (participants, stamps) = numbered(&all, &made);
@@ -258,7 +259,9 @@ impl Store {
     /// next sequence number.
     fn number(&self, all: &[PreparedWrite], next: &[(u32, u64)], ticket: &Ticket) {
         let now = self.env.monotonic();
-        self.unflushed.add(ticket.end - ticket.position, all.len() as u64, now);
+        self.maintenance
+            .unflushed()
+            .add(ticket.end - ticket.position, all.len() as u64, now);
         for (no, next) in next {
             if let Some(ready) = all.iter().find(|ready| ready.entry.no == *no) {
                 let mut queue = ready.state.queue.lock();
@@ -269,9 +272,9 @@ impl Store {
         }
         let numbers: Vec<u32> = next.iter().map(|(no, _)| *no).collect();
         if numbers.len() > 1 {
-            self.shared.lock().push_back((ticket.end, numbers.clone()));
+            self.publication.add_shared(ticket.end, numbers.clone());
         }
-        self.dirty.lock().extend(numbers);
+        self.maintenance.mark_dirty(numbers);
     }
 
     /// From here on it is the newest of its document, and waits to be built.
@@ -295,12 +298,16 @@ impl Store {
         };
         self.versions.set(ready.key, ready.entry.no, newest);
         let bytes = op.bytes();
+        self.write_path.add_pending(bytes);
         {
             let mut queue = ready.state.queue.lock();
+            debug_assert!(
+                queue.ops.back().is_none_or(|last| last.position <= op.position),
+                "write-path.md 1.1: pending operations are in the order of the log"
+            );
             queue.bytes += bytes;
             queue.ops.push_back(op);
         }
-        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         let counts = &ready.state.counts;
         let counter = if deleted { &counts.delete } else { &counts.index };
         counter.fetch_add(1, Ordering::Relaxed);

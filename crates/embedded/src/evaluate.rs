@@ -8,9 +8,10 @@ use crate::commit::{PreparedWrite, SideEffects, WaitFor};
 use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
 use crate::get_cache;
+use crate::index_state::IndexState;
 use crate::lock_order::Mutex;
-use crate::pending::{KeptParsed, Kind, Put};
-use crate::store::{IndexState, Store};
+use crate::pending::{Kind, Put};
+use crate::store::Store;
 use crate::versions::Newest;
 use engine::breaker::CircuitBreakers;
 use engine::{
@@ -20,7 +21,6 @@ use mapping::{Parsed, ReadOptions, Times};
 use model::blocks;
 use model::routing::lead_together;
 use model::{DocAddress, Error, ErrorKind, ID_MAX_BYTES, Result, Stamp, Target};
-use segment::directory::Held;
 use segment::hidden_mark::mark_bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,7 +81,7 @@ impl Store {
             }),
             None => {
                 let set = state.built.load_full();
-                let Some(document) = get_cache::read(&self.lately, &set, at, uid, key)? else {
+                let Some(document) = get_cache::read(self.caches.by_id(), &set, at, uid, key)? else {
                     return Ok(Here::nothing());
                 };
                 Ok(Here {
@@ -161,7 +161,7 @@ impl Store {
         }
         let key = self.versions.key(entry.no, &write.at.id.uid());
         // Nothing that is locked here is changed before the last step that can fail.
-        let _stripe = self.stripe(self.stripe_of(key));
+        let _stripe = self.write_path.lock_document(key);
         let name = write.at.index.clone();
         let mut ready = match self.judge(entry, key, write, after, None)? {
             Judged::Done(outcome) => {
@@ -279,7 +279,7 @@ impl Store {
             }
             Evaluated::Out(mut worked) => {
                 if let (Some(put), Some(parsed)) = (&mut worked.put, worked.parsed) {
-                    put.parsed = Mutex::leaf(self.kept_parsed(parsed));
+                    put.parsed = Mutex::leaf(self.write_path.keep_parsed(parsed, self.env.limits().pending_bytes / 2));
                 }
                 Ok(Judged::PreparedWrite(Box::new(PreparedWrite {
                     entry: entry.clone(),
@@ -296,16 +296,6 @@ impl Store {
                 })))
             }
         }
-    }
-
-    /// Keeps what was read of a document for its build, as long as what is kept so takes at most half of what may be
-    /// pending: beyond that, a build reads the source again.
-    fn kept_parsed(&self, parsed: Parsed) -> Option<Box<KeptParsed>> {
-        let bytes = parsed.weight() as u64;
-        if self.parsed_bytes.load(Ordering::Relaxed) + bytes > self.env.limits().pending_bytes / 2 {
-            return None;
-        }
-        Some(Box::new(KeptParsed::new(parsed, Held::new(&self.parsed_bytes, bytes))))
     }
 }
 

@@ -69,7 +69,7 @@ impl Store {
             }
         };
         let found = self.with_context(See::Plain, Dialect::default(), &of.types, interrupt, |cx| {
-            let mut keys = Collector::new(&of.field, of.scores, limits, self.join_memory.clone());
+            let mut keys = Collector::new(&of.field, of.scores, limits, self.caches.join_memory().clone());
             for (no, ((view, filter), place)) in views.iter().zip(&places).enumerate() {
                 if let Some(place) = place {
                     let planned = plan(view, Some(&of.query), filter.as_ref(), cx)?;

@@ -11,6 +11,7 @@ mod apply_alteration;
 mod atomic_commit;
 mod background_failures;
 mod blocking;
+mod caches;
 pub mod catalog;
 mod catalog_cell;
 mod checkpoint;
@@ -25,13 +26,16 @@ mod family_routing;
 mod get_cache;
 mod group_commit;
 mod index_caches;
+mod index_state;
 mod joining;
 mod lanes;
 mod lock_order;
 pub mod log;
+mod maintenance;
 mod merging;
 mod open_views;
 mod pending;
+mod publication;
 mod publish;
 mod query_latency;
 mod reading;
@@ -41,6 +45,7 @@ mod request_cache;
 mod scan;
 mod scheduler;
 mod searching;
+mod segment_account;
 mod seq_no_scan;
 mod staged_view;
 mod staging;
@@ -48,6 +53,7 @@ mod store;
 mod term_vectors;
 mod versions;
 mod workers;
+mod write_path;
 
 pub use environment::Limits;
 pub use workers::at_rest;
@@ -55,10 +61,11 @@ pub use workers::at_rest;
 use crate::commit::WaitFor;
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
+use crate::index_state::IndexState;
 use crate::lanes::Lanes;
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use crate::workers::Workers;
 use async_trait::async_trait;
 use disk::{Disk, RealDisk};
@@ -136,7 +143,7 @@ impl EmbeddedEngine {
 
     /// What the start found damaged or cut off, in words, each with file and byte.
     pub fn found_damage(&self) -> Vec<String> {
-        self.store.told.lock().clone()
+        self.store.found_damage.clone()
     }
 
     /// Reads every byte of every segment file. Damage stops its index, as if it had been touched by a search.
@@ -155,7 +162,7 @@ impl EmbeddedEngine {
     fn start(store: Store) -> Result<EmbeddedEngine> {
         let store = Arc::new(store);
         let caches = Arc::downgrade(&store);
-        let give_up = move |bytes| caches.upgrade().map_or(0, |store| store.give_up(bytes));
+        let give_up = move |bytes| caches.upgrade().map_or(0, |store| store.caches.give_up(bytes));
         store.env.breakers().give_up_first(Box::new(give_up));
         // Without it locks and changes are refused, and say why; everything else works.
         if let Err(error) = store.mend_system_indices() {
@@ -220,8 +227,7 @@ impl EmbeddedEngine {
     }
 
     fn stop(&self) {
-        self.store.stopping.store(true, Ordering::Release);
-        self.store.wake();
+        self.store.maintenance.stop();
         let upkeep = self.upkeep.lock().take();
         if let Some(upkeep) = upkeep {
             upkeep.join();
@@ -233,10 +239,10 @@ impl EmbeddedEngine {
         if self.store.overfull().is_none() {
             return;
         }
-        let mut progress = self.store.progress.subscribe();
+        let mut progress = self.store.maintenance.subscribe_to_room();
         let waiting = async {
-            while self.store.overfull().is_some() && self.store.refusing.lock().is_none() {
-                self.store.wake();
+            while self.store.overfull().is_some() && self.store.maintenance.refusal().is_none() {
+                self.store.maintenance.wake();
                 if progress.changed().await.is_err() {
                     return;
                 }
@@ -271,10 +277,7 @@ impl EmbeddedEngine {
                     .map(|()| true)
             }
             Refresh::WaitFor => {
-                let states: Vec<Arc<IndexState>> = {
-                    let indices = self.store.indices.read();
-                    numbers.iter().filter_map(|no| indices.get(no).cloned()).collect()
-                };
+                let states = self.store.indices.each_of(numbers.iter().copied());
                 let _waiting = Waiting::begin(&states);
                 let forced = states
                     .iter()
@@ -282,13 +285,13 @@ impl EmbeddedEngine {
                 for state in &states {
                     state.searched_ms.store(self.store.env.now_ms().max(1), Ordering::Relaxed);
                 }
-                let mut published = self.store.published.subscribe();
+                let mut published = self.store.publication.subscribe();
                 loop {
                     published.mark_unchanged();
                     let there = {
-                        let searchable = self.store.searchable.load();
+                        let searchable = self.store.publication.load();
                         // An index that was deleted meanwhile is not waited for.
-                        let gone = |no: &u32| !self.store.indices.read().contains_key(no);
+                        let gone = |no: &u32| !self.store.indices.contains(*no);
                         numbers.iter().all(|no| {
                             searchable
                                 .indices
@@ -300,7 +303,7 @@ impl EmbeddedEngine {
                         return Ok(forced);
                     }
                     if forced {
-                        self.store.wake();
+                        self.store.maintenance.wake();
                     }
                     if published.changed().await.is_err() {
                         return Err(Error::new(ErrorKind::Internal, "the engine is closing"));
@@ -328,7 +331,7 @@ impl EmbeddedEngine {
     }
 
     fn info(&self, entry: &catalog::IndexEntry) -> IndexInfo {
-        let state = self.store.indices.read().get(&entry.no).cloned();
+        let state = self.store.indices.get(entry.no);
         let stopped = state.and_then(|state| state.check().err());
         IndexInfo {
             name: entry.name.clone(),
@@ -342,23 +345,25 @@ impl EmbeddedEngine {
             registry: entry.registry.clone(),
             aliases: entry.aliases.clone(),
             stopped: stopped.map(|e| e.reason().to_owned()),
-            troubled: [0, entry.no].iter().any(|no| !self.store.troubles.of(*no).is_empty()),
+            troubled: [0, entry.no]
+                .iter()
+                .any(|no| !self.store.maintenance.failures().of(*no).is_empty()),
         }
     }
 
     fn stats(&self, entry: &catalog::IndexEntry) -> IndexStats {
         let Ok(state) = self.store.state(entry) else {
             return IndexStats {
-                troubles: self.store.troubles.of(entry.no),
+                troubles: self.store.maintenance.failures().of(entry.no),
                 ..IndexStats::default()
             };
         };
-        let shown = self.store.searchable.load().indices.get(&entry.no).cloned();
+        let shown = self.store.publication.set_of(entry.no);
         let built = state.built.load_full();
         let view = shown.unwrap_or_else(|| built.clone());
         let mut stats = IndexStats {
             segments: view.segments.len() as u64,
-            troubles: self.store.troubles.of(entry.no),
+            troubles: self.store.maintenance.failures().of(entry.no),
             ..IndexStats::default()
         };
         for segment in &view.segments {
@@ -389,7 +394,7 @@ impl EmbeddedEngine {
         stats.translog_bytes = queue.bytes;
         drop(queue);
         state.counts.fill(&mut stats);
-        self.store.caches_of(entry.no).fill(&mut stats);
+        self.store.caches.of_index(entry.no).fill(&mut stats);
         stats.open_contexts = self.store.views.count_over(entry.no);
         stats
     }
@@ -407,19 +412,19 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
         BreakerStats {
             name: "join",
             limit_bytes: catalog.cluster_bytes(model::settings::JOIN_MEMORY),
-            used_bytes: store.join_memory.used(),
-            tripped: store.join_memory.refused(),
+            used_bytes: store.caches.join_memory().used(),
+            tripped: store.caches.join_memory().refused(),
         },
         BreakerStats {
             name: "fielddata",
             limit_bytes: store.env.limits().derived_bytes as u64,
-            used_bytes: store.derived.used_bytes() as u64,
+            used_bytes: store.caches.derived_bytes(),
             tripped: 0,
         },
         BreakerStats {
             name: "accounting",
             limit_bytes: store.env.limits().ram_segment_bytes,
-            used_bytes: store.ram_bytes.load(Ordering::Relaxed),
+            used_bytes: store.segments.ram_bytes(),
             tripped: 0,
         },
     ]
@@ -492,10 +497,7 @@ impl EmbeddedEngine {
         let found = self.store.catalog.now().resolve(target, self.store.env.wall_ms())?;
         let numbers: Vec<u32> = found.iter().map(|r| r.entry.no).collect();
         let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        let dirty = {
-            let dirty = self.store.dirty.lock();
-            numbers.iter().any(|no| dirty.contains(no))
-        };
+        let dirty = self.store.maintenance.is_any_dirty(&numbers);
         if dirty || at_least.is_some() {
             // Everything acknowledged, also what was only written (`async`).
             let end = self.store.log.end_position().max(at_least.unwrap_or(0));
@@ -586,11 +588,11 @@ impl EmbeddedEngine {
             }
             Inspection::Node => Inspected::Node(NodeStats {
                 data_path: ".".to_owned(),
-                pending_bytes: store.pending_bytes.load(Ordering::Relaxed),
+                pending_bytes: store.write_path.pending_bytes(),
                 log_bytes: store.log.kept_bytes(),
                 open_views: store.views.len() as u64,
                 segments: store
-                    .searchable
+                    .publication
                     .load()
                     .indices
                     .values()
@@ -606,17 +608,17 @@ impl EmbeddedEngine {
                 ],
                 breakers: breakers(store, &catalog),
                 pending_max_bytes: store.env.limits().pending_bytes,
-                request_cache_bytes: store.answers.bytes(),
-                documents_bytes: store.documents.bytes(),
-                filters_bytes: store.filters.bytes(),
+                request_cache_bytes: store.caches.answers().bytes(),
+                documents_bytes: store.caches.documents().bytes(),
+                filters_bytes: store.caches.filters().bytes(),
                 script_compilations: store.script_compilations.load(Ordering::Relaxed),
                 read_only: store
                     .log
                     .failure()
                     .map(|e| e.reason().to_owned())
-                    .or_else(|| store.refusing.lock().as_ref().map(|e| e.reason().to_owned())),
-                ram_segment_bytes: store.ram_bytes.load(Ordering::Relaxed),
-                troubles: store.troubles.of(0),
+                    .or_else(|| store.maintenance.refusal().map(|e| e.reason().to_owned())),
+                ram_segment_bytes: store.segments.ram_bytes(),
+                troubles: store.maintenance.failures().of(0),
             }),
         })
     }
@@ -937,7 +939,7 @@ impl Staging for EmbeddedEngine {
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
     async fn settled(&self) -> Result<()> {
-        let durable = self.store.gate_at.load(Ordering::Acquire);
+        let durable = self.store.write_path.gate_altered_to();
         self.wait(WaitFor { durable, written: 0 }).await
     }
 

@@ -6,8 +6,9 @@
 //!
 //! Not here: writing the merged bytes (`index::merge`).
 
+use crate::index_state::IndexState;
 use crate::publish::{alive_bits, alive_set};
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
 use segment::directory;
@@ -91,7 +92,7 @@ impl Store {
     }
 
     fn shown_ids(&self, no: u32) -> HashSet<u64> {
-        let searchable = self.searchable.load();
+        let searchable = self.publication.load();
         searchable
             .indices
             .get(&no)
@@ -114,13 +115,20 @@ impl Store {
             let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
             return Err(Error::new(ErrorKind::DiskFull, reason));
         }
-        let merged = merge(&entry.schema, &sources, self.fresh_segment())?;
+        let merged = merge(&entry.schema, &sources, self.segments.fresh_number())?;
         let merged = merged.map(|data| self.spilled(data)).transpose()?;
         // What searches look for is made before anybody waits for a lock.
         let mut core = None;
         if let Some(data) = &merged {
             let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
-            let opened = segment_view::open(&entry.schema, &index, data, None, None, &self.caches_of(entry.no).derived)?;
+            let opened = segment_view::open(
+                &entry.schema,
+                &index,
+                data,
+                None,
+                None,
+                &self.caches.of_index(entry.no).derived,
+            )?;
             self.prepare(&entry, &opened, &inputs)?;
             core = Some(opened.core.clone());
         }
@@ -130,8 +138,8 @@ impl Store {
             return Ok(());
         };
         let built = state.built.load_full();
-        let _publishing = self.publishing.lock();
-        let published = self.searchable.load().indices.get(&state.no).cloned();
+        let publishing = self.publication.lock();
+        let published = self.publication.set_of(state.no);
         let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {
             let present = inputs
                 .iter()
@@ -162,14 +170,14 @@ impl Store {
                             data,
                             alive,
                             core.clone(),
-                            &self.caches_of(entry.no).derived,
+                            &self.caches.of_index(entry.no).derived,
                         )?,
                     );
                 }
             }
             Ok(Some(Arc::new(IndexView {
                 segments,
-                ..self.blank_view(&entry, old.position)
+                ..self.caches.blank_view(&entry, old.position)
             })))
         };
         let next = swapped(&built)?;
@@ -182,7 +190,7 @@ impl Store {
             state.built.store(next);
         }
         if let Some(shown) = shown {
-            self.replace_published(&shown);
+            self.publication.replace(&publishing, &shown);
         }
         let docs: u64 = inputs.iter().map(|input| u64::from(input.reader.num_docs())).sum();
         state.counts.merge.fetch_add(1, Ordering::Relaxed);

@@ -7,8 +7,10 @@
 
 use crate::catalog::IndexEntry;
 use crate::counts::share;
+use crate::index_state::IndexState;
 use crate::pending::{Kind, PendingOp, Put};
-use crate::store::{IndexState, Store};
+use crate::publication::PublishGuard;
+use crate::store::Store;
 use mapping::ReadOptions;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -16,7 +18,7 @@ use search::plan::node::broken;
 use search::plan::parent_child::Family;
 use segment::build::{Blocks, Built, build};
 use segment::directory::SPILL_BYTES;
-use segment::directory::{self, DataFile, Held, Place, SegmentData};
+use segment::directory::{self, DataFile, Place, SegmentData};
 use segment::document::{Block, Envelope, block};
 use segment::key_columns;
 use segment::searchable::{IndexView, Searchable};
@@ -89,7 +91,7 @@ impl Store {
         let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spilled(data))?;
         state.built.store(Arc::new(IndexView {
             segments,
-            ..self.blank_view(&entry, limit.max(old.position))
+            ..self.caches.blank_view(&entry, limit.max(old.position))
         }));
         let now = self.env.now_ms();
         for n in newest.values() {
@@ -106,15 +108,15 @@ impl Store {
         );
         let freed: u64 = queue.ops.drain(..there).map(|op| op.bytes()).sum();
         queue.bytes -= freed;
-        self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
-        self.progress.send_replace(());
+        self.write_path.subtract_pending(freed);
+        self.maintenance.announce_room();
         Ok(())
     }
 
     /// Makes what joins need of a new segment before anybody searches it, and opens the terms of a small one: its first search
     /// is to take as long as the next.
     pub(crate) fn prepare(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
-        if let Some(family) = Family::of(&self.blank_view(entry, 0)) {
+        if let Some(family) = Family::of(&self.caches.blank_view(entry, 0)) {
             family.prepare(segment)?;
         }
         key_columns::prepare(segment, beside)?;
@@ -156,7 +158,7 @@ impl Store {
                 bytes,
                 make: &|n| self.block_of(entry, part[n].0, part[n].1),
             };
-            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.fresh_segment())?;
+            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.segments.fresh_number())?;
             for (n, why) in &poisoned {
                 crate::background_failures::tell(&format!(
                     "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
@@ -171,7 +173,14 @@ impl Store {
         if !new.is_empty() {
             let (index, _) = directory::handle(&entry.schema, None, &new)?;
             for data in new {
-                let opened = segment_view::open(&entry.schema, &index, &data, None, None, &self.caches_of(entry.no).derived)?;
+                let opened = segment_view::open(
+                    &entry.schema,
+                    &index,
+                    &data,
+                    None,
+                    None,
+                    &self.caches.of_index(entry.no).derived,
+                )?;
                 self.prepare(entry, &opened, &old.segments)?;
                 segments.push(opened);
             }
@@ -188,10 +197,8 @@ impl Store {
         let mut target = self.durable_now();
         loop {
             // A damaged index is left out; reading it says why.
-            let states: Vec<Arc<IndexState>> = {
-                let indices = self.indices.read();
-                indices.values().filter(|state| state.check().is_ok()).cloned().collect()
-            };
+            let mut states = self.indices.all();
+            states.retain(|state| !state.is_stopped());
             for state in &states {
                 let unbuilt = |state: &IndexState| state.queue.lock().ops.front().is_some_and(|op| op.position <= target);
                 if unbuilt(state) {
@@ -247,7 +254,7 @@ impl Store {
                     &segment.data,
                     alive,
                     Some(segment.core.clone()),
-                    &self.caches_of(entry.no).derived,
+                    &self.caches.of_index(entry.no).derived,
                 )?);
             }
         }
@@ -258,22 +265,14 @@ impl Store {
     /// their fill. On a full disk it stays in memory: the log, which is full too, bounds how often.
     pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
         let bytes = data.bytes();
-        let in_memory = self.ram_bytes.load(Ordering::Relaxed);
+        let in_memory = self.segments.ram_bytes();
         if bytes < SPILL_BYTES && in_memory + bytes <= self.env.limits().ram_segment_bytes {
-            return Ok(self.held(data));
+            return Ok(self.segments.hold(data));
         }
         match self.to_file(&data) {
-            Err(e) if e.kind() == ErrorKind::DiskFull => Ok(self.held(data)),
+            Err(e) if e.kind() == ErrorKind::DiskFull => Ok(self.segments.hold(data)),
             done => done,
         }
-    }
-
-    fn held(&self, data: Arc<SegmentData>) -> Arc<SegmentData> {
-        if data.memory().is_none() || data.held.is_some() {
-            return data;
-        }
-        let held = Some(Held::new(&self.ram_bytes, data.bytes()));
-        Arc::new(SegmentData { held, ..(*data).clone() })
     }
 
     fn to_file(&self, data: &Arc<SegmentData>) -> Result<Arc<SegmentData>> {
@@ -288,7 +287,6 @@ impl Store {
             .collect();
         disk::blockfile::write_segment(self.env.disk().as_ref(), &self.env.segments_dir().join(&name), &components)?;
         let file = DataFile::open(self.env.disk(), self.env.segments_dir(), &name, false)?;
-        self.files.lock().insert(name, Arc::downgrade(&file));
         Ok(Arc::new(SegmentData {
             place: Place::File(file, prefix),
             held: None,
@@ -344,24 +342,20 @@ impl Store {
         let mut target = self.durable_now().max(at_least);
         let mut all: FxHashSet<u32> = wanted.iter().copied().collect();
         loop {
-            self.close_over(&mut all, target);
-            let states: Vec<Arc<IndexState>> = {
-                let indices = self.indices.read();
-                let mut numbers: Vec<_> = all.iter().copied().collect();
-                numbers.sort_unstable();
-                // A damaged index stays as it is; the others of its records go on.
-                let whole = |state: &Arc<IndexState>| state.check().is_ok();
-                let known = numbers.iter().filter_map(|no| indices.get(no).cloned());
-                known.filter(whole).collect()
-            };
+            self.publication.close_over(&mut all, target);
+            let mut numbers: Vec<_> = all.iter().copied().collect();
+            numbers.sort_unstable();
+            let mut states = self.indices.each_of(numbers);
+            // A damaged index stays as it is; the others of its records go on.
+            states.retain(|state| !state.is_stopped());
             for state in &states {
                 self.build_to(state, target, PartBytes::Waited)?;
             }
-            let publishing = self.publishing.lock();
+            let publishing = self.publication.lock();
             let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
             let highest = sets.iter().map(|set| set.position).max().unwrap_or(target);
             let before = all.len();
-            self.close_over(&mut all, highest);
+            self.publication.close_over(&mut all, highest);
             if highest > target || all.len() > before {
                 // Someone built further meanwhile, perhaps half a shared record.
                 target = highest.max(target);
@@ -370,69 +364,47 @@ impl Store {
                     continue;
                 }
             }
-            let flipped = self.flip(&states, sets, target);
+            let flipped = self.flip(&publishing, &states, sets, target);
             let took = share(begun.elapsed(), states.len());
             states.iter().for_each(|state| state.counts.refresh_time.add(took));
             return Ok(flipped);
         }
     }
 
-    fn close_over(&self, all: &mut FxHashSet<u32>, target: u64) {
-        let shared = self.shared.lock();
-        loop {
-            let before = all.len();
-            for (end, indices) in shared.iter().take_while(|(end, _)| *end <= target) {
-                debug_assert!(*end <= target);
-                if indices.iter().any(|no| all.contains(no)) {
-                    all.extend(indices.iter().copied());
-                }
-            }
-            if all.len() == before {
-                return;
-            }
-        }
-    }
-
-    /// Under the publish lock.
-    fn flip(&self, states: &[Arc<IndexState>], sets: Vec<Arc<IndexView>>, target: u64) -> Arc<Searchable> {
-        let old = self.searchable.load_full();
-        let mut indices = old.indices.clone();
-        let mut done: FxHashSet<u32> = FxHashSet::default();
-        for (state, set) in states.iter().zip(sets) {
-            done.insert(state.no);
+    /// Shows these sets of these indices.
+    fn flip(
+        &self,
+        publishing: &PublishGuard<'_>,
+        states: &[Arc<IndexState>],
+        sets: Vec<Arc<IndexView>>,
+        target: u64,
+    ) -> Arc<Searchable> {
+        for (state, set) in states.iter().zip(&sets) {
+            assert_eq!(state.no, set.no, "a set belongs to its index");
             state.counts.refresh.fetch_add(1, Ordering::Relaxed);
             let mut queue = state.queue.lock();
             queue.overdue = false;
             if queue.last <= set.position {
                 queue.oldest = None;
-                self.dirty.lock().remove(&state.no);
+                self.maintenance.mark_clean(state.no);
             } else {
                 queue.oldest = Some(self.env.monotonic());
             }
-            indices.insert(state.no, set);
         }
-        let flipped = Arc::new(Searchable {
-            indices,
-            position: old.position.max(target),
-        });
-        self.searchable.store(flipped.clone());
-        self.shared
-            .lock()
-            .retain(|(end, participants)| *end > target || !participants.iter().any(|no| done.contains(no)));
-        self.published.send_modify(|count| *count += 1);
-        flipped
+        self.publication.flip(publishing, sets, target)
     }
 
     /// Puts `next`, which is `built` opened again, in its place, and what is published opened again in that of the published
-    /// one. The callers hold the locks of building and publishing.
+    /// one. The callers hold the build lock too.
     pub(crate) fn replace(
         &self,
+        publishing: &PublishGuard<'_>,
         state: &IndexState,
         built: &Arc<IndexView>,
         next: &Arc<IndexView>,
         again: impl Fn(&Arc<IndexView>) -> Result<Arc<IndexView>>,
     ) -> Result<()> {
-        let published = self.searchable.load().indices.get(&state.no).cloned();
+        let published = self.publication.set_of(state.no);
         let shown = match &published {
             Some(published) if !Arc::ptr_eq(published, built) => Some(again(published)?),
             Some(_) => Some(next.clone()),
@@ -440,20 +412,9 @@ impl Store {
         };
         state.built.store(next.clone());
         if let Some(shown) = shown {
-            self.replace_published(&shown);
+            self.publication.replace(publishing, &shown);
         }
         Ok(())
-    }
-
-    /// Puts a new set in place of a published one that shows the same documents (after a merge, an alteration).
-    pub(crate) fn replace_published(&self, set: &Arc<IndexView>) {
-        let old = self.searchable.load_full();
-        let mut indices = old.indices.clone();
-        indices.insert(set.no, set.clone());
-        self.searchable.store(Arc::new(Searchable {
-            indices,
-            position: old.position,
-        }));
     }
 }
 

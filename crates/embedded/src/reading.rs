@@ -46,7 +46,7 @@ struct Place {
 impl Store {
     /// The newest state of one document; `searchable_only`: what searches see of it.
     pub(crate) fn read_newest(&self, read: &Read) -> Result<Looked> {
-        self.look_in(&self.catalog.now(), &self.searchable.load(), read, false)
+        self.look_in(&self.catalog.now(), &self.publication.load(), read, false)
     }
 
     /// `again`: it may be asked whether it is still as it was found.
@@ -108,19 +108,19 @@ impl Store {
             return pass;
         }
         for _ in 0..FREE_PASSES {
-            drop(self.sequencer.lock());
+            drop(self.write_path.sequence());
             if !self.look_again(&mut catalog, reads, bytes_max, &mut pass) {
                 return pass;
             }
         }
-        let _nothing_is_placed = self.sequencer.lock();
+        let _nothing_is_placed = self.write_path.sequence();
         self.look_again(&mut catalog, reads, bytes_max, &mut pass);
         pass
     }
 
     fn look_at_each(&self, catalog: &Catalog, reads: &[Read], bytes_max: usize) -> Vec<Result<Looked>> {
         // One flip shows all of a record: of one value everything is of one instant.
-        let searchable = self.searchable.load_full();
+        let searchable = self.publication.now();
         let (mut out, mut bytes) = (Vec::with_capacity(reads.len()), 0);
         for read in reads {
             if bytes > bytes_max {
@@ -150,7 +150,7 @@ impl Store {
                 _ => true,
             };
             if !is_as_found {
-                *looked = self.look_in(catalog, &self.searchable.load(), read, true);
+                *looked = self.look_in(catalog, &self.publication.load(), read, true);
                 moved = true;
             }
         }
@@ -171,7 +171,7 @@ impl Store {
         let Found::Here(stamp) = place.found else {
             return Ok(false);
         };
-        let document = crate::get_cache::read(&self.lately, &built, &place.at, &place.uid, place.key)?;
+        let document = crate::get_cache::read(self.caches.by_id(), &built, &place.at, &place.uid, place.key)?;
         Ok(document.is_some_and(|document| document.stamp == stamp))
     }
 }

@@ -11,11 +11,12 @@ use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::{Reached, read_set, without_damage};
 use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
 use crate::environment::{Environment, Limits};
+use crate::index_state::IndexState;
 use crate::lock_order::Mutex;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
 use crate::pending::{Kind, PendingOp, Put, read_extras};
 use crate::publish::PartBytes;
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use crate::versions::Newest;
 use disk::Disk;
 use engine::Clock;
@@ -27,7 +28,6 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// While replaying, an index is built when so much of it is pending.
@@ -75,21 +75,21 @@ impl Store {
             catalog.put(entry.clone());
         }
         let env = Environment::new(dir.to_owned(), disk, clock, limits);
-        let store = Store::assemble(env, log, manifest, catalog, unclean, lock);
+        let mut store = Store::assemble(env, log, manifest, catalog, unclean, lock);
         store
             .env
             .disk()
             .create_dir(store.env.segments_dir())
             .map_err(|e| disk::refusal("making", store.env.segments_dir(), &e))?;
         store
-            .next_segment
-            .store(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000, Ordering::Relaxed);
+            .segments
+            .begin_at(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000);
         let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
         tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
         for (no, error) in &stopped {
-            if let Some(state) = store.indices.read().get(no) {
-                state.stopped.lock().get_or_insert_with(|| error.clone());
+            if let Some(state) = store.indices.get(*no) {
+                state.stop(error);
             }
         }
         let mut replay = Replay {
@@ -111,7 +111,7 @@ impl Store {
         }
         store.numbers_go_on();
         for entry in store.catalog.now().indices.values() {
-            let state = store.indices.read().get(&entry.no).cloned();
+            let state = store.indices.get(entry.no);
             if state.is_some_and(|state| {
                 !Arc::ptr_eq(&state.built.load().settings, &entry.settings)
                     || !Arc::ptr_eq(&state.built.load().schema, &entry.schema)
@@ -120,8 +120,8 @@ impl Store {
             }
         }
         for (no, error) in failed {
-            if let Some(state) = store.indices.read().get(&no) {
-                *state.stopped.lock() = Some(error);
+            if let Some(state) = store.indices.get(no) {
+                state.stop(&error);
             }
         }
         if damages.is_repair() {
@@ -130,7 +130,7 @@ impl Store {
         store.begin_run(&folder, &recovered, writes)?;
         // Files of which nothing was replayed.
         store.log.truncate_below(flushed)?;
-        *store.told.lock() = damages.told;
+        store.found_damage = damages.told;
         Ok(store)
     }
 
@@ -142,7 +142,7 @@ impl Store {
             checkpointed: number("checkpointed"),
             log_end: number("log_end").max(recovered.end),
         };
-        let next_file = self.checkpointing.lock().next_file;
+        let next_file = self.maintenance.lock_checkpoint().next_file;
         let body = self.folder_json(&reached, next_file, false).to_string().into_bytes();
         let mut entries = vec![(FOLDER.to_owned(), Some(body))];
         entries.extend(writes);
@@ -209,7 +209,7 @@ impl Store {
                 .then(|| without_damage(body, entry, &mut open_file, damages));
             let entries_before = body["segments"].as_array().map(Vec::len);
             let body = repaired.as_ref().unwrap_or(body);
-            let set = read_set(body, entry, &mut open_file, &self.caches_of(entry.no).derived);
+            let set = read_set(body, entry, &mut open_file, &self.caches.of_index(entry.no).derived);
             let (segments, problem) = match set {
                 Ok(segments) => (segments, None),
                 Err(e) => {
@@ -225,20 +225,22 @@ impl Store {
             };
             let view = IndexView {
                 segments,
-                ..self.blank_view(entry, position)
+                ..self.caches.blank_view(entry, position)
             };
             let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
             let state = IndexState::new(entry.no, term, view, position);
             let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no);
             state.queue.lock().next_seq_no = next_seq_no.unwrap_or(0);
-            *state.stopped.lock() = problem;
+            if let Some(problem) = &problem {
+                state.stop(problem);
+            }
             let built = state.built.load_full();
             // What a repair took out leaves the manifest with the next checkpoint.
             if repaired
                 .as_ref()
                 .is_none_or(|repaired| repaired["segments"].as_array().map(Vec::len) == entries_before)
             {
-                *state.flushed.lock() = Some((built.clone(), entry.revision));
+                state.set_flushed(&built, entry.revision);
             }
             indices.insert(entry.no, built);
             let now = self.env.now_ms();
@@ -261,20 +263,20 @@ impl Store {
                     );
                 }
             }
-            self.indices.write().insert(entry.no, Arc::new(state));
+            self.indices.insert(Arc::new(state));
         }
         for (entry, error) in lost {
-            let state = IndexState::new(entry.no, 1 + self.unclean, self.blank_view(entry, flushed), flushed);
-            *state.stopped.lock() = Some(error.clone());
+            let state = IndexState::new(entry.no, 1 + self.unclean, self.caches.blank_view(entry, flushed), flushed);
+            state.stop(error);
             indices.insert(entry.no, state.built.load_full());
             positions.insert(entry.no, flushed);
             named.insert(entry.no);
-            self.indices.write().insert(entry.no, Arc::new(state));
+            self.indices.insert(Arc::new(state));
         }
-        self.searchable.store(Arc::new(Searchable {
+        self.publication.open(Searchable {
             indices,
             position: flushed,
-        }));
+        });
         let there = self
             .env
             .disk()
@@ -285,7 +287,7 @@ impl Store {
             // It is of no use; if it cannot be removed now, the next start tries again.
             drop(self.env.disk().remove(&self.env.segments_dir().join(name)));
         }
-        let mut last = self.checkpointing.lock();
+        let mut last = self.maintenance.lock_checkpoint();
         last.flushed = flushed;
         last.named = named;
         last.next_file = folder["next_file"].as_u64().unwrap_or(0);
@@ -305,7 +307,7 @@ impl Store {
             .values()
             .filter(|entry| entry.name.as_str().starts_with(".pleach-"));
         for entry in own {
-            let Some(state) = self.indices.read().get(&entry.no).cloned() else {
+            let Some(state) = self.indices.get(entry.no) else {
                 continue;
             };
             let mut queue = state.queue.lock();
@@ -399,7 +401,7 @@ impl Replay<'_> {
     fn apply(&mut self, replayed: Replayed) -> Result<()> {
         let end = replayed.end;
         let mut touched: Vec<u32> = Vec::new();
-        self.store.replayed.store(true, Ordering::Release);
+        self.store.maintenance.set_replayed(true);
         for part in replayed.record.parts {
             match part {
                 Part::Alter { index_no, delta } => self.alter(index_no, &delta, replayed.start, end)?,
@@ -454,7 +456,7 @@ impl Replay<'_> {
             }
         }
         if touched.len() > 1 {
-            self.store.shared.lock().push_back((end, touched));
+            self.store.publication.add_shared(end, touched);
         }
         Ok(())
     }
@@ -477,7 +479,7 @@ impl Replay<'_> {
         let new: Vec<Arc<IndexEntry>> = catalog
             .indices
             .values()
-            .filter(|entry| !self.store.indices.read().contains_key(&entry.no))
+            .filter(|entry| !self.store.indices.contains(entry.no))
             .cloned()
             .collect();
         self.store.catalog.show_replayed(catalog);
@@ -501,8 +503,8 @@ impl Replay<'_> {
         }
         self.damages.tell(format!("index [{name}] is stopped: {reason}"));
         let error = Error::new(ErrorKind::Corruption, reason).with("index", name.as_str());
-        if let Some(state) = self.store.indices.read().get(&no) {
-            state.stopped.lock().get_or_insert_with(|| error.clone());
+        if let Some(state) = self.store.indices.get(no) {
+            state.stop(&error);
         }
         self.failed.entry(no).or_insert(error);
     }
@@ -517,11 +519,11 @@ impl Replay<'_> {
         kind: impl FnOnce(mapping::Mapping) -> Kind,
     ) -> Result<()> {
         let store = self.store;
-        let Some(state) = store.indices.read().get(&no).cloned() else {
+        let Some(state) = store.indices.get(no) else {
             return Ok(());
         };
         // The log keeps the operations of a damaged index: once its files are sound again they are replayed.
-        if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) || state.stopped.lock().is_some() {
+        if self.positions.get(&no).is_some_and(|flushed| end <= *flushed) || state.is_stopped() {
             return Ok(());
         }
         let Some(entry) = store.catalog.entry(no) else {
@@ -571,9 +573,9 @@ impl Replay<'_> {
             queue.ops.push_back(op);
             queue.bytes > BUILD_AT_BYTES
         };
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        store.unflushed.add(bytes, 1, store.env.monotonic());
-        store.dirty.lock().insert(no);
+        store.write_path.add_pending(bytes);
+        store.maintenance.unflushed().add(bytes, 1, store.env.monotonic());
+        store.maintenance.mark_dirty([no]);
         // The record may go on; what is built is what came before it.
         if due && let Err(e) = store.build_to(&state, end.saturating_sub(1), PartBytes::Waited) {
             let error = store.settle(e);

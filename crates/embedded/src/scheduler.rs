@@ -6,7 +6,7 @@
 
 use crate::background_failures::{Work, panicked, tell};
 use crate::publish::PartBytes;
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,15 +52,15 @@ impl Store {
 
     /// What is due now is refreshed and built.
     pub(crate) fn refresh_due(&self) {
-        let dirty: Vec<u32> = self.dirty.lock().iter().copied().collect();
+        let dirty: Vec<u32> = self.maintenance.dirty();
         let now = self.env.monotonic();
-        let crowded = self.pending_bytes.load(Ordering::Relaxed) * 4 > self.env.limits().pending_bytes * 3;
+        let crowded = self.write_path.pending_bytes() * 4 > self.env.limits().pending_bytes * 3;
         let mut publish = Vec::new();
         for no in dirty {
-            let Some(state) = self.indices.read().get(&no).cloned() else {
+            let Some(state) = self.indices.get(no) else {
                 continue;
             };
-            if state.check().is_err() || !self.troubles.due(Work::Refresh, no, now) {
+            if state.check().is_err() || !self.maintenance.failures().due(Work::Refresh, no, now) {
                 continue;
             }
             let (age, bytes, ops) = {
@@ -94,7 +94,7 @@ impl Store {
         let together = catch_unwind(AssertUnwindSafe(|| self.publish(&publish, 0)));
         for no in publish {
             match together {
-                Ok(Ok(())) => self.troubles.worked(Work::Refresh, no),
+                Ok(Ok(())) => self.maintenance.failures().worked(Work::Refresh, no),
                 // One of them fails; the others need not.
                 _ => drop(self.tried(Work::Refresh, no, || self.publish(&[no], 0))),
             }
@@ -104,42 +104,37 @@ impl Store {
     /// Makes a checkpoint if one is due.
     pub(crate) fn checkpoint_due(&self) {
         let now = self.env.monotonic();
-        let (bytes, ops) = (self.unflushed.bytes(), self.unflushed.ops());
+        let (bytes, ops) = (self.maintenance.unflushed().bytes(), self.maintenance.unflushed().ops());
         let much = bytes >= self.env.limits().checkpoint_bytes.min(self.env.limits().log_max_bytes / 2)
             || ops >= self.env.limits().checkpoint_ops;
-        let old = self.unflushed.age(now) > CHECKPOINT_EACH;
+        let old = self.maintenance.unflushed().age(now) > CHECKPOINT_EACH;
         // Views may hold on to memory that a checkpoint has moved: it is not tried again at once.
         let full = || {
-            self.ram_bytes.load(Ordering::Relaxed) * 4 > self.env.limits().ram_segment_bytes * 3
-                && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
+            self.segments.ram_bytes() * 4 > self.env.limits().ram_segment_bytes * 3
+                && now.saturating_sub(self.maintenance.lock_checkpoint().at) > Duration::from_secs(1)
         };
         // A small or full disk has no room for a log of the usual length: a checkpoint gives back what it covers.
         let tight = || {
             bytes > 0
                 && bytes >= self.env.disk().free_bytes(self.env.dir()).unwrap_or(u64::MAX) / 3
-                && now.saturating_sub(self.checkpointing.lock().at) > Duration::from_secs(1)
+                && now.saturating_sub(self.maintenance.lock_checkpoint().at) > Duration::from_secs(1)
         };
-        let replayed = self.replayed.load(Ordering::Acquire);
-        if (much || old || replayed || full() || tight()) && self.troubles.due(Work::Checkpoint, 0, now) {
+        let replayed = self.maintenance.has_replayed();
+        if (much || old || replayed || full() || tight()) && self.maintenance.failures().due(Work::Checkpoint, 0, now) {
             self.tried(Work::Checkpoint, 0, || self.checkpoint(false));
         }
     }
 
     /// One round of merges; true if there was any.
     pub(crate) fn merge_due(&self) -> bool {
-        let states: Vec<Arc<IndexState>> = self
-            .indices
-            .read()
-            .values()
-            .filter(|s| s.built.load().segments.len() > 1 && s.check().is_ok())
-            .cloned()
-            .collect();
+        let mut states = self.indices.all();
+        states.retain(|state| state.built.load().segments.len() > 1 && !state.is_stopped());
         let mut any = false;
         for state in states {
-            if self.stopping.load(Ordering::Relaxed) {
+            if self.maintenance.is_stopping() {
                 return false;
             }
-            if self.troubles.due(Work::Merge, state.no, self.env.monotonic()) {
+            if self.maintenance.failures().due(Work::Merge, state.no, self.env.monotonic()) {
                 any |= self.tried(Work::Merge, state.no, || self.merge_once(&state)).unwrap_or(false);
             }
         }
@@ -151,7 +146,7 @@ impl Store {
         let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panicked("it")));
         match done {
             Ok(done) => {
-                self.troubles.worked(work, no);
+                self.maintenance.failures().worked(work, no);
                 Some(done)
             }
             Err(error) => {
@@ -216,17 +211,13 @@ fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'sta
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
             }
             let mut round = 0;
-            while !store.stopping.load(Ordering::Acquire) {
+            while !store.maintenance.is_stopping() {
                 if catch_unwind(AssertUnwindSafe(|| each(&store, round))).is_err() {
                     tell(&format!("a round of [{thread}] panicked; the next goes on"));
                     std::thread::sleep(Duration::from_secs(1));
                 }
                 round += 1;
-                let mut woken = store.wake.0.lock();
-                if !*woken {
-                    store.wake.1.wait_for(&mut woken, TICK);
-                }
-                *woken = false;
+                store.maintenance.wait_for_work(TICK);
             }
         })
         .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))

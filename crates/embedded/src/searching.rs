@@ -6,10 +6,11 @@ use crate::alias_filters;
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::counts::share;
+use crate::index_state::IndexState;
 use crate::open_views::ViewContent;
 use crate::request_cache::{Limits, RequestKey};
 use crate::scheduler::Interval;
-use crate::store::{IndexState, Store};
+use crate::store::Store;
 use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
@@ -99,7 +100,7 @@ impl Store {
             found
         };
         self.before_search(found)?;
-        let newest = self.searchable.load_full();
+        let newest = self.publication.now();
         if found.len() < 2 || self.is_aligned(&newest, found)? {
             return Ok(newest);
         }
@@ -141,7 +142,7 @@ impl Store {
     fn before_search(&self, found: &[Resolved]) -> Result<()> {
         let now = self.env.monotonic();
         let highest = {
-            let searchable = self.searchable.load();
+            let searchable = self.publication.load();
             found
                 .iter()
                 .filter_map(|r| searchable.indices.get(&r.entry.no))
@@ -195,14 +196,14 @@ impl Store {
         let Ok(found) = self.catalog.now().resolve(target, self.env.wall_ms()) else {
             return false;
         };
-        let searchable = self.searchable.load();
+        let searchable = self.publication.load();
         let mut docs = 0;
         found.iter().all(|r| {
             let Some(view) = searchable.indices.get(&r.entry.no) else {
                 return false;
             };
             docs += view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum::<u64>();
-            let state = self.indices.read().get(&r.entry.no).cloned();
+            let state = self.indices.get(r.entry.no);
             docs <= INLINE_DOCS && state.is_some_and(|state| state.queue.lock().oldest.is_none())
         })
     }
@@ -300,16 +301,16 @@ impl Store {
             }
             let figures: Vec<_> = views
                 .iter()
-                .map(|(view, _)| self.caches_of(view.no).answers.clone())
+                .map(|(view, _)| self.caches.of_index(view.no).answers.clone())
                 .collect();
-            let known = self.answers.get(&asked);
+            let known = self.caches.answers().get(&asked);
             figures.iter().for_each(|figures| figures.look_up(known.is_some()));
             if let Some(known) = known {
                 return Ok((*known).clone());
             }
             let found = run(Vec::new())?;
             if found.failures.is_empty() && !found.timed_out {
-                self.answers.put(&asked, &found, figures);
+                self.caches.answers().put(&asked, &found, figures);
             }
             Ok(found)
         })
@@ -317,8 +318,7 @@ impl Store {
 
     /// Counts a search of these views until it is dropped: that it runs, and how long it took.
     fn counted(&self, views: &[Searched]) -> Counted {
-        let indices = self.indices.read();
-        let states: Vec<_> = views.iter().filter_map(|(view, _)| indices.get(&view.no).cloned()).collect();
+        let states = self.indices.each_of(views.iter().map(|(view, _)| view.no));
         for state in &states {
             state.counts.searching.fetch_add(1, Ordering::Relaxed);
         }

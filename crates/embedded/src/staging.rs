@@ -61,7 +61,7 @@ impl Store {
         let mut catalog = (*self.catalog.now()).clone();
         let later: Vec<u32> = catalog.indices.values().map(|entry| entry.no).collect();
         for no in later.into_iter().filter(|no| !base.indices.contains_key(no)) {
-            let stopped = self.indices.read().get(&no).is_some_and(|state| state.check().is_err());
+            let stopped = self.indices.get(no).is_some_and(|state| state.is_stopped());
             if !stopped {
                 catalog.remove(no);
             }
@@ -148,7 +148,7 @@ impl Store {
         };
         let begun = || match staging.base_of(no) {
             Some(set) => set.clone(),
-            None => Arc::new(self.blank_view(entry, staging.base.position)),
+            None => Arc::new(self.caches.blank_view(entry, staging.base.position)),
         };
         let anew = overlay.set.is_none() || overlay.layers >= LAYERS_MAX;
         let (below, ops) = match overlay.set.clone().filter(|_| !anew) {
@@ -161,7 +161,7 @@ impl Store {
         let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), PartBytes::Waited, Ok)?;
         let set = Arc::new(IndexView {
             segments,
-            ..self.blank_view(entry, staging.base.position)
+            ..self.caches.blank_view(entry, staging.base.position)
         });
         overlay.layers = if anew { 1 } else { overlay.layers + 1 };
         overlay.waiting.clear();

@@ -155,6 +155,41 @@ async fn nothing_that_was_told_is_taken_back_after_an_error_of_the_disk() {
     assert!(failed > 0, "some of the errors met the log");
 }
 
+/// One call of the disk fails in a checkpoint. Whether the manifest names its files is unknown then, so none of them may be
+/// missing after a restart or a crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_that_fails_leaves_every_file_that_the_manifest_may_name() {
+    let mut failed = 0;
+    for place in 0..24 {
+        for restart in [false, true] {
+            let at = format!("EIO at step {place} of a checkpoint, restart {restart}");
+            let disk = FaultyDisk::new(place);
+            let engine = open(&disk);
+            create(&engine, "a", json!({})).await;
+            write(&engine, put("a", "1", json!({ "n": 1 }))).await;
+            flush(&engine).await.unwrap();
+            write(&engine, put("a", "2", json!({ "n": 1 }))).await;
+            disk.fail_once_after(place);
+            failed += u64::from(flush(&engine).await.is_err());
+            disk.stop_after(0);
+            drop(engine);
+            match restart {
+                true => disk.restart(),
+                false => disk.crash(),
+            }
+            let engine = try_open(&disk, small()).unwrap_or_else(|e| panic!("{at}: the folder does not open: {e}"));
+            for id in ["1", "2"] {
+                let read = engine.read_one(address("a", DocId::plain(id))).await;
+                let read = read.unwrap_or_else(|e| panic!("{at}: [{id}]: {e}"));
+                assert!(read.is_some(), "{at}: [{id}] was acknowledged and is lost");
+            }
+            disk.stop_after(0);
+            drop(engine);
+        }
+    }
+    assert!(failed > 4, "only [{failed}] checkpoints failed");
+}
+
 /// The process is killed at every step, another serves what it finds, and then power fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_was_told_is_taken_back_after_a_lost_tail() {

@@ -244,6 +244,11 @@ impl Manifest {
         Ok(())
     }
 
+    /// Why nothing can be written until a restart.
+    pub fn failure(&self) -> Option<Error> {
+        self.state.lock().failed.clone()
+    }
+
     /// An entry as it is now.
     pub fn read(&self, key: &str) -> Option<Vec<u8>> {
         match self.state.lock().live.get(key) {
