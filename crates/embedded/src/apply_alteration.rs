@@ -11,6 +11,7 @@ use engine::{Alteration, Altered};
 use model::Result;
 use model::system_index::CONTROL_INDEX;
 use segment::searchable::IndexView;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Store {
@@ -99,10 +100,11 @@ impl Store {
             true => self.log.reserve(record.log_bytes())?,
             false => self.log.reserve_delete(record.log_bytes())?,
         };
-        let changed: Vec<Arc<IndexEntry>> = next
-            .deltas
-            .iter()
-            .filter_map(|(no, _)| next.catalog.by_no(*no).cloned())
+        // An index that is made and altered in one record has two deltas, and begins once.
+        let numbers: BTreeSet<u32> = next.deltas.iter().map(|(no, _)| *no).collect();
+        let changed: Vec<Arc<IndexEntry>> = numbers
+            .into_iter()
+            .filter_map(|no| next.catalog.by_no(no).cloned())
             .filter(|entry| catalog.by_no(entry.no).is_none_or(|old| old.revision != entry.revision))
             .collect();
         let end = {
