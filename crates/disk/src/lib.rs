@@ -11,9 +11,11 @@
 
 pub mod blockfile;
 mod faulty;
+mod mapped;
 pub mod real;
 
 pub use faulty::FaultyDisk;
+pub use mapped::{MappedFile, release_mapped_pages};
 pub use real::RealDisk;
 
 use model::{Error, ErrorKind};
@@ -153,7 +155,7 @@ pub trait DiskFile: Send + Sync {
 #[derive(Debug)]
 pub enum Image {
     /// Pages of the file.
-    Mapped(memmap2::Mmap),
+    Mapped(MappedFile),
     /// A copy.
     Loaded(Box<[u8]>),
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: anything that decides; each method is one call.
 
-use super::{Disk, DiskFile, Image};
+use super::{Disk, DiskFile, Image, MappedFile};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -47,7 +47,7 @@ impl Disk for RealDisk {
         // and log files of earlier runs are mapped, the folder lock keeps other processes of ours away, and
         // neither ever changes (write-path.md, invariant 9); removing the name leaves the pages. A start cuts the last
         // log file at its end between its scan and its replay, when no map of it is open.
-        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let map = unsafe { MappedFile::open(&file)? };
         Ok(Image::Mapped(map))
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -1,5 +1,8 @@
 //! The memory of this process and the memory that it may use, as the kernel says.
 //!
+//! Requests are refused for anonymous memory alone: the kernel takes pages of files back. Those of mapped files are
+//! released when they and the anonymous memory together are more than the limit, so that the process stays near it.
+//!
 //! Not here: what becomes of a request when there is too little (`engine::breaker`).
 
 use engine::breaker::ResidentMemory;
@@ -11,8 +14,32 @@ use std::time::{Duration, Instant};
 /// How old a measure may be: in a millisecond two cores touch a few megabytes at most.
 const MEASURE_EACH: Duration = Duration::from_millis(1);
 
-/// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell.
-pub(crate) fn resident() -> ResidentMemory {
+/// How often pages of mapped files are released at most.
+const RELEASE_EACH: Duration = Duration::from_millis(50);
+
+/// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell. Where resident memory
+/// with the pages of files is more than `limit`, the pages of mapped files are released on a thread of their own.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
+    let release = std::thread::Builder::new().name("release-pages".to_owned()).spawn(|| {
+        loop {
+            // A spurious wake releases pages that come back: harmless.
+            std::thread::park();
+            disk::release_mapped_pages();
+            std::thread::sleep(RELEASE_EACH);
+        }
+    })?;
+    Ok(measure(move |all| {
+        if all > limit {
+            release.thread().unpark();
+        }
+    }))
+}
+
+/// A measure of anonymous resident memory; each measure gives `all_resident` the bytes with those of files.
+fn measure(all_resident: impl Fn(u64) + Send + Sync + 'static) -> ResidentMemory {
     let start = Instant::now();
     let measured_at = AtomicU64::new(u64::MAX);
     let measured = AtomicU64::new(0);
@@ -23,8 +50,9 @@ pub(crate) fn resident() -> ResidentMemory {
         let last = measured_at.load(Ordering::Acquire);
         let is_fresh = last != u64::MAX && now.saturating_sub(last) < MEASURE_EACH.as_nanos() as u64;
         if !is_fresh {
-            if let Some(bytes) = anonymous_bytes(source) {
-                measured.store(bytes, Ordering::Release);
+            if let Some(pages) = resident_pages(source) {
+                measured.store((pages.all - pages.of_files) * page_bytes(), Ordering::Release);
+                all_resident(pages.all * page_bytes());
             }
             measured_at.store(now, Ordering::Release);
         }
@@ -65,15 +93,23 @@ pub(crate) fn reclaim_at_rest() {
     }
 }
 
-/// Resident pages less those of files, which the kernel can take back.
-fn anonymous_bytes(statm: &std::fs::File) -> Option<u64> {
+/// Resident pages, and those of them that belong to files.
+struct ResidentPages {
+    all: u64,
+    of_files: u64,
+}
+
+fn resident_pages(statm: &std::fs::File) -> Option<ResidentPages> {
     use std::os::unix::fs::FileExt as _;
     let mut text = [0; 128];
     let length = statm.read_at(&mut text, 0).ok()?;
     let text = std::str::from_utf8(&text[..length]).ok()?;
     let mut pages = text.split_ascii_whitespace().skip(1).map(|n| n.parse::<u64>().ok());
-    let (resident, shared) = (pages.next()??, pages.next()??);
-    Some(resident.saturating_sub(shared) * page_bytes())
+    let (all, shared) = (pages.next()??, pages.next()??);
+    Some(ResidentPages {
+        all,
+        of_files: shared.min(all),
+    })
 }
 
 fn statm() -> Option<std::fs::File> {
@@ -117,7 +153,7 @@ mod tests {
         if statm().is_none() {
             return;
         }
-        let resident = resident();
+        let resident = measure(|_| ());
         let before = resident();
         // Other tests give memory back meanwhile, but not so much.
         let held = vec![7_u8; 256 << 20];

@@ -10,7 +10,7 @@ use embedded::EmbeddedEngine;
 use engine::breaker::CircuitBreakers;
 use engine::clock::SystemClock;
 use engine::{Clock, Engine};
-use model::Result;
+use model::{Error, ErrorKind, Result};
 use rest::{Limits, Names, Rest};
 use std::sync::Arc;
 
@@ -31,7 +31,13 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     if let Err(cause) = private::mend(&config.data) {
         complain(&format!("others on this machine may read files of the data folder: {cause}"));
     }
-    let breakers = CircuitBreakers::reclaiming(config.breaker_limits, crate::memory::resident(), crate::memory::reclaim);
+    let resident = crate::memory::resident(config.breaker_limits.total).map_err(|cause| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("starting the thread [release-pages] failed: {cause}"),
+        )
+    })?;
+    let breakers = CircuitBreakers::reclaiming(config.breaker_limits, resident, crate::memory::reclaim);
     let engine = Arc::new(EmbeddedEngine::open(
         &config.data,
         clock.clone(),
