@@ -2,7 +2,7 @@
 //! the process holds more memory than it may.
 //!
 //! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work. Tables that
-//! grow by doubling, and documents that are fetched, are booked with [`Interrupt::reserve`] before they take memory.
+//! grow by doubling, and documents that are fetched, are booked with `Interrupt::reserve` before they take memory.
 //!
 //! Not here: what a search answers that has been stopped (`search`), on which threads it runs (`lanes`).
 
