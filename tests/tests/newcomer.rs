@@ -4,6 +4,8 @@
 //! `PLEACH_TEST_TOY=run` builds the copy and asks it as well, which takes minutes:
 //! `PLEACH_TEST_TOY=run cargo test -p tests --test newcomer`.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -14,28 +14,37 @@ use std::time::{Duration, Instant};
 /// How old a measure may be: in a millisecond two cores touch a few megabytes at most.
 const MEASURE_EACH: Duration = Duration::from_millis(1);
 
-/// How often pages of mapped files are released at most.
-const RELEASE_EACH: Duration = Duration::from_millis(50);
+/// How often the resident memory is looked at while it is more than half of the limit.
+const RELEASE_EACH: Duration = Duration::from_millis(25);
 
-/// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell. Where resident memory
-/// with the pages of files is more than `limit`, the pages of mapped files are released on a thread of their own.
+/// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell.
+///
+/// Where resident memory with the pages of files is more than `limit`, the pages of mapped files are released. A thread of
+/// its own does it, which sleeps until a request's measure finds more than half of the limit.
 ///
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
-    let release = std::thread::Builder::new().name("release-pages".to_owned()).spawn(|| {
-        loop {
-            // A spurious wake releases pages that come back: harmless.
-            std::thread::park();
-            disk::release_mapped_pages();
-            std::thread::sleep(RELEASE_EACH);
-        }
-    })?;
+    let watch = std::thread::Builder::new()
+        .name("release-pages".to_owned())
+        .spawn(move || watch_mapped_pages(limit))?;
     Ok(measure(move |all| {
-        if all > limit {
-            release.thread().unpark();
+        if all > limit / 2 {
+            watch.thread().unpark();
         }
     }))
+}
+
+fn watch_mapped_pages(limit: u64) {
+    let Some(source) = statm() else { return };
+    loop {
+        match resident_pages(&source) {
+            Some(pages) if pages.all * page_bytes() > limit => disk::release_mapped_pages(),
+            Some(pages) if pages.all * page_bytes() > limit / 2 => {}
+            _ => std::thread::park(),
+        }
+        std::thread::sleep(RELEASE_EACH);
+    }
 }
 
 /// A measure of anonymous resident memory; each measure gives `all_resident` the bytes with those of files.

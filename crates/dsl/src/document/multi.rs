@@ -25,7 +25,23 @@ pub struct MgetItem {
     pub version_type: Option<String>,
 }
 
+/// The elements of a list; none of what is no list.
+fn elements(node: &Node) -> &[Node] {
+    match &node.value {
+        json::Json::Array(items) => items,
+        _ => &[],
+    }
+}
+
 impl MgetBody {
+    /// How many documents a body names, before they are read: each takes memory.
+    pub fn count(node: &Node) -> usize {
+        match &node.value {
+            json::Json::Object(members) => members.iter().map(|(_, value)| elements(value).len()).sum(),
+            _ => 0,
+        }
+    }
+
     /// Reads `docs` or `ids`.
     ///
     /// # Errors
@@ -48,11 +64,11 @@ impl MgetBody {
                     return Err(value.error(format!("unknown key [{key}] for a {found}, expected [docs] or [ids]")));
                 }
             }
-            let ids = members.iter().filter(|(key, _)| key == "ids").map(|(_, ids)| ids.clone());
-            if ids
-                .flat_map(Node::items)
-                .any(|id| id.is_object() || id.is_array() || id.is_null())
-            {
+            let ids = members
+                .iter()
+                .filter(|(key, _)| key == "ids")
+                .flat_map(|(_, ids)| elements(ids));
+            if ids.into_iter().any(|id| id.is_object() || id.is_array() || id.is_null()) {
                 return Err(Error::illegal("ids array element should only contain ids"));
             }
         }
@@ -60,8 +76,8 @@ impl MgetBody {
             let found = node.kind_name();
             return Err(node.error(format!("unexpected token [{found}], expected [START_OBJECT]")));
         }
+        let mut docs = Vec::with_capacity(MgetBody::count(&node));
         let mut fields = node.fields("mget")?;
-        let mut docs = Vec::new();
         for id in fields.take_strings("ids")?.unwrap_or_default() {
             docs.push(MgetItem {
                 id,

@@ -30,7 +30,9 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let realtime = call.params.take_bool("realtime")?;
     let refresh = call.params.flag("refresh")?;
     let visibility = Visibility::take(&mut call)?;
-    let body = call.json()?.map(|node| MgetBody::parse(node, call.dialect)).transpose()?;
+    let node = call.json()?;
+    call.book(node.as_ref().map_or(0, MgetBody::count).saturating_mul(ITEM_BYTES))?;
+    let body = node.map(|node| MgetBody::parse(node, call.dialect)).transpose()?;
     call.params.finish()?;
     let Some(body) = body else {
         return Err(Error::new(
@@ -48,7 +50,6 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
         .docs
         .iter()
         .filter_map(|item| item.index.as_deref().or(call.arg("index")));
-    call.book(body.docs.len().saturating_mul(ITEM_BYTES))?;
     let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
