@@ -75,7 +75,7 @@ pub(super) fn parse(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     },
     Edit {
         row: CLAUSE,
-        file: "search/src/plan/mod.rs",
+        file: "search/src/clauses/mod.rs",
         anchor: Some("            Clause::Prefix(q) => self.prefix(q, boost),\n"),
         text: "            Clause::FirstLetter(q) => self.prefix(q, boost),\n",
     },

@@ -22,7 +22,7 @@ pub(crate) struct Caches {
     documents: Arc<DocumentCache>,
     filters: Arc<FilterCache>,
     derived: Arc<Budget>,
-    join_memory: Arc<search::plan::join::Budget>,
+    join_memory: Arc<search::joins::Budget>,
     /// The part of each index in `answers`, `filters` and `derived`.
     by_index: RwLock<FxHashMap<u32, Arc<IndexCaches>>>,
 }
@@ -61,7 +61,7 @@ impl Caches {
         self.derived.used_bytes() as u64
     }
     /// The budget of the key sets of joins.
-    pub(crate) fn join_memory(&self) -> &Arc<search::plan::join::Budget> {
+    pub(crate) fn join_memory(&self) -> &Arc<search::joins::Budget> {
         &self.join_memory
     }
     /// The part of an index in the caches of all. It is made at first use.

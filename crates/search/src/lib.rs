@@ -1,11 +1,12 @@
 //! Searches over one or several indices, counts, scans, explanations.
 //!
-//! Not here: how a search goes (`pass`), how clauses become scorers (`plan`), aggregations (`aggs`, through
+//! Not here: how a search goes (`pass`), how clauses become scorers (`clauses`), aggregations (`aggs`, through
 //! `doc_sink`), which indices a request names (`catalog`).
 
+use crate::clauses::plan;
+use crate::context::Context;
 use crate::interrupt::is_timeout;
 use crate::phases::Phases;
-use crate::plan::{Context, plan};
 use dsl::query::Query;
 use dsl::search::{Aggregations, SearchRequest, SearchResponse};
 use model::Result;
@@ -15,22 +16,32 @@ use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 pub mod aggs;
+mod automata;
+mod child_score;
+pub mod clauses;
 pub mod collect;
+pub mod context;
 mod decimal_format;
 mod doc_sink;
 mod document_reader;
 pub mod fetch;
+mod fields;
+mod hashes;
+mod highlight;
 pub mod interrupt;
+pub mod joins;
 mod limits;
 mod pass;
 pub mod phases;
-pub mod plan;
 mod profile;
+pub mod scorers;
+mod scripts;
 pub mod sort;
 mod suggest;
 pub mod term_vectors;
 #[cfg(test)]
 mod tests;
+pub mod unreadable;
 
 /// An index to search, with the filter of the alias it was reached by.
 pub type Searched = (Arc<IndexView>, Option<Query>);
@@ -46,7 +57,7 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
         Err(error) if is_timeout(&error) && request.cancellation.deadline().is_some() => Ok(SearchResponse {
             shards: views
                 .iter()
-                .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
+                .map(|(view, filter)| crate::clauses::routed::asked(view, request.query.iter().chain(filter)))
                 .sum(),
             ..SearchResponse::late(request)
         }),
@@ -115,7 +126,7 @@ fn has_name(query: &Query) -> bool {
 fn only_suggestions(views: &[Searched], request: &SearchRequest, suggest: Option<serde_json::Value>) -> SearchResponse {
     let total = dsl::search::Total { value: 0, exact: true };
     SearchResponse {
-        shards: views.iter().map(|(view, _)| crate::plan::routed::asked(view, [])).sum(),
+        shards: views.iter().map(|(view, _)| crate::clauses::routed::asked(view, [])).sum(),
         hits: dsl::search::Hits {
             total: (request.track_total_hits != dsl::search::TrackTotal::No).then_some(total),
             ..dsl::search::Hits::default()
@@ -190,7 +201,13 @@ pub fn scan(
 ///
 /// # Errors
 /// As [`run`].
-pub fn explain(view: &IndexView, query: &Query, segment: usize, doc: DocId, cx: &Context<'_>) -> Result<crate::plan::Explained> {
+pub fn explain(
+    view: &IndexView,
+    query: &Query,
+    segment: usize,
+    doc: DocId,
+    cx: &Context<'_>,
+) -> Result<crate::scorers::explain::Explained> {
     let planned = plan(view, Some(query), None, cx)?;
     planned.explain(&view.segments[segment], doc)
 }
@@ -200,5 +217,5 @@ pub fn explain(view: &IndexView, query: &Query, segment: usize, doc: DocId, cx: 
 /// # Errors
 /// Why it would not.
 pub fn validate((view, filter): &Searched, query: &Query, cx: &Context<'_>) -> Result<String> {
-    crate::plan::said(view, query, filter.as_ref(), cx)
+    crate::clauses::said(view, query, filter.as_ref(), cx)
 }

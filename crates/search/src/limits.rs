@@ -1,7 +1,7 @@
 //! What of a search is refused before anything is read: windows, and options that do not go together.
 
 use crate::Searched;
-use crate::plan::setting;
+use crate::fields::target::setting;
 use dsl::search::{SearchRequest, SortBy};
 use model::{Error, ErrorKind, Result};
 

@@ -2,20 +2,16 @@
 //!
 //! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`inner_hits`, `expand`).
 
-use crate::collect::collapse::Members;
-use crate::collect::collapse::{Group, collapse_key};
-use crate::collect::index_boost;
-use crate::collect::rescore;
-use crate::collect::top;
-use crate::collect::{self, Best, Collected, Order, Ranked, Source};
+use crate::clauses::plan;
+use crate::collect::collapse::{Group, Members, collapse_key};
+use crate::collect::{self, Best, Collected, Order, Ranked, Source, index_boost, rescore, top};
+use crate::context::Context;
 use crate::doc_sink::DocSink;
 use crate::document_reader::DocumentReader;
-use crate::fetch::Fetch;
-use crate::fetch::collapse;
-use crate::fetch::inner_hits;
+use crate::fetch::{Fetch, collapse, inner_hits};
 use crate::interrupt::is_timeout;
 use crate::phases::Phases;
-use crate::plan::{Context, Planned, plan};
+use crate::scorers::planned::Planned;
 use crate::sort::{Key, Plan, Reader};
 use crate::{Searched, limits, profile};
 use dsl::query::Query;
@@ -144,7 +140,7 @@ pub fn run_with(
             .then_some(found.terminated || request.collects_nothing),
         shards: views
             .iter()
-            .map(|(view, filter)| crate::plan::routed::asked(view, request.query.iter().chain(filter)))
+            .map(|(view, filter)| crate::clauses::routed::asked(view, request.query.iter().chain(filter)))
             .sum(),
         hits: Hits {
             total: total(found.count, request.track_total_hits),

@@ -1,6 +1,6 @@
 //! `profile`: what a search took, index by index.
 //!
-//! Clauses keep their own times (`plan::profile`), aggregations theirs (`aggs::profile`). One pass collects hits and
+//! Clauses keep their own times (`scorers::profile`), aggregations theirs (`aggs::profile`). One pass collects hits and
 //! aggregations together, so there is one collector and its time has both in it. Not here: joins, which `relations` adds.
 
 use crate::Searched;

@@ -4,8 +4,8 @@
 //! them. Fields that the mapping gives a term vector show what that says of positions and offsets, others all that is
 //! asked. Counts are of the index as it is published, deleted documents that no merge dropped among them.
 
-use crate::plan::Target;
-use crate::plan::node::broken;
+use crate::fields::target::Target;
+use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::document::{TermFilter, TermVectors};
 use engine::VectorsOf;

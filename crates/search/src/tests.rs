@@ -1,6 +1,6 @@
 //! Searches over a small index in memory: requests and the ids, scores and values they answer with.
 
-use crate::plan::Context;
+use crate::context::Context;
 use crate::{run, scan};
 use dsl::json::{Reading, read};
 use dsl::search::{SearchRequest, SearchResponse};

@@ -4,7 +4,7 @@
 //! Not here: where values come from (`values`).
 
 use super::At;
-use crate::plan::node::broken;
+use crate::unreadable::broken;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::ordinals::Ordinals;

@@ -38,7 +38,7 @@ const MOST_COLLECTED: usize = 1 << 25;
 /// What aggregations need besides documents.
 pub struct Context<'a> {
     /// Clock, limits, scripts.
-    pub plan: &'a crate::plan::Context<'a>,
+    pub plan: &'a crate::context::Context<'a>,
     /// Every index of the request.
     pub views: &'a [Arc<IndexView>],
     /// Of the request.
@@ -368,7 +368,7 @@ impl<'a> Root<'a> {
         if self.globals.is_empty() {
             return Ok(());
         }
-        let all = crate::plan::plan(view, None, None, self.cx.plan)?;
+        let all = crate::clauses::plan(view, None, None, self.cx.plan)?;
         for global in &mut self.globals {
             global.segment(&at)?;
             let mut docs = all.scorer(segment)?;

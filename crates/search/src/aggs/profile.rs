@@ -181,7 +181,8 @@ fn is_unmapped(kind: &AggKind, cx: &Context<'_>) -> bool {
     let Some(field) = source.field.as_deref().filter(|field| !field.starts_with('_')) else {
         return false;
     };
-    let known = |view: &std::sync::Arc<segment::searchable::IndexView>| crate::plan::Target::valued(view, field).is_some();
+    let known =
+        |view: &std::sync::Arc<segment::searchable::IndexView>| crate::fields::target::Target::valued(view, field).is_some();
     source.missing.is_none() && !cx.views.iter().any(known)
 }
 

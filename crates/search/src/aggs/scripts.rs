@@ -5,10 +5,10 @@
 use super::At;
 use super::format::ip_text;
 use super::values::Class;
+use crate::fields::column::Column;
+use crate::fields::field_data::refuse_text;
+use crate::fields::target::Target;
 use crate::interrupt::Interrupt;
-use crate::plan::Target;
-use crate::plan::columns::Column;
-use crate::plan::field_data::refuse_text;
 use mapping::{FieldValue, Kind};
 use model::Result;
 use script::{Budget, DocValues, Env, Host, Params, Program};

@@ -6,10 +6,10 @@ use super::At;
 use super::codes::{Interner, code_double, code_long, double_code, long_code};
 use super::format::{Format, ip_text, number, parse_ip};
 use super::scripts::{Script, as_number};
-use crate::plan::Target;
-use crate::plan::columns::Column;
-use crate::plan::field_data::{refuse_text, refuse_without_values};
-use crate::plan::node::broken;
+use crate::fields::column::Column;
+use crate::fields::field_data::{refuse_text, refuse_without_values};
+use crate::fields::target::Target;
+use crate::unreadable::broken;
 use dsl::aggs::ValueSource;
 use mapping::{FieldType, FieldValue, Kind};
 use model::date::DateFormat;
@@ -130,7 +130,7 @@ pub(crate) struct Distance {
 
 impl Distance {
     fn to(self, place: (f64, f64)) -> f64 {
-        crate::plan::geo_distance::far(self.arc, false)(self.origin, place) / self.metres
+        crate::fields::geo_distance::far(self.arc, false)(self.origin, place) / self.metres
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Not here: choosing among them (`expand`).
 
-use crate::plan::{Context, Target};
+use crate::context::Context;
+use crate::fields::target::Target;
 use crate::sort::{Key, Plan, Reader};
 use dsl::search::{FieldSort, Sort, SortBy};
 use model::{Error, Result, nearest};

@@ -1,15 +1,16 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
 pub(crate) mod collapse;
+pub mod join_keys;
 pub(crate) mod rescore;
 pub(crate) mod top;
 
-use crate::collect::collapse::{Group, Groups};
-use crate::collect::collapse::{Member, Members};
+use crate::collect::collapse::{Group, Groups, Member, Members};
 use crate::collect::top::Smallest;
+use crate::context::Context;
 use crate::doc_sink::DocSink;
-use crate::plan::combine::seek_to;
-use crate::plan::{Context, Planned};
+use crate::scorers::node::seek_to;
+use crate::scorers::planned::Planned;
 use crate::sort::{Key, Plan, Reader, compare};
 use dsl::search::SearchRequest;
 use model::Result;

@@ -1,22 +1,22 @@
 //! `rescore`: the best documents, scored anew by a second query.
 
+use super::Ranked;
 use crate::Searched;
-use crate::collect::Ranked;
-use crate::plan::Context;
-use crate::plan::boolean::Shared;
+use crate::context::Context;
+use crate::scorers::node::Shared;
 use model::Result;
 
 /// Scores the best documents anew.
 pub(crate) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::search::Rescore, cx: &Context<'_>) -> Result<()> {
     let mut nodes: Vec<Shared> = Vec::new();
     for (view, _) in views {
-        nodes.push(crate::plan::compile(view, &rescore.query, cx)?);
+        nodes.push(crate::clauses::compile(view, &rescore.query, cx)?);
     }
     let window = rescore.window_size.min(ranked.len());
     for one in &mut ranked[..window] {
         let segment = &views[one.view].0.segments[one.segment];
         let first = one.score * rescore.query_weight;
-        let second = crate::plan::node::score_at(nodes[one.view].scorer(segment)?, one.doc);
+        let second = crate::scorers::node::score_at(nodes[one.view].scorer(segment)?, one.doc);
         one.score = match second.map(|s| s * rescore.rescore_query_weight) {
             None => first,
             Some(second) => match rescore.score_mode.as_str() {

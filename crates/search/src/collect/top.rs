@@ -8,11 +8,12 @@
 //!
 //! Not here: every other search (`collect`).
 
-use crate::collect::{Best, Collected, Ranked, Source};
-use crate::plan::live_docs::LiveDocs;
-use crate::plan::prune::Pruning;
-use crate::plan::rare_term_topk::Rarest;
-use crate::plan::{Context, Planned};
+use super::{Best, Collected, Ranked, Source};
+use crate::context::Context;
+use crate::scorers::live_docs::LiveDocs;
+use crate::scorers::planned::Planned;
+use crate::scorers::prune::Pruning;
+use crate::scorers::rare_term_topk::Rarest;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
 use segment::segment_view::SegmentView;

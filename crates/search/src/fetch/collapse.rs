@@ -5,18 +5,18 @@
 //!
 //! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
 
+use super::Fetch;
+use super::inner_hits::{self, by_score};
 use crate::Searched;
-use crate::collect::collapse::collapse_key;
-use crate::collect::collapse::{Group, Groups};
-use crate::collect::collapse::{Member, Members};
-use crate::collect::index_boost;
-use crate::collect::{Best, Order, Ranked};
+use crate::collect::collapse::{Group, Groups, Member, Members, collapse_key};
+use crate::collect::{Best, Order, Ranked, index_boost};
+use crate::context::Context;
 use crate::document_reader::DocumentReader;
-use crate::fetch::Fetch;
-use crate::fetch::inner_hits::{self, by_score};
-use crate::plan::combine::{and, seek_to};
-use crate::plan::term::any_of;
-use crate::plan::{Context, Planned, Target, setting};
+use crate::fields::target::{Target, setting};
+use crate::scorers::conjunction::and;
+use crate::scorers::node::seek_to;
+use crate::scorers::planned::Planned;
+use crate::scorers::term_set::any_of;
 use crate::sort::{Key, Plan, Reader};
 use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
 use mapping::FieldValue;

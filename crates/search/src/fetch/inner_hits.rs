@@ -5,17 +5,24 @@
 //!
 //! Not here: the members of collapsed groups (`expand`), hits of other indices (`relations`).
 
+use super::{Fetch, Root, lineage};
+use crate::clauses::part;
 use crate::collect::{Best, Order, Ranked};
+use crate::context::Context;
 use crate::document_reader::DocumentReader;
-use crate::fetch::{Fetch, Root, lineage};
-use crate::plan::live_docs::LiveDocs;
-use crate::plan::node::ConstantScorer;
-use crate::plan::parent_child::Family;
-use crate::plan::{Context, Part, combine, enclosing, part, setting, term};
+use crate::fields::target::setting;
+use crate::scorers::constant::ConstantScorer;
+use crate::scorers::live_docs::LiveDocs;
+use crate::scorers::nested::enclosing;
+use crate::scorers::node::seek_to;
+use crate::scorers::parent_child::Family;
+use crate::scorers::planned::Part;
+use crate::scorers::{conjunction, term_set};
 use crate::sort::{Key, Plan};
 use dsl::query::{Clause, Query};
 use dsl::search::{FreeInnerHits, FreeOf, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
 use model::{Error, ErrorKind, Result};
+use segment::doc_bits::BitsDocs;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use tantivy::query::Scorer;
@@ -355,9 +362,9 @@ impl<'a> Compiled<'a> {
                 let around = enclosing(here, &self.view.schema, self.scope.as_deref())?;
                 let first = around.before(doc).map_or(0, |before| before + 1);
                 let level = enclosing(here, &self.view.schema, Some(path))?;
-                let own = Box::new(ConstantScorer::new(term::BitsDocs::new(level), 0.0));
-                let mut docs = combine::and(vec![(self.part.node.scorer(here)?, true), (own, false)]);
-                combine::seek_to(docs.as_mut(), first);
+                let own = Box::new(ConstantScorer::new(BitsDocs::new(level), 0.0));
+                let mut docs = conjunction::and(vec![(self.part.node.scorer(here)?, true), (own, false)]);
+                seek_to(docs.as_mut(), first);
                 Ok(vec![Candidates { segment, docs, end: doc }])
             }
             (Of::Relatives { relation }, Some(family)) => {
@@ -390,17 +397,17 @@ impl<'a> Compiled<'a> {
     fn related(&self, family: &Family, relation: &str, terms: &[Term]) -> Result<Vec<Candidates>> {
         let mut out = Vec::new();
         for (no, segment) in self.view.segments.iter().enumerate() {
-            let tied = term::any_of(segment, terms)?;
+            let tied = term_set::any_of(segment, terms)?;
             if tied.doc() == TERMINATED {
                 continue;
             }
-            let of_relation = term::any_of(segment, &[family.relation_term(relation)])?;
+            let of_relation = term_set::any_of(segment, &[family.relation_term(relation)])?;
             let matching = self.part.node.scorer(segment)?;
-            let docs = combine::and(vec![(matching, true), (tied, false), (of_relation, false)]);
+            let docs = conjunction::and(vec![(matching, true), (tied, false), (of_relation, false)]);
             let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             out.push(Candidates {
                 segment: no,
-                docs: crate::plan::live_docs::Visible::of(docs, sight),
+                docs: crate::scorers::live_docs::Visible::of(docs, sight),
                 end: TERMINATED,
             });
         }

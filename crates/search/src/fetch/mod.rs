@@ -1,16 +1,16 @@
 //! What a hit shows: address, source, fields, stamps.
 
 pub(crate) mod collapse;
-mod highlight;
 pub(crate) mod inner_hits;
 pub(crate) mod top_hits;
 
+use crate::context::Context;
 use crate::document_reader::{DocumentReader, Stored};
+use crate::fields::column::Column;
+use crate::fields::target::{Target, setting};
 use crate::interrupt::Interrupt;
-use crate::plan::columns::Column;
-use crate::plan::node::broken;
-use crate::plan::scripts::Script;
-use crate::plan::{Context, Target, setting};
+use crate::scripts::Script;
+use crate::unreadable::broken;
 use dsl::search::{FieldAndFormat, Hit, SearchRequest, SourceSpec};
 use mapping::FieldValue;
 use model::date::{DateFormat, PatternSyntax};
@@ -77,7 +77,7 @@ pub fn lineage(view: &IndexView, segment: &SegmentView, path: &str, doc: Doc) ->
             offset: usize::try_from(offset).unwrap_or(0),
         });
         if let Some(outer) = outer {
-            at = crate::plan::enclosing(segment, &view.schema, Some(outer))?.next(at);
+            at = crate::scorers::nested::enclosing(segment, &view.schema, Some(outer))?.next(at);
         }
         path = outer;
     }
@@ -138,7 +138,7 @@ pub struct Fetch<'a> {
     docvalues: Vec<(String, Option<ShownAs>)>,
     /// Why no values of columns can be shown: told where there is a hit to show them of.
     refused: Option<Error>,
-    join_fields: Vec<(String, crate::plan::join::Place)>,
+    join_fields: Vec<(String, crate::joins::Place)>,
     /// Name, script, whether a failure leaves the field out.
     scripts: Vec<(String, Script, bool)>,
     /// What a `_ttl` is counted from.
@@ -198,7 +198,7 @@ impl<'a> Fetch<'a> {
         let mut docvalues = Vec::new();
         let mut refused = None;
         for field in &request.docvalue_fields {
-            if let Err(refusal) = crate::plan::field_data::refuse_without_values(view, &field.field) {
+            if let Err(refusal) = crate::fields::field_data::refuse_without_values(view, &field.field) {
                 refused = refused.or(Some(refusal));
             }
             let mut paths = view.mapping.expand(&field.field);
@@ -259,7 +259,7 @@ impl<'a> Fetch<'a> {
             join_fields: request
                 .join_fields
                 .iter()
-                .filter_map(|field| Some((field.clone(), crate::plan::join::Place::of(view, field).ok()??)))
+                .filter_map(|field| Some((field.clone(), crate::joins::Place::of(view, field).ok()??)))
                 .collect(),
             scripts,
             now_ms: cx.now_ms,
@@ -391,7 +391,7 @@ impl<'a> Fetch<'a> {
         hit: &mut Hit,
     ) -> Result<()> {
         for (field, place) in &self.join_fields {
-            let values = crate::plan::join::texts(segment, place, doc)?;
+            let values = crate::joins::texts(segment, place, doc)?;
             hit.join_values
                 .push((field.clone(), values.into_iter().map(Value::from).collect()));
         }
@@ -500,7 +500,7 @@ impl<'a> Fetch<'a> {
             let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
             let analyzed_max = self.view.number("index.highlight.max_analyzed_offset").unwrap_or(usize::MAX);
             let (mapping, registry) = (&self.view.mapping, &self.view.registry);
-            hit.highlight = crate::fetch::highlight::highlight(value, fields, wanted, &query, mapping, registry, analyzed_max)?;
+            hit.highlight = crate::highlight::highlight(value, fields, wanted, &query, mapping, registry, analyzed_max)?;
         }
         Ok(())
     }

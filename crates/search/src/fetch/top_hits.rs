@@ -1,10 +1,10 @@
 //! Hits inside aggregations: the fetch phase for `top_hits`, with what its aggregation says of it.
 
+use super::inner_hits::root_of;
+use super::{Fetch, Level, Root, lineage};
 use crate::aggs;
+use crate::context::Context;
 use crate::document_reader::DocumentReader;
-use crate::fetch::inner_hits::root_of;
-use crate::fetch::{Fetch, Level, Root, lineage};
-use crate::plan::Context;
 use dsl::aggs::TopHitsAgg;
 use dsl::query::Query;
 use dsl::search::{Hit, SearchRequest};
@@ -51,7 +51,7 @@ impl aggs::Fetch for TopHits<'_> {
             )?
         };
         if let Some(query) = self.query.filter(|_| spec.explain || self.named) {
-            let compile = || crate::plan::plan(&found.view, Some(query), None, self.cx);
+            let compile = || crate::clauses::plan(&found.view, Some(query), None, self.cx);
             let planned = self.cx.explained(spec.explain, compile)?;
             if spec.explain {
                 hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
@@ -67,7 +67,7 @@ impl aggs::Fetch for TopHits<'_> {
 /// The way to a nested document: the path is the one that has it.
 fn nested_way(found: &aggs::Found) -> Result<Vec<Level>> {
     for path in found.view.mapping.nested_paths() {
-        if crate::plan::enclosing(&found.segment, &found.view.schema, Some(path))?.contains(found.doc) {
+        if crate::scorers::nested::enclosing(&found.segment, &found.view.schema, Some(path))?.contains(found.doc) {
             return lineage(&found.view, &found.segment, path, found.doc);
         }
     }

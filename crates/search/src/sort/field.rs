@@ -101,7 +101,7 @@ pub(super) fn field_key(
         return Ok(By::Field(Box::new(key)));
     }
     let Some(target) = Target::valued(view, &field.field) else {
-        crate::plan::field_data::refuse_without_values(view, &field.field)?;
+        crate::fields::field_data::refuse_without_values(view, &field.field)?;
         return match field.unmapped_type.as_deref() {
             Some(name) => {
                 let kind = match name {

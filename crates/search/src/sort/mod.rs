@@ -1,8 +1,9 @@
 //! Sort keys: how each is read for a document, compared, and shown.
 
-use crate::plan::columns::Column;
-use crate::plan::scripts::{Bound, Script};
-use crate::plan::{Context, Target};
+use crate::context::Context;
+use crate::fields::column::Column;
+use crate::fields::target::Target;
+use crate::scripts::{Bound, Script};
 use crate::sort::nested::{Children, Levels};
 use dsl::query::MultiValueMode;
 use dsl::search::{FieldSort, ScriptSortKind, Sort, SortBy};
@@ -126,7 +127,7 @@ struct Distance {
     points: Vec<(f64, f64)>,
     unit: f64,
     mode: MultiValueMode,
-    far: crate::plan::geo_distance::Far,
+    far: crate::fields::geo_distance::Far,
 }
 
 impl Distance {
@@ -135,7 +136,7 @@ impl Distance {
         let mut all: Vec<f64> = places
             .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
             .collect();
-        crate::plan::pick(self.mode, &mut all).map(|metres| metres / self.unit)
+        crate::fields::multi_value::pick(self.mode, &mut all).map(|metres| metres / self.unit)
     }
 }
 
@@ -250,7 +251,7 @@ impl Plan {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                        far: crate::plan::geo_distance::far(*arc || plain && !view.typed, view.typed),
+                        far: crate::fields::geo_distance::far(*arc || plain && !view.typed, view.typed),
                     },
                     nested: Levels::named(view, nested.as_ref(), scope, cx)?,
                 }
@@ -331,7 +332,7 @@ impl Plan {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
             By::Type => {
-                let column = segment.reader.fast_fields().str("_type").map_err(crate::plan::node::broken)?;
+                let column = segment.reader.fast_fields().str("_type").map_err(crate::unreadable::broken)?;
                 ReadBy::Column {
                     column: column.map(Column::Str),
                     mode: MultiValueMode::Min,
@@ -348,7 +349,7 @@ impl Plan {
                     .reader
                     .fast_fields()
                     .u64("_seq_no")
-                    .map_err(crate::plan::node::broken)?;
+                    .map_err(crate::unreadable::broken)?;
                 ReadBy::Column {
                     column: Some(Column::U64(column)),
                     mode: MultiValueMode::Min,
@@ -388,7 +389,7 @@ impl Plan {
                 // 2015 indexed no id by itself: a sort by it found nothing.
                 let column = match view.typed && key.path == "_id" {
                     true => None,
-                    false => segment.reader.fast_fields().str("_id").map_err(crate::plan::node::broken)?,
+                    false => segment.reader.fast_fields().str("_id").map_err(crate::unreadable::broken)?,
                 };
                 ReadBy::Column {
                     column: column.map(Column::Str),

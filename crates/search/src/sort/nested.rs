@@ -2,8 +2,11 @@
 //!
 //! Not here: their values (`sort`).
 
-use crate::plan::boolean::Shared;
-use crate::plan::{Context, enclosing, no_nested, query_shard};
+use crate::clauses::nested::no_nested;
+use crate::context::Context;
+use crate::fields::target::query_shard;
+use crate::scorers::nested::enclosing;
+use crate::scorers::node::Shared;
 use dsl::search::{FieldSort, NestedSort};
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -76,7 +79,7 @@ impl Levels {
             check_path(view, path)?;
             let filter = one.filter.as_ref();
             let filter = filter
-                .map(|q| crate::plan::compile_filter(view, q, cx, Some(path)))
+                .map(|q| crate::clauses::compile_filter(view, q, cx, Some(path)))
                 .transpose()?;
             levels.push((path.to_owned(), filter));
             level = one.nested.as_deref();

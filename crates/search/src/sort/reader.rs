@@ -143,7 +143,7 @@ impl Reader {
                         .into_iter()
                         .map(|child| bound.number(child, score))
                         .collect::<Result<Vec<f64>>>()?;
-                    crate::plan::pick(*mode, &mut all).map_or_else(|| missing.clone(), Key::Float)
+                    crate::fields::multi_value::pick(*mode, &mut all).map_or_else(|| missing.clone(), Key::Float)
                 }
             },
             ReadBy::Script {
@@ -214,7 +214,7 @@ impl Reader {
                         };
                         let Some(ord) = ord else { return Ok(missing.clone()) };
                         let mut text = String::new();
-                        strings.ord_to_str(ord, &mut text).map_err(crate::plan::node::broken)?;
+                        strings.ord_to_str(ord, &mut text).map_err(crate::unreadable::broken)?;
                         if *id && let Some((_, bare)) = text.split_once('#') {
                             text = bare.to_owned();
                         }
@@ -237,7 +237,7 @@ impl Reader {
                             MultiValueMode::Avg | MultiValueMode::Median => {
                                 all.sort_unstable();
                                 let mut all: Vec<f64> = all.iter().map(|n| *n as f64).collect();
-                                crate::plan::pick(*mode, &mut all).map(|n| n.round() as u64)
+                                crate::fields::multi_value::pick(*mode, &mut all).map(|n| n.round() as u64)
                             }
                         };
                         one.map_or_else(|| missing.clone(), Key::Unsigned)
@@ -260,7 +260,7 @@ impl Reader {
                             column.numbers(doc, &mut buffer);
                             all.extend_from_slice(&buffer);
                         }
-                        match crate::plan::pick(*mode, &mut all) {
+                        match crate::fields::multi_value::pick(*mode, &mut all) {
                             None => missing.clone(),
                             Some(n) if *float => Key::Float(n),
                             Some(n) => Key::Int(n.round() as i64),

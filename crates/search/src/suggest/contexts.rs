@@ -2,10 +2,10 @@
 //!
 //! Not here: how inputs are kept (`mapping::contexts`), completions without contexts (`suggest`).
 
-use crate::plan::Target;
-use crate::plan::levenshtein::{Levenshtein, edits};
-use crate::plan::node::broken;
-use crate::suggest::{Begins, common};
+use super::{Begins, common};
+use crate::automata::levenshtein::{Levenshtein, edits};
+use crate::fields::target::Target;
+use crate::unreadable::broken;
 use dsl::json::Node;
 use dsl::query::parse_place;
 use dsl::search::suggest::FuzzyCompletion;

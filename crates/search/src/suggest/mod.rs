@@ -7,11 +7,12 @@ mod contexts;
 mod phrase;
 
 use crate::Searched;
+use crate::automata::levenshtein::{Levenshtein, edits};
+use crate::context::Context;
 use crate::document_reader::DocumentReader;
 use crate::fetch::Fetch;
-use crate::plan::levenshtein::{Levenshtein, edits};
-use crate::plan::node::broken;
-use crate::plan::{Context, Target};
+use crate::fields::target::Target;
+use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::search::suggest::FuzzyCompletion;
 use dsl::search::{CompletionSuggester, SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};

@@ -5,9 +5,10 @@
 //! each other in the field of shingles, smoothed where it lacks them, and those that score more than the text itself
 //! times the confidence are told.
 
+use super::{shortest, similar, target, utf16};
 use crate::Searched;
-use crate::plan::{Context, Target};
-use crate::suggest::{shortest, similar, target, utf16};
+use crate::context::Context;
+use crate::fields::target::Target;
 use crate::term_vectors::{counts, frequency};
 use analysis::{Analyzer, TokenKind};
 use dsl::query::{Parsing, Query};

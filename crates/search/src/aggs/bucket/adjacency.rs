@@ -3,7 +3,7 @@
 use super::filter::Asked;
 use super::{Counts, no_order, single};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
-use crate::plan::setting;
+use crate::fields::target::setting;
 use dsl::query::Query;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};

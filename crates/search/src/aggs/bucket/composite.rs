@@ -14,15 +14,15 @@ use std::cmp::Ordering;
 use tantivy::DocId;
 
 struct Part {
-    name: String,
-    source: Source,
-    steps: Option<Steps>,
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) steps: Option<Steps>,
     /// Of dates: shown as text.
-    formatted: bool,
-    ascending: bool,
-    missing: bool,
+    pub(crate) formatted: bool,
+    pub(crate) ascending: bool,
+    pub(crate) missing: bool,
     /// Missing values sort first.
-    missing_first: bool,
+    pub(crate) missing_first: bool,
 }
 
 type Codes = Vec<Option<u64>>;

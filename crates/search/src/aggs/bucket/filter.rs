@@ -4,7 +4,7 @@ use super::{Counts, single, single_order};
 use crate::aggs::deferred::Segments;
 use crate::aggs::values::{Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
-use crate::plan::boolean::Shared;
+use crate::scorers::node::Shared;
 use dsl::aggs::{DiversifiedAgg, ValueSource};
 use dsl::query::Query;
 use model::{Error, Result};
@@ -39,7 +39,7 @@ impl Asked {
     }
     pub(super) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         if self.compiled.as_ref().is_none_or(|(view, _)| !Arc::ptr_eq(view, at.view)) {
-            let node = crate::plan::compile_filter(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
+            let node = crate::clauses::compile_filter(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
             self.compiled = Some((at.view.clone(), node));
         }
         self.segment = Some(at.segment.clone());

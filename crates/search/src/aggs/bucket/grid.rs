@@ -2,8 +2,8 @@
 
 use super::{Keyed, no_order};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
-use crate::plan::Target;
-use crate::plan::columns::Column;
+use crate::fields::column::Column;
+use crate::fields::target::Target;
 use mapping::Kind;
 use model::{Error, Result, geohash};
 use serde_json::{Map, Value, json};

@@ -2,8 +2,8 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Context, Finish, Subs};
-use crate::plan::parent_child::Family;
-use crate::plan::term::any_of;
+use crate::scorers::parent_child::Family;
+use crate::scorers::term_set::any_of;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::doc_bits::DocBits;

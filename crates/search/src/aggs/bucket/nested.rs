@@ -3,7 +3,7 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Finish, Subs};
-use crate::plan::node::broken;
+use crate::unreadable::broken;
 use model::Result;
 use segment::doc_bits::DocBits;
 use segment::searchable::IndexView;

@@ -7,10 +7,11 @@ use super::filter::Asked;
 use super::significance::{Frequencies, Measure};
 use super::{Keyed, no_order};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
+use crate::automata::regexp::Pattern;
 use crate::document_reader::DocumentReader;
-use crate::plan::node::broken;
-use crate::plan::{Pattern, Target};
+use crate::fields::target::Target;
 use crate::term_vectors;
+use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::aggs::{IncludeExclude, SignificantTextAgg};
 use model::{Error, Result};
@@ -38,7 +39,7 @@ impl Choice {
         Ok(match spec {
             None => Choice::Any,
             Some(IncludeExclude::Regex(text)) => Choice::Matching(Box::new(Pattern::regexp(text, None, false)?)),
-            Some(IncludeExclude::Values(values)) => Choice::Listed(values.iter().map(crate::plan::text_of).collect()),
+            Some(IncludeExclude::Values(values)) => Choice::Listed(values.iter().map(crate::fields::target::text_of).collect()),
             Some(IncludeExclude::Partition { .. }) => {
                 return Err(Error::illegal(
                     "Partitions of [include] are not supported by [significant_text]",

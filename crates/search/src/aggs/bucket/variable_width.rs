@@ -8,7 +8,7 @@ use super::no_order;
 use crate::aggs::deferred::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
-use crate::plan::Target;
+use crate::fields::target::Target;
 use dsl::aggs::VariableWidthAgg;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};

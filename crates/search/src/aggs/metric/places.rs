@@ -4,8 +4,8 @@
 
 use super::super::values::refuse_no_places;
 use super::super::{At, Collector, Context, Finish};
-use crate::plan::Target;
-use crate::plan::columns::Column;
+use crate::fields::column::Column;
+use crate::fields::target::Target;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use tantivy::DocId;

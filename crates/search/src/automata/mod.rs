@@ -1,0 +1,4 @@
+//! Automata over term dictionaries.
+
+pub(crate) mod levenshtein;
+pub(crate) mod regexp;

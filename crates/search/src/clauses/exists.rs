@@ -1,0 +1,62 @@
+//! `exists`: documents that have a value at a path, or anywhere under an object.
+
+use super::Planner;
+use crate::scorers::filter::FilterNode;
+use crate::scorers::match_all::AllNode;
+use crate::scorers::node::Shared;
+use crate::scorers::term_set::any_of;
+use crate::unreadable::broken;
+use model::Result;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::Term;
+
+impl Planner<'_> {
+    pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
+        self.refuse_meta_exists(field)?;
+        let of_all = self.view.typed && matches!(field, "_source" | "_type" | "_primary_term");
+        if of_all || matches!(field, "_id" | "_index" | "_seq_no" | "_version") {
+            return Ok(Arc::new(AllNode(boost)));
+        }
+        if field == "_ignored" {
+            let ignored = self.view.schema.ignored;
+            return Ok(Arc::new(FilterNode {
+                boost,
+                what: "ConstantScore(FieldExistsQuery [field=_ignored])".into(),
+                docs: move |segment: &SegmentView| {
+                    let index = segment.reader.inverted_index(ignored).map_err(broken)?;
+                    let mut terms = index.terms().stream().map_err(broken)?;
+                    let mut found = Vec::new();
+                    while terms.advance() {
+                        found.push(Term::from_field_text(ignored, &String::from_utf8_lossy(terms.key())));
+                    }
+                    any_of(segment, &found)
+                },
+            }));
+        }
+        let names = self.view.schema.field_names;
+        let mut paths: Vec<String> = if field.contains('*') {
+            self.view.mapping.expand(field)
+        } else {
+            vec![self.view.mapping.resolve(field).map_or(field, |(path, _)| path).to_owned()]
+        };
+        // Of objects, the fields below are asked: a segment may know them only by those.
+        if self.view.mapping.is_object(field) {
+            let prefix = format!("{field}.");
+            let below = self
+                .view
+                .mapping
+                .fields()
+                .map(|(path, _)| path)
+                .filter(|path| path.starts_with(&prefix));
+            paths.extend(below.map(str::to_owned));
+        }
+        paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
+        // What 2015 did not index it did not know to be there.
+        if self.view.typed {
+            paths.retain(|path| self.view.mapping.field(path).is_none_or(|field| field.index));
+        }
+        let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();
+        Ok(self.filter(terms, boost, format!("ConstantScore(FieldExistsQuery [field={field}])")))
+    }
+}

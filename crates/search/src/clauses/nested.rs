@@ -1,0 +1,69 @@
+//! `nested`: a query of the documents of a path, joined to those around them.
+
+use super::Planner;
+use crate::fields::target::query_shard;
+use crate::scorers::bool::BoolNode;
+use crate::scorers::nested::NestedNode;
+use crate::scorers::node::Shared;
+use dsl::query::{NestedQuery, ScoreMode};
+use model::{Error, ErrorKind, Result, nearest};
+use segment::searchable::IndexView;
+use std::sync::Arc;
+use tantivy::Term;
+
+/// Why a path is none of nested objects.
+pub(crate) fn no_nested(view: &IndexView, path: &str) -> String {
+    if view.mapping.is_object(path) {
+        return format!("[nested] nested object under path [{path}] is not of nested type");
+    }
+    // Clients of 2015 read the sentence as it was.
+    let hint = match view.typed {
+        true => String::new(),
+        false => nearest::hint(path, view.mapping.nested_paths()),
+    };
+    format!("[nested] failed to find nested object under path [{path}]{hint}")
+}
+
+impl Planner<'_> {
+    pub(super) fn nested(&self, q: &NestedQuery, boost: f32) -> Result<Shared> {
+        if !self.view.mapping.is_nested(&q.path) {
+            if q.ignore_unmapped {
+                return Ok(self.nothing(format!("unmapped nested path [{}]", q.path)));
+            }
+            let why = no_nested(self.view, &q.path);
+            let cause = Error::new(ErrorKind::IllegalState, why.clone());
+            return Err(query_shard(self.view, format!("failed to create query: {why}")).caused_by(cause));
+        }
+        let child = self.inside(&q.path, |planner| {
+            let node = match q.score_mode {
+                ScoreMode::None => planner.filtering(&q.query)?,
+                _ => planner.compile(&q.query, boost)?,
+            };
+            Ok((node, planner.named.borrow().clone()))
+        })?;
+        let (child, _names) = child;
+        let path = Term::from_field_text(self.view.schema.nested_path, &q.path);
+        let filter = self.filter(vec![path], 1.0, format!("_nested_path:{}", q.path));
+        let child: Shared = Arc::new(BoolNode {
+            must: vec![child],
+            filter: vec![filter],
+            ..BoolNode::default()
+        });
+        // In the objects of the path itself it asks each for itself: there is nothing to join.
+        if self.path.as_deref() == Some(q.path.as_str()) {
+            return Ok(match q.score_mode {
+                ScoreMode::None => Arc::new(crate::scorers::constant_score::ConstantNode {
+                    filter: child,
+                    boost: 0.0,
+                }),
+                _ => child,
+            });
+        }
+        Ok(Arc::new(NestedNode {
+            child,
+            schema: self.view.schema.clone(),
+            parent_path: self.path.clone(),
+            mode: q.score_mode,
+        }))
+    }
+}

@@ -1,0 +1,282 @@
+//! `term`, and the terms that a value of a field stands for.
+
+use super::Planner;
+use crate::automata::regexp::Pattern;
+use crate::fields::target::{Target, query_shard, text_of};
+use crate::scorers::filter::FilterNode;
+use crate::scorers::node::Shared;
+use crate::scorers::similarity::FieldStatistics;
+use crate::scorers::term::TermNode;
+use crate::unreadable::broken;
+use dsl::query::TermQuery;
+use mapping::{FieldValue, Kind};
+use model::{Error, Result};
+use segment::segment_view::SegmentView;
+use serde_json::Value;
+use std::sync::Arc;
+use tantivy::Term;
+use tantivy::postings::SegmentPostings;
+use tantivy::schema::IndexRecordOption;
+
+impl Planner<'_> {
+    pub(super) fn term(&self, q: &TermQuery, boost: f32) -> Result<Shared> {
+        if let Some(node) = self.meta_term(&q.field, &[&q.value], boost)? {
+            return Ok(node);
+        }
+        let Some(target) = Target::of(self.view, &q.field) else {
+            return Ok(self.nothing(format!("unmapped field [{}]", q.field)));
+        };
+        if q.case_insensitive && !target.has_string_terms() {
+            let (path, wire) = (target.path, target.kind.wire());
+            return Err(query_shard(
+                self.view,
+                format!("[{path}] field which is of type [{wire}], does not support case insensitive term queries"),
+            ));
+        }
+        if q.case_insensitive {
+            if !self.is_column_of_keywords(&target) {
+                self.check_terms(&target)?;
+            }
+            let text = self.query_text(&target, &text_of(&q.value));
+            let pattern = Pattern::literal(&text, true)?;
+            return Ok(self.matching_terms(&target, pattern, boost, format!("{}:{text}", target.path)));
+        }
+        self.term_value(&target, &q.value, boost)
+    }
+
+    /// A keyword's text as the field normalizes it.
+    pub(super) fn query_text(&self, target: &Target<'_>, text: &str) -> String {
+        match &target.kind.normalizer {
+            Some(normalizer) => normalizer.normalize(text),
+            None => text.to_owned(),
+        }
+    }
+
+    /// One exact value of a field.
+    pub(super) fn term_value(&self, target: &Target<'_>, value: &Value, boost: f32) -> Result<Shared> {
+        if target.kind.kind.is_range() {
+            let of_value = dsl::query::RangeQuery {
+                field: target.path.to_owned(),
+                gte: Some(value.clone()),
+                lte: Some(value.clone()),
+                ..dsl::query::RangeQuery::default()
+            };
+            return self.range(&of_value, boost);
+        }
+        if target.kind.kind == Kind::Ip
+            && let Some((low, high)) = network(&text_of(value))?
+        {
+            return Ok(self.ip_between(target, low, high, boost));
+        }
+        if target.kind.kind == Kind::Ip
+            && self.by_column(target)
+            && let Some(FieldValue::Ip(bytes)) = self.parse_term(target, value)?
+        {
+            let address = u128::from_be_bytes(bytes);
+            return Ok(self.ip_between(target, address, address, boost));
+        }
+        if target.kind.kind.is_date() && value.is_string() && !self.view.typed {
+            // A date may leave out parts: it stands for all of the time it names.
+            let low = self.parse_term(target, value)?;
+            let high = self.date(target.kind, &text_of(value), true, None, None)?;
+            return self.number_range(target, low.as_ref(), Some(&high), boost);
+        }
+        let Some(value) = self.parse_term(target, value)? else {
+            return Ok(self.nothing(format!("no value of [{}]", target.path)));
+        };
+        self.exact(target, &value, boost)
+    }
+
+    /// One typed value: strings and booleans are scored, numbers are not.
+    pub(super) fn exact(&self, target: &Target<'_>, value: &FieldValue, boost: f32) -> Result<Shared> {
+        let Some(term) = target.term(value) else {
+            return Err(Error::illegal(format!(
+                "Field [{}] of type [{}] does not support term queries",
+                target.path,
+                target.kind.wire()
+            )));
+        };
+        match value {
+            FieldValue::Keyword(text) if self.by_column(target) => Ok(self.ordinal_of(target, text, boost)),
+            FieldValue::Bool(b) if self.by_column(target) => Ok(self.flag_of(target, *b, boost)),
+            FieldValue::Text(text) | FieldValue::Keyword(text) => self.scored_term(target, term, text, boost),
+            FieldValue::Join { name, .. } => self.scored_term(target, term, name, boost),
+            FieldValue::Bool(b) => self.scored_term(target, term, if *b { "T" } else { "F" }, boost),
+            _ => {
+                if !target.kind.index {
+                    return self.number_range(target, Some(value), Some(value), boost);
+                }
+                if self.classic() {
+                    // Numbers were terms like others.
+                    return self.scored_term(target, term, &shown(value), boost);
+                }
+                Ok(self.filter(vec![term], boost, format!("{}:{:?}", target.path, value)))
+            }
+        }
+    }
+
+    /// Refuses a field that has no terms. In 2015 it matched nothing.
+    pub(super) fn check_terms(&self, target: &Target<'_>) -> Result<()> {
+        if target.kind.index || self.view.typed {
+            return Ok(());
+        }
+        let both = "both not indexed, and does not have doc_values enabled";
+        let why = if target.kind.kind.is_text() { "not indexed" } else { both };
+        let reason = format!(
+            "failed to create query: Cannot search on field [{}] since it is {why}.",
+            target.path
+        );
+        Err(crate::fields::target::query_shard(self.view, reason))
+    }
+
+    /// Documents with a string, from a column.
+    fn ordinal_of(&self, target: &Target<'_>, text: &str, boost: f32) -> Shared {
+        let name = target.slot.column.clone().unwrap_or_default();
+        let (what, text) = (format!("{}:{text}", target.path), text.to_owned());
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
+                let column = segment.reader.fast_fields().str(&name).map_err(broken)?;
+                let Some(column) = column else {
+                    return Ok(Box::new(crate::scorers::constant::NoScorer));
+                };
+                let found = column.dictionary().term_ord(text.as_bytes());
+                Ok(match found.map_err(broken)? {
+                    Some(ord) => crate::scorers::column_range::column_range(segment, column.ords().clone(), ord, ord),
+                    None => Box::new(crate::scorers::constant::NoScorer),
+                })
+            },
+        })
+    }
+
+    /// Documents with a truth, from a column.
+    fn flag_of(&self, target: &Target<'_>, flag: bool, boost: f32) -> Shared {
+        let name = target.slot.column.clone().unwrap_or_default();
+        Arc::new(FilterNode {
+            boost,
+            what: format!("{}:{flag}", target.path),
+            docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
+                let column = segment.reader.fast_fields().column_opt::<bool>(&name).map_err(broken)?;
+                Ok(match column {
+                    Some(column) => crate::scorers::column_range::column_range(segment, column, flag, flag),
+                    None => Box::new(crate::scorers::constant::NoScorer),
+                })
+            },
+        })
+    }
+
+    /// A term of a string field with BM25.
+    pub(super) fn scored_term(&self, target: &Target<'_>, term: Term, text: &str, boost: f32) -> Result<Shared> {
+        if self.is_column_of_keywords(target) {
+            return Ok(self.ordinal_of(target, text, boost));
+        }
+        self.check_terms(target)?;
+        let field = match self.classic() && !target.has_string_terms() {
+            true => FieldStatistics { docs: 0, tokens: 0 },
+            false => self.statistics.field(target)?,
+        };
+        let rarity = self.statistics.rarity(&term, text)?;
+        // A word that no document has is still a part of a norm.
+        if rarity.doc_freq == 0 && !self.classic() {
+            return Ok(self.nothing(format!("no matching term [{}:{text}]", target.path)));
+        }
+        let norms = target.kind.kind.is_text();
+        let boost = boost * target.kind.boost;
+        Ok(Arc::new(TermNode {
+            filters: self.view.filters.clone(),
+            similarity: self.similarity(target, field, vec![rarity], boost),
+            term,
+            norms,
+            what: format!("{}:{text}", target.path),
+            boost: (norms && !self.classic() && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target))
+                .then_some(boost),
+            of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
+        }))
+    }
+}
+
+/// A number for explanations.
+fn shown(value: &FieldValue) -> String {
+    match value {
+        FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => n.to_string(),
+        FieldValue::UnsignedLong(n) => n.to_string(),
+        FieldValue::Double(n) => n.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A network such as `10.0.0.0/8` as its first and last address.
+pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
+    let Some((address, bits)) = text.split_once('/') else {
+        return Ok(None);
+    };
+    let refuse = || Error::illegal(format!("'{text}' is not an IP string literal."));
+    let address: std::net::IpAddr = address.parse().map_err(|_| refuse())?;
+    let bits: u32 = bits.parse().map_err(|_| refuse())?;
+    let (address, bits) = match address {
+        std::net::IpAddr::V4(v4) if bits <= 32 => (u128::from(v4.to_ipv6_mapped()), bits + 96),
+        std::net::IpAddr::V6(v6) if bits <= 128 => (u128::from(v6), bits),
+        _ => return Err(refuse()),
+    };
+    let rest = if bits == 0 {
+        u128::MAX
+    } else {
+        u128::MAX.checked_shr(bits).unwrap_or(0)
+    };
+    Ok(Some((address & !rest, address | rest)))
+}
+
+/// The lists of all terms of a field that a pattern matches.
+pub(super) fn lists(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Vec<SegmentPostings>> {
+    let index = segment.reader.inverted_index(field).map_err(crate::unreadable::broken)?;
+    let mut found = Vec::new();
+    let mut stream = index
+        .terms()
+        .search(pattern)
+        .into_stream()
+        .map_err(crate::unreadable::broken)?;
+    while stream.advance() {
+        let list = index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic);
+        found.push(list.map_err(crate::unreadable::broken)?);
+    }
+    Ok(found)
+}
+
+impl Planner<'_> {
+    /// The documents with any term that a pattern matches, with one score.
+    pub(super) fn matching_terms(&self, target: &Target<'_>, pattern: Pattern, boost: f32, what: String) -> Shared {
+        if self.is_column_of_keywords(target) {
+            return self.texts_accepted(target, pattern, boost, what);
+        }
+        let field = target.slot.field;
+        Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| Ok(crate::scorers::term_set::union(segment, lists(segment, field, &pattern)?)),
+        })
+    }
+
+    /// Documents with an address between two.
+    pub(super) fn ip_between(&self, target: &Target<'_>, low: u128, high: u128, boost: f32) -> Shared {
+        let Some(name) = target.slot.column.clone() else {
+            return self.nothing("no column");
+        };
+        Arc::new(FilterNode {
+            boost,
+            what: format!("{}:[{low} TO {high}]", target.path),
+            docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
+                let column = segment.reader.fast_fields().column_opt::<std::net::Ipv6Addr>(&name);
+                let Some(column) = column.map_err(crate::unreadable::broken)? else {
+                    return Ok(Box::new(crate::scorers::constant::NoScorer));
+                };
+                Ok(crate::scorers::column_range::column_range(
+                    segment,
+                    column,
+                    low.into(),
+                    high.into(),
+                ))
+            },
+        })
+    }
+}

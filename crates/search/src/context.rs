@@ -1,0 +1,58 @@
+//! What a search needs besides its request.
+
+use crate::interrupt::Interrupt;
+use dsl::query::script_source::ScriptSource;
+use model::Result;
+use std::cell::Cell;
+
+/// What a search needs besides its request.
+pub struct Context<'a> {
+    /// What parts of the search took.
+    pub phases: crate::phases::Phases,
+    /// The clock, for `now`.
+    pub now_ms: i64,
+    /// `indices.query.bool.max_clause_count`.
+    pub max_clause_count: usize,
+    /// `search.max_buckets`.
+    pub max_buckets: usize,
+    /// `search.max_phrase_suggest_ways`.
+    pub max_phrase_ways: usize,
+    /// Looks stored scripts up and compiles, with a cache.
+    pub scripts: &'a dyn Fn(&ScriptSource) -> Result<script::Program>,
+    /// Hidden documents too?
+    pub see: engine::See,
+    /// Whether the request is to go on.
+    pub interrupt: Interrupt,
+    /// k1 + 1 stands in scores (all but OpenSearch 3).
+    pub bm25_factor: f32,
+    /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).
+    pub opensearch: bool,
+    /// Fields of nested objects may be sorted by without `nested`: there is nothing to sort by (OpenSearch, Elasticsearch 7).
+    pub lost_sorts: bool,
+    /// `search.allow_expensive_queries`.
+    pub expensive: bool,
+    /// Types of the typed dialect that the request names; empty for all.
+    pub types: &'a [String],
+    /// Times and counts are kept of each clause.
+    pub profile: Cell<bool>,
+    /// What clauses that only filter would score is told: by explanations, with names.
+    pub filters_score: Cell<bool>,
+}
+
+impl Context<'_> {
+    /// Refuses to go on once the request is cancelled, or its time is over.
+    ///
+    /// # Errors
+    /// As [`Interrupt::check`].
+    pub fn check_cancelled(&self) -> Result<()> {
+        self.interrupt.check()
+    }
+
+    /// Calls `f`; what it compiles is explained, if `explained`.
+    pub(crate) fn explained<T>(&self, explained: bool, f: impl FnOnce() -> T) -> T {
+        let around = self.filters_score.replace(self.filters_score.get() || explained);
+        let made = f();
+        self.filters_score.set(around);
+        made
+    }
+}

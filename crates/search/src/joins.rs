@@ -1,0 +1,334 @@
+//! Joins across indices: the keys of one side, and where the keys of a field lie.
+//!
+//! A key is made of a value in its plainest form, so `1`, `1.0` and `"1"` are one key and `_id` joins numbers. Keys
+//! are collected from columns: no document is read for them.
+//!
+//! Not here: where a join stands in a request (`relations`), collecting keys (`collect::join_keys`), parents and children
+//! (`scorers::parent_child`).
+
+use crate::child_score::Totals;
+use crate::fields::target::{Target, query_shard};
+use crate::unreadable::broken;
+use mapping::Kind;
+use model::{Error, ErrorKind, Result};
+use segment::key_columns::{ByKey, Key, Keys};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tantivy::DocId;
+use tantivy::columnar::Column;
+
+/// The memory that all key sets of a process may have together.
+#[derive(Debug, Default)]
+pub struct Budget {
+    used: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Budget {
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+    /// How often more was wanted than there is.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+    fn take(&self, bytes: u64, most: u64) -> Result<()> {
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|sum| *sum <= most)
+        });
+        if taken.is_ok() {
+            return Ok(());
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Err(Error::new(
+            ErrorKind::CircuitBreaking,
+            format!(
+                "[join] Data too large: the key sets of joins have [{}] bytes and [{bytes}] more are wanted, \
+                 which is larger than the limit of [{most}], the setting [search.join_memory]",
+                self.used()
+            ),
+        )
+        .with("bytes_wanted", bytes)
+        .with("bytes_limit", most)
+        .with("durability", "TRANSIENT"))
+    }
+    fn give(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The keys of one side of a join. Their memory is given back when the last holder drops them.
+#[derive(Debug)]
+pub struct Joined {
+    pub(crate) kind: Found,
+    /// Of few keys: as texts, to be looked up instead of looked for.
+    pub(crate) texts: Option<Vec<String>>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) reserved: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Found {
+    Plain(ByKey<()>),
+    Scored(ByKey<Totals>),
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.budget.give(self.reserved);
+    }
+}
+
+impl Joined {
+    /// No keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// How many.
+    pub fn len(&self) -> usize {
+        match &self.kind {
+            Found::Plain(keys) => keys.len(),
+            Found::Scored(keys) => keys.len(),
+        }
+    }
+    /// How documents with them are looked for.
+    pub fn strategy(&self) -> &'static str {
+        match (&self.texts, self.len()) {
+            (_, 0) => "empty",
+            (Some(_), _) => "lookup",
+            (None, _) => "key_set",
+        }
+    }
+    /// What they take.
+    pub fn bytes(&self) -> u64 {
+        self.reserved
+    }
+    pub(crate) fn get(&self, key: Key) -> Option<Totals> {
+        match &self.kind {
+            Found::Plain(keys) => keys.contains_key(&key).then_some(Totals::NONE),
+            Found::Scored(keys) => keys.get(&key).copied(),
+        }
+    }
+    /// Makes room for one more key, within the limits.
+    pub(crate) fn room(&mut self, limits: &KeyLimits, field: &str) -> Result<()> {
+        let (len, capacity, each) = match &self.kind {
+            Found::Plain(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<Key>()),
+            Found::Scored(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<(Key, Totals)>()),
+        };
+        if len >= limits.keys {
+            return Err(Error::new(
+                ErrorKind::TooManyJoinKeys,
+                format!(
+                    "the join on [{field}] has more than [{}] keys, the limit of [search.max_join_keys]",
+                    limits.keys
+                ),
+            )
+            .with("max_join_keys", limits.keys));
+        }
+        if len < capacity {
+            return Ok(());
+        }
+        // A table holds 7 keys in 8 places, and a power of two of places; while it grows there are two.
+        let more = (len + 1).max(capacity * 2).min(limits.keys.max(1));
+        let places = (more * 8).div_ceil(7).next_power_of_two().max(4);
+        let wanted = (places * (each + 1)) as u64;
+        self.budget.take(wanted, limits.bytes)?;
+        match &mut self.kind {
+            Found::Plain(keys) => keys.reserve(more - len),
+            Found::Scored(keys) => keys.reserve(more - len),
+        }
+        self.budget.give(self.reserved);
+        self.reserved = wanted;
+        Ok(())
+    }
+}
+
+/// What a join may take.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyLimits {
+    /// `search.max_join_keys`.
+    pub keys: usize,
+    /// `search.join_memory`.
+    pub bytes: u64,
+}
+
+/// Keys up to this many are kept as texts too.
+pub(crate) const FEW: usize = 64;
+
+/// Where the keys of a field lie in an index.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// `_id`; with a type before it in typed indices.
+    Id { typed: bool },
+    /// A column.
+    Column { name: String, kind: Kind },
+}
+
+impl Place {
+    /// Of a field; `None` if the index has no such field.
+    ///
+    /// # Errors
+    /// Text, and fields without a column.
+    pub fn of(view: &IndexView, field: &str) -> Result<Option<Place>> {
+        if field == "_id" {
+            return Ok(Some(Place::Id { typed: view.typed }));
+        }
+        let Some(target) = Target::of(view, field) else {
+            return Ok(None);
+        };
+        let kind = target.kind.kind;
+        if kind.is_text() {
+            let whole = view
+                .mapping
+                .multi_fields(target.path)
+                .find(|(_, kind)| kind.kind.is_keyword());
+            let hint = whole.map_or_else(String::new, |(path, _)| format!(", did you mean [{path}]?"));
+            return Err(query_shard(
+                view,
+                format!("[join] cannot join on the text field [{field}], whose values are analyzed{hint}"),
+            ));
+        }
+        match &target.slot.column {
+            Some(name) if kind != Kind::GeoPoint => Ok(Some(Place::Column {
+                name: name.clone(),
+                kind,
+            })),
+            _ => Err(query_shard(
+                view,
+                format!(
+                    "[join] cannot join on the field [{field}] of type [{}], which has no doc values",
+                    target.kind.wire()
+                ),
+            )),
+        }
+    }
+}
+
+/// A field's keys in one segment.
+pub(crate) enum Reader {
+    Text(Keys),
+    Whole(Column<i64>),
+    Nanos(Column<i64>),
+    Unsigned(Column<u64>),
+    Fraction(Column<f64>),
+    Bool(Column<bool>),
+    Ip(Column<Ipv6Addr>),
+}
+
+impl Reader {
+    pub(crate) fn open(segment: &SegmentView, place: &Place) -> Result<Option<Reader>> {
+        let (name, kind) = match place {
+            Place::Id { typed } => return Ok(Keys::open(segment, "_id", *typed)?.map(Reader::Text)),
+            Place::Column { name, kind } => (name.as_str(), *kind),
+        };
+        let fast = segment.reader.fast_fields();
+        Ok(match kind {
+            Kind::DateNanos => fast.column_opt(name).map_err(broken)?.map(Reader::Nanos),
+            Kind::Date => fast.column_opt(name).map_err(broken)?.map(Reader::Whole),
+            Kind::UnsignedLong => fast.column_opt(name).map_err(broken)?.map(Reader::Unsigned),
+            kind if kind.is_integer() => fast.column_opt(name).map_err(broken)?.map(Reader::Whole),
+            kind if kind.is_float() => fast.column_opt(name).map_err(broken)?.map(Reader::Fraction),
+            Kind::Boolean => fast.column_opt(name).map_err(broken)?.map(Reader::Bool),
+            Kind::Ip => fast.column_opt(name).map_err(broken)?.map(Reader::Ip),
+            _ => Keys::open(segment, name, false)?.map(Reader::Text),
+        })
+    }
+
+    /// Calls `f` with each key of a document.
+    #[inline]
+    fn each(&self, doc: DocId, mut f: impl FnMut(Key)) {
+        match self {
+            Reader::Text(keys) => keys.each(doc, |_, key| f(key)),
+            Reader::Whole(column) => column.values_for_doc(doc).for_each(|n| f(Key::of_int(n))),
+            // The same moment in a `date` is a number of milliseconds.
+            Reader::Nanos(column) => column.values_for_doc(doc).for_each(|n| {
+                f(match n % 1_000_000 {
+                    0 => Key::of_int(n / 1_000_000),
+                    _ => Key::of(format!("{n}ns").as_bytes()),
+                });
+            }),
+            Reader::Unsigned(column) => column.values_for_doc(doc).for_each(|n| {
+                f(match i64::try_from(n) {
+                    Ok(n) => Key::of_int(n),
+                    Err(_) => Key::of(n.to_string().as_bytes()),
+                });
+            }),
+            Reader::Fraction(column) => column.values_for_doc(doc).for_each(|n| f(fraction(n))),
+            Reader::Bool(column) => column
+                .values_for_doc(doc)
+                .for_each(|b| f(Key::of(if b { b"true" } else { b"false" }))),
+            Reader::Ip(column) => column.values_for_doc(doc).for_each(|ip| f(Key::of(address(ip).as_bytes()))),
+        }
+    }
+
+    /// The keys of a document, each once: a value that is written twice is one.
+    pub(crate) fn distinct(&self, doc: DocId, out: &mut Vec<Key>) {
+        out.clear();
+        self.each(doc, |key| out.push(key));
+        if out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+    }
+
+    /// The keys of a document as texts; false where they have none that a lookup could use.
+    pub(crate) fn texts(&self, doc: DocId, typed_ids: bool, out: &mut Vec<String>) -> Result<bool> {
+        match self {
+            Reader::Text(keys) => {
+                let mut ords = Vec::new();
+                keys.each(doc, |ord, _| ords.push(ord));
+                for ord in ords {
+                    let text = keys.text(ord)?;
+                    out.push(match text.split_once('#') {
+                        Some((_, id)) if typed_ids => id.to_owned(),
+                        _ => text,
+                    });
+                }
+            }
+            Reader::Whole(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
+            Reader::Unsigned(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
+            Reader::Fraction(column) => out.extend(column.values_for_doc(doc).map(plain)),
+            Reader::Bool(column) => out.extend(column.values_for_doc(doc).map(|b| b.to_string())),
+            Reader::Ip(column) => out.extend(column.values_for_doc(doc).map(address)),
+            Reader::Nanos(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// A number without a fraction is the whole number.
+fn fraction(n: f64) -> Key {
+    if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 {
+        Key::of_int(n as i64)
+    } else {
+        Key::of(n.to_string().as_bytes())
+    }
+}
+
+fn plain(n: f64) -> String {
+    if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 {
+        (n as i64).to_string()
+    } else {
+        n.to_string()
+    }
+}
+
+fn address(ip: Ipv6Addr) -> String {
+    ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |v4| v4.to_string())
+}
+
+/// The keys of a document as texts.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn texts(segment: &SegmentView, place: &Place, doc: DocId) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    if let Some(reader) = Reader::open(segment, place)? {
+        reader.texts(doc, matches!(place, Place::Id { typed: true }), &mut out)?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,291 @@
+//! `bool` over compiled clauses: required, optional, excluded ones, and those that only filter.
+
+use super::conjunction::{among, and};
+use super::constant::{AllScorer, ConstantScorer};
+use super::coord::coordinated;
+use super::disjunction::{Sum, or};
+use super::exclusion::without;
+use super::explain::Explained;
+use super::live_docs::LiveDocs;
+use super::lucene_string;
+use super::node::{Node, Shared};
+use super::optional::with_option;
+use super::prune::Numbers;
+use super::term::TermNode;
+use model::Result;
+use segment::doc_bits::{BitsDocs, DocBits};
+use segment::segment_view::{SegmentView, postings};
+use std::sync::Arc;
+use tantivy::query::{BooleanQuery, Occur, Scorer};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Why a clause refuses a document, with the clause where there are words for it.
+fn refused(why: &str, clause: &Shared) -> Explained {
+    Explained::no_match(match clause.says() {
+        Some(text) => format!("{why} ({text})"),
+        None => why.to_owned(),
+    })
+}
+
+/// A conjunction, options, exclusions.
+#[derive(Default)]
+pub(crate) struct BoolNode {
+    /// All match, and score.
+    pub must: Vec<Shared>,
+    /// All match.
+    pub filter: Vec<Shared>,
+    /// `least` match, all score.
+    pub should: Vec<Shared>,
+    /// None matches.
+    pub must_not: Vec<Shared>,
+    /// How many of `should`.
+    pub least: usize,
+    /// Scored by how many of the clauses that score match, too.
+    pub coordinated: bool,
+}
+
+impl BoolNode {
+    /// How many match makes a difference: some of several need not.
+    fn counts_matches(&self) -> bool {
+        self.coordinated && !self.should.is_empty() && self.must.len() + self.should.len() > 1
+    }
+
+    /// One of several, and nothing else.
+    fn is_choice(&self) -> bool {
+        self.must.is_empty() && self.filter.is_empty() && self.must_not.is_empty() && self.least == 1 && !self.should.is_empty()
+    }
+}
+
+impl Node for BoolNode {
+    fn says(&self) -> Option<String> {
+        lucene_string::of_bool(self)
+    }
+    fn is_several(&self) -> bool {
+        self.least <= 1
+    }
+    fn squares(&self) -> f32 {
+        self.must.iter().chain(&self.should).map(|node| node.squares()).sum()
+    }
+
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        if self.least > 0 || !self.must_not.is_empty() {
+            return Ok(None);
+        }
+        let mut sets = Vec::new();
+        for node in self.must.iter().chain(&self.filter).filter(|node| !node.is_all()) {
+            let Some(bits) = node.bits(segment)? else { return Ok(None) };
+            sets.push(bits);
+        }
+        Ok(match sets.len() {
+            0 => None,
+            1 => sets.pop(),
+            _ => Some(Arc::new(DocBits::all_of(&sets))),
+        })
+    }
+
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let mut required: Vec<(Box<dyn Scorer>, bool)> = Vec::new();
+        // What scores nothing filters.
+        let filters = |node: &&Shared| node.most_score() == Some(0.0);
+        for node in self.must.iter().filter(|node| !filters(node)) {
+            required.push((node.scorer(segment)?, true));
+        }
+        let mut sets = Vec::new();
+        let filters = self.must.iter().filter(filters).chain(&self.filter);
+        for node in filters.filter(|node| !node.is_all()) {
+            match node.bits(segment)? {
+                Some(bits) => sets.push(bits),
+                None => required.push((node.scorer(segment)?, false)),
+            }
+        }
+        if sets.len() > 1 {
+            sets = vec![Arc::new(DocBits::all_of(&sets))];
+        }
+        if let Some(bits) = sets.pop() {
+            match required.pop() {
+                Some((only, scored)) if required.is_empty() => required.push((among(only, bits), scored)),
+                other => {
+                    required.extend(other);
+                    required.push((Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)), false));
+                }
+            }
+        }
+        let mut options = Vec::new();
+        for node in &self.should {
+            options.push(node.scorer(segment)?);
+        }
+        // Without others that score, the options count themselves.
+        let how = match self.must.is_empty() && self.counts_matches() {
+            true => Sum::Coordinated(self.should.len()),
+            false => Sum::Sum,
+        };
+        let mut set = if self.least > 0 {
+            let options = or(options, self.least, how);
+            if required.is_empty() {
+                options
+            } else {
+                required.push((options, true));
+                and(required)
+            }
+        } else {
+            let required = if required.is_empty() {
+                Box::new(AllScorer::new(segment.reader.max_doc(), 0.0))
+            } else {
+                and(required)
+            };
+            if options.is_empty() {
+                required
+            } else {
+                with_option(required, or(options, 1, how))
+            }
+        };
+        if !self.must_not.is_empty() {
+            let mut excluded = Vec::new();
+            for node in &self.must_not {
+                excluded.push(node.scorer(segment)?);
+            }
+            set = without(set, or(excluded, 1, Sum::Sum));
+        }
+        if !self.must.is_empty() && self.counts_matches() {
+            let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();
+            return coordinated(set, &clauses, segment);
+        }
+        Ok(set)
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        let mut details = Vec::new();
+        let mut failed = false;
+        let (mut sum, mut matching) = (0f64, 0usize);
+        for node in &self.must {
+            let one = node.explain(segment, doc)?;
+            if one.matched {
+                sum += f64::from(one.value);
+                details.push(one);
+            } else {
+                failed = true;
+                details.push(refused("no match on required clause", node).of(vec![one]));
+            }
+        }
+        for node in &self.filter {
+            let one = node.explain(segment, doc)?;
+            if one.matched {
+                let reason = vec![Explained::new(0.0, "# clause"), one];
+                details.push(Explained::new(0.0, "match on required clause, product of:").of(reason));
+            } else {
+                failed = true;
+                details.push(refused("no match on required clause", node).of(vec![one]));
+            }
+        }
+        for node in &self.must_not {
+            let one = node.explain(segment, doc)?;
+            if one.matched {
+                failed = true;
+                details.push(refused("match on prohibited clause", node).of(vec![one]));
+            }
+        }
+        for node in &self.should {
+            let one = node.explain(segment, doc)?;
+            if one.matched {
+                matching += 1;
+                sum += f64::from(one.value);
+                details.push(one);
+            }
+        }
+        if failed {
+            return Ok(Explained::no_match("Failure to meet condition(s) of required/prohibited clause(s)").of(details));
+        }
+        if matching < self.least {
+            let what = format!("Failure to match minimum number of optional clauses: {}", self.least);
+            return Ok(Explained::no_match(what));
+        }
+        let found = matching + self.must.len();
+        let all = self.must.len() + self.should.len();
+        let explained = Explained::new(sum as f32, "sum of:").of(details);
+        if !self.counts_matches() || found == all {
+            return Ok(explained);
+        }
+        let part = found as f32 / all as f32;
+        let coord = Explained::new(part, format!("coord({found}/{all})"));
+        Ok(Explained::new(sum as f32 * part, "product of:").of(vec![explained, coord]))
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        if !self.should.is_empty() {
+            return None;
+        }
+        let mut sum = 0f64;
+        for node in &self.must {
+            sum += f64::from(node.most_score()?);
+        }
+        Some(sum as f32)
+    }
+
+    // Of a conjunction every match has to be found to be counted: pruning it as well would be a second pass.
+    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+        if !self.is_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
+            return None;
+        }
+        let clauses = self
+            .should
+            .iter()
+            .filter(|node| !node.is_none())
+            .map(|node| node.prunable(numbers).map(|q| (Occur::Should, q)))
+            .collect::<Option<Vec<_>>>()?;
+        Some(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    fn choice(&self) -> Option<Vec<&TermNode>> {
+        if !self.is_choice() || self.coordinated {
+            return None;
+        }
+        let should = self.should.iter().filter(|node| !node.is_none());
+        should.map(|node| node.as_term()).collect()
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
+        if !self.is_choice() {
+            return Ok(None);
+        }
+        let mut bits: Option<DocBits> = None;
+        let mut sets = Vec::new();
+        for node in self.should.iter().filter(|node| !node.is_none()) {
+            let Some(term) = node.as_term() else { return Ok(None) };
+            // One of them alone may be more than anyone wants to know.
+            if let Some(one) = term.quick_count(segment, sight, most)?
+                && one > most
+            {
+                return Ok(Some(one));
+            }
+            if let Some(set) = term.bits(segment)? {
+                sets.push(set);
+            } else if let Some(mut docs) = postings(segment, &term.term, IndexRecordOption::Basic)? {
+                let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
+                while docs.doc() != TERMINATED {
+                    bits.insert(docs.doc());
+                    docs.advance();
+                }
+            }
+        }
+        sets.extend(bits.map(Arc::new));
+        if sets.is_empty() {
+            return Ok(Some(0));
+        }
+        let bits = DocBits::any_of(&sets);
+        let simple = self
+            .should
+            .iter()
+            .filter_map(|n| n.as_term())
+            .all(|term| term.sees_all_of(sight));
+        if simple {
+            return Ok(Some(u64::from(bits.len())));
+        }
+        let (mut count, mut doc) = (0, bits.next(0));
+        while doc != TERMINATED {
+            count += u64::from(sight.sees(doc));
+            doc = bits.next(doc + 1);
+        }
+        Ok(Some(count))
+    }
+}

@@ -1,0 +1,177 @@
+//! Documents that are in all of several sets.
+
+use super::constant::{ConstantScorer, NoScorer};
+use super::node::seek_to;
+use segment::doc_bits::{BitsDocs, DocBits};
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Documents that are in all of several sets. Scores of the first `scored` of them, as given, are summed.
+pub(crate) struct And {
+    sets: Vec<(Box<dyn Scorer>, bool)>,
+    doc: DocId,
+}
+
+/// All of the sets; the flag says whether a set's score counts.
+pub(crate) fn and(mut sets: Vec<(Box<dyn Scorer>, bool)>) -> Box<dyn Scorer> {
+    if sets.iter().any(|(set, _)| set.doc() == TERMINATED) {
+        return Box::new(NoScorer);
+    }
+    if sets.len() == 1
+        && let Some((set, scored)) = sets.pop()
+    {
+        return if scored { set } else { Box::new(Unscored(set)) };
+    }
+    if sets.is_empty() {
+        return Box::new(NoScorer);
+    }
+    sets.sort_by_key(|(set, _)| set.cost());
+    let mut and = And { sets, doc: 0 };
+    let first = and.sets[0].0.doc();
+    and.settle(first);
+    Box::new(and)
+}
+
+impl And {
+    fn settle(&mut self, mut candidate: DocId) -> DocId {
+        'candidates: loop {
+            if candidate == TERMINATED {
+                break;
+            }
+            for (set, _) in self.sets.iter_mut().skip(1) {
+                let at = seek_to(set.as_mut(), candidate);
+                if at > candidate {
+                    candidate = seek_to(self.sets[0].0.as_mut(), at);
+                    continue 'candidates;
+                }
+            }
+            break;
+        }
+        self.doc = candidate;
+        candidate
+    }
+}
+
+impl DocSet for And {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        let next = self.sets[0].0.advance();
+        self.settle(next)
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        let next = seek_to(self.sets[0].0.as_mut(), target);
+        self.settle(next)
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.sets.first().map_or(0, |(set, _)| set.size_hint())
+    }
+    fn cost(&self) -> u64 {
+        self.sets.first().map_or(0, |(set, _)| set.cost())
+    }
+}
+
+impl Scorer for And {
+    fn score(&mut self) -> f32 {
+        let mut sum = 0f64;
+        for (set, scored) in &mut self.sets {
+            if *scored {
+                sum += f64::from(set.score());
+            }
+        }
+        sum as f32
+    }
+}
+
+/// The documents of a set that are in a set of bits.
+struct Among {
+    set: Box<dyn Scorer>,
+    bits: Arc<DocBits>,
+}
+
+/// Where bits are that much fewer than a set is long, they lead and the set follows.
+const LEADS_BY: u64 = 16;
+
+/// `set` without the documents that are not in `bits`.
+pub(crate) fn among(mut set: Box<dyn Scorer>, bits: Arc<DocBits>) -> Box<dyn Scorer> {
+    if bits.is_empty() || set.doc() == TERMINATED {
+        return Box::new(NoScorer);
+    }
+    if set.cost() > u64::from(bits.len()) * LEADS_BY {
+        let bits = ConstantScorer::new(BitsDocs::new(bits), 0.0);
+        return and(vec![(set, true), (Box::new(bits), false)]);
+    }
+    let first = set.doc();
+    Among::settle(set.as_mut(), &bits, first);
+    Box::new(Among { set, bits })
+}
+
+impl Among {
+    fn settle(set: &mut dyn Scorer, bits: &DocBits, mut doc: DocId) -> DocId {
+        while doc != TERMINATED && !bits.contains(doc) {
+            doc = set.advance();
+        }
+        doc
+    }
+}
+
+impl DocSet for Among {
+    fn advance(&mut self) -> DocId {
+        let next = self.set.advance();
+        Among::settle(self.set.as_mut(), &self.bits, next)
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        let at = seek_to(self.set.as_mut(), target);
+        Among::settle(self.set.as_mut(), &self.bits, at)
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint().min(self.bits.len())
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Among {
+    fn score(&mut self) -> f32 {
+        self.set.score()
+    }
+}
+
+/// A set whose score is 0.
+pub(crate) struct Unscored(pub Box<dyn Scorer>);
+
+impl DocSet for Unscored {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.0.as_mut(), target)
+    }
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.0.cost()
+    }
+}
+
+impl Scorer for Unscored {
+    fn score(&mut self) -> f32 {
+        0.0
+    }
+}

@@ -1,0 +1,133 @@
+//! Scorers whose documents all have one score: none, all, those of a set.
+
+use segment::segment_view::SegmentView;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// Every document of a segment.
+pub(crate) fn every(segment: &SegmentView) -> Box<dyn Scorer> {
+    Box::new(AllScorer::new(segment.reader.max_doc(), 1.0))
+}
+
+/// The scorer, or one of no documents.
+pub(crate) fn or_none<S: Scorer>(scorer: Option<S>) -> Box<dyn Scorer> {
+    match scorer {
+        Some(scorer) => Box::new(scorer),
+        None => Box::new(NoScorer),
+    }
+}
+
+/// No documents.
+#[derive(Debug, Default)]
+pub(crate) struct NoScorer;
+
+impl DocSet for NoScorer {
+    fn advance(&mut self) -> DocId {
+        TERMINATED
+    }
+    fn seek(&mut self, _target: DocId) -> DocId {
+        TERMINATED
+    }
+    fn doc(&self) -> DocId {
+        TERMINATED
+    }
+    fn size_hint(&self) -> u32 {
+        0
+    }
+}
+
+impl Scorer for NoScorer {
+    fn score(&mut self) -> f32 {
+        0.0
+    }
+}
+
+/// Every document up to a limit, with one score.
+#[derive(Debug)]
+pub(crate) struct AllScorer {
+    doc: DocId,
+    max_doc: DocId,
+    score: f32,
+}
+
+impl AllScorer {
+    /// The documents below `max_doc`.
+    pub(crate) fn new(max_doc: DocId, score: f32) -> AllScorer {
+        AllScorer {
+            doc: if max_doc == 0 { TERMINATED } else { 0 },
+            max_doc,
+            score,
+        }
+    }
+}
+
+impl DocSet for AllScorer {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc += 1;
+            if self.doc >= self.max_doc {
+                self.doc = TERMINATED;
+            }
+        }
+        self.doc
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = if target >= self.max_doc { TERMINATED } else { target };
+        }
+        self.doc
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.max_doc
+    }
+}
+
+impl Scorer for AllScorer {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}
+
+/// Another set of documents with one score.
+pub(crate) struct ConstantScorer<D> {
+    docs: D,
+    score: f32,
+}
+
+impl<D: DocSet> ConstantScorer<D> {
+    /// `docs` with `score`.
+    pub(crate) fn new(docs: D, score: f32) -> ConstantScorer<D> {
+        ConstantScorer { docs, score }
+    }
+}
+
+impl<D: DocSet> DocSet for ConstantScorer<D> {
+    fn advance(&mut self) -> DocId {
+        self.docs.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.docs.doc() >= target {
+            self.docs.doc()
+        } else {
+            self.docs.seek(target)
+        }
+    }
+    fn doc(&self) -> DocId {
+        self.docs.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.docs.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.docs.cost()
+    }
+}
+
+impl<D: DocSet + 'static> Scorer for ConstantScorer<D> {
+    fn score(&mut self) -> f32 {
+        self.score
+    }
+}

@@ -1,0 +1,59 @@
+//! Documents of a set that are not in another one.
+
+use super::node::seek_to;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A set without another one.
+pub(crate) struct Without {
+    set: Box<dyn Scorer>,
+    excluded: Box<dyn Scorer>,
+}
+
+/// `set` without the documents of `excluded`.
+pub(crate) fn without(set: Box<dyn Scorer>, excluded: Box<dyn Scorer>) -> Box<dyn Scorer> {
+    if excluded.doc() == TERMINATED {
+        return set;
+    }
+    let mut without = Without { set, excluded };
+    without.settle();
+    Box::new(without)
+}
+
+impl Without {
+    fn settle(&mut self) -> DocId {
+        loop {
+            let doc = self.set.doc();
+            if doc == TERMINATED || seek_to(self.excluded.as_mut(), doc) != doc {
+                return doc;
+            }
+            self.set.advance();
+        }
+    }
+}
+
+impl DocSet for Without {
+    fn advance(&mut self) -> DocId {
+        self.set.advance();
+        self.settle()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        seek_to(self.set.as_mut(), target);
+        self.settle()
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Without {
+    fn score(&mut self) -> f32 {
+        self.set.score()
+    }
+}

@@ -1,0 +1,159 @@
+//! What a request may see of a segment: root documents, alive, not hidden.
+
+use engine::See;
+use model::Result;
+use segment::schema::IndexSchema;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::fastfield::AliveBitSet;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED, Term};
+
+/// What of one segment may be seen.
+#[derive(Clone)]
+pub struct LiveDocs {
+    alive: Option<AliveBitSet>,
+    max_doc: DocId,
+    roots: Arc<tantivy::BitSet>,
+    hidden: Option<Arc<tantivy::BitSet>>,
+    everything: bool,
+}
+
+impl LiveDocs {
+    /// Opens the sets of a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn open(segment: &SegmentView, schema: &IndexSchema, see: See) -> Result<LiveDocs> {
+        let roots = segment.core.roots(&segment.reader, schema)?.clone();
+        let hidden = if see == See::Everything {
+            None
+        } else {
+            segment.core.invisible().cloned()
+        };
+        let (alive, max_doc) = (segment.reader.alive_bitset().cloned(), segment.reader.max_doc());
+        let everything = hidden.is_none() && alive.is_none() && roots.len() == max_doc as usize;
+        Ok(LiveDocs {
+            alive,
+            max_doc,
+            roots,
+            hidden,
+            everything,
+        })
+    }
+
+    /// Whether a document is a visible root.
+    #[inline]
+    pub fn sees(&self, doc: DocId) -> bool {
+        self.everything
+            || self.roots.contains(doc)
+                && self.alive.as_ref().is_none_or(|alive| alive.is_alive(doc))
+                && !self.hidden.as_ref().is_some_and(|hidden| hidden.contains(doc))
+    }
+
+    /// All documents of the segment are visible roots.
+    pub fn sees_all(&self) -> bool {
+        self.everything
+    }
+
+    /// All root documents of the segment are visible.
+    pub fn sees_all_roots(&self) -> bool {
+        self.everything || self.hidden.is_none() && self.alive.is_none()
+    }
+
+    /// How many documents are visible roots.
+    pub fn count(&self) -> u64 {
+        if self.everything {
+            return u64::from(self.max_doc);
+        }
+        if self.sees_all_roots() {
+            return self.roots.len() as u64;
+        }
+        (0..self.max_doc).filter(|doc| self.sees(*doc)).count() as u64
+    }
+}
+
+/// Which documents a clause is about: visible roots, or live nested documents of a path. Scripts and functions
+/// must not run on others: they lack the fields.
+#[derive(Clone)]
+pub(crate) struct Level {
+    /// Where fields lie.
+    pub schema: Arc<IndexSchema>,
+    /// The nested path.
+    pub path: Option<String>,
+    /// Hidden ones too?
+    pub see: See,
+}
+
+impl Level {
+    /// The documents of a set that are of this level.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn restrict(&self, segment: &SegmentView, set: Box<dyn Scorer>) -> Result<Box<dyn Scorer>> {
+        match &self.path {
+            None => Ok(Visible::of(set, LiveDocs::open(segment, &self.schema, self.see)?)),
+            Some(path) => {
+                let term = Term::from_field_text(self.schema.nested_path, path);
+                let nested = crate::scorers::term_set::any_of(segment, &[term])?;
+                let reader = segment.reader.clone();
+                let set = crate::scorers::conjunction::and(vec![(set, true), (nested, false)]);
+                Ok(crate::scorers::rescored::rescored(set, move |doc, set| {
+                    (!reader.is_deleted(doc)).then(|| set.score())
+                }))
+            }
+        }
+    }
+}
+
+/// A set without what may not be seen.
+pub(crate) struct Visible {
+    set: Box<dyn Scorer>,
+    sight: LiveDocs,
+}
+
+impl Visible {
+    /// The visible roots of `set`.
+    pub(crate) fn of(set: Box<dyn Scorer>, sight: LiveDocs) -> Box<dyn Scorer> {
+        if sight.everything {
+            return set;
+        }
+        let mut visible = Visible { set, sight };
+        let first = visible.set.doc();
+        visible.settle(first);
+        Box::new(visible)
+    }
+    /// From where the set is to the next document that is seen.
+    fn settle(&mut self, mut doc: DocId) -> DocId {
+        while doc != TERMINATED && !self.sight.sees(doc) {
+            doc = self.set.advance();
+        }
+        doc
+    }
+}
+
+impl DocSet for Visible {
+    fn advance(&mut self) -> DocId {
+        let next = self.set.advance();
+        self.settle(next)
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        let at = crate::scorers::node::seek_to(self.set.as_mut(), target);
+        self.settle(at)
+    }
+    fn doc(&self) -> DocId {
+        self.set.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.set.size_hint()
+    }
+    fn cost(&self) -> u64 {
+        self.set.cost()
+    }
+}
+
+impl Scorer for Visible {
+    fn score(&mut self) -> f32 {
+        self.set.score()
+    }
+}

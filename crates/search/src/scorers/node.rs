@@ -1,0 +1,119 @@
+//! What a compiled clause is: something that yields a scorer for a segment and explains one document.
+
+use super::explain::Explained;
+use super::live_docs::LiveDocs;
+use super::prune::Numbers;
+use super::term::TermNode;
+use model::Result;
+use segment::doc_bits::DocBits;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A compiled clause, shared.
+pub(crate) type Shared = Arc<dyn Node>;
+
+/// Moves a set forward to `target`, wherever it is.
+pub(crate) fn seek_to(set: &mut dyn Scorer, target: DocId) -> DocId {
+    let at = set.doc();
+    if at >= target { at } else { set.seek(target) }
+}
+
+/// A compiled clause. Its statistics are worked out; what is left is one segment at a time.
+pub trait Node: Send + Sync {
+    /// The documents of one segment, deleted and nested ones too, with their scores.
+    ///
+    /// # Errors
+    /// Files that cannot be read, scripts that fail.
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>>;
+
+    /// Why a document has its score, or that it does not match.
+    ///
+    /// # Errors
+    /// As [`Node::scorer`].
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        Ok(match score_at(self.scorer(segment)?, doc) {
+            Some(score) => Explained::new(score, "score of the clause"),
+            None => Explained::no_match("no matching clause"),
+        })
+    }
+
+    /// As a query of tantivy that gives the same documents and scores, where pruning pays; what it is scored with
+    /// goes into `numbers`.
+    fn prunable(&self, _numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+        None
+    }
+
+    /// No document scores more, if that is known.
+    fn most_score(&self) -> Option<f32> {
+        None
+    }
+
+    /// In Lucene's words what the clause asks for, where there are any (`lucene_string.rs`).
+    fn says(&self) -> Option<String> {
+        None
+    }
+
+    /// The square of its part in the norm of a query, in typed indices: of what scores by its boost alone, the boost's.
+    fn squares(&self) -> f32 {
+        self.most_score().unwrap_or(1.0).powi(2)
+    }
+
+    /// The documents of a segment as a set of bits, deleted and nested ones too, where that is at hand. Scores are
+    /// another matter.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn bits(&self, _segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        Ok(None)
+    }
+
+    /// How many visible documents of a segment match, where that is known without going through them one by one;
+    /// beyond `most` any larger number will do.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn quick_count(&self, _segment: &SegmentView, _sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// The terms, if it is a choice of terms and nothing else.
+    fn choice(&self) -> Option<Vec<&TermNode>> {
+        None
+    }
+
+    /// The term, if it is one.
+    fn as_term(&self) -> Option<&TermNode> {
+        None
+    }
+
+    /// Made of several clauses, so that it stands in brackets inside others.
+    fn is_several(&self) -> bool {
+        false
+    }
+
+    /// Matches every document.
+    fn is_all(&self) -> bool {
+        false
+    }
+
+    /// Matches no document.
+    fn is_none(&self) -> bool {
+        false
+    }
+
+    /// Stands for words that analysis dropped: the clauses around it are as if it had not been asked.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// The score of one document, if it matches.
+pub(crate) fn score_at(mut scorer: Box<dyn Scorer>, doc: DocId) -> Option<f32> {
+    let mut at = scorer.doc();
+    if at < doc {
+        at = scorer.seek(doc);
+    }
+    (at == doc && doc != TERMINATED).then(|| scorer.score())
+}

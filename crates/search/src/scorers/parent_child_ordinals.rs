@@ -1,0 +1,250 @@
+//! Who is whose parent inside one segment: parents and children by document number, worked out once a segment.
+//!
+//! Most children are indexed with their parents or merged with them later, so most of a family lies in one segment,
+//! and a step along it is a look into an array. Children whose parent is not there, or is dead there (it was written
+//! anew and lives elsewhere), are found by their keys, as before.
+//!
+//! Not here: keys (`segment::key_columns`), clauses (`clauses::has_child`, `clauses::has_parent`).
+
+use super::constant::{ConstantScorer, NoScorer};
+use super::live_docs::LiveDocs;
+use super::node::Node;
+use super::parent_child::Family;
+use super::term_set::any_of;
+use model::Result;
+use rustc_hash::FxHashMap;
+use segment::derived::Footprint;
+use segment::doc_bits::{BitsDocs, DocBits};
+use segment::key_columns::ByKey;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// No parent in this segment.
+const NONE: DocId = DocId::MAX;
+
+/// The families of one parent relation in one segment. Deleted documents are in it too.
+pub(crate) struct Kin {
+    /// By document: its parent's. Empty where `rows` says it.
+    parent_of: Vec<DocId>,
+    rows: Option<Rows>,
+    /// By document: where its children begin in `children`; one more at the end.
+    first: Vec<u32>,
+    /// Children, by parent and then in order.
+    children: Vec<DocId>,
+    /// Children whose parent is not here, in order.
+    orphans: Vec<DocId>,
+}
+
+/// Families as they are written mostly: each child behind its parent, before the next parent. Then two bits a document say
+/// who is whose parent, and are read in order.
+struct Rows {
+    parents: DocBits,
+    /// Those whose parent is here.
+    children: DocBits,
+}
+
+impl Rows {
+    /// Of these parents; `None` if a child stands elsewhere.
+    fn of(parents: DocBits, parent_of: &[DocId]) -> Option<Rows> {
+        let mut children = DocBits::new(u32::try_from(parent_of.len()).ok()?);
+        for (doc, parent) in (0..).zip(parent_of).filter(|(_, parent)| **parent != NONE) {
+            if parents.contains(doc) || parents.before(doc) != Some(*parent) {
+                return None;
+            }
+            children.insert(doc);
+        }
+        Some(Rows { parents, children })
+    }
+}
+
+impl Footprint for Kin {
+    fn heap_bytes(&self) -> usize {
+        let kept = [&self.parent_of, &self.first, &self.children, &self.orphans];
+        let rows = self.rows.as_ref();
+        let rows = rows.map_or(0, |rows| rows.parents.heap_bytes() + rows.children.heap_bytes());
+        kept.iter().map(|numbers| numbers.heap_bytes()).sum::<usize>() + rows
+    }
+}
+
+impl Kin {
+    /// Those of a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn of(segment: &SegmentView, family: &Family, parent: &str) -> Result<Arc<Kin>> {
+        segment
+            .core
+            .once(&format!("kin {parent}"), || Kin::build(segment, family, parent))
+    }
+
+    fn build(segment: &SegmentView, family: &Family, parent: &str) -> Result<Kin> {
+        let max_doc = segment.reader.max_doc() as usize;
+        let mut kin = Kin {
+            parent_of: vec![NONE; max_doc],
+            rows: None,
+            first: vec![0; max_doc + 1],
+            children: Vec::new(),
+            orphans: Vec::new(),
+        };
+        let (Some(ids), Some(parents)) = (family.ids(segment)?, family.parents(segment)?) else {
+            // Without a column of parents there are no children.
+            return Ok(kin);
+        };
+        let mut by_key: ByKey<DocId> = ByKey::default();
+        let mut heads = DocBits::new(segment.reader.max_doc());
+        let mut docs = any_of(segment, &[family.relation_term(parent)])?;
+        while docs.doc() != TERMINATED {
+            if segment.is_root(docs.doc())
+                && let Some((_, key)) = ids.of(docs.doc())
+            {
+                by_key.insert(key, docs.doc());
+                heads.insert(docs.doc());
+            }
+            docs.advance();
+        }
+        let terms: Vec<_> = family
+            .children_of(parent)
+            .iter()
+            .map(|child| family.relation_term(child))
+            .collect();
+        let mut docs = any_of(segment, &terms)?;
+        while docs.doc() != TERMINATED {
+            let doc = docs.doc();
+            match parents.of(doc).and_then(|(_, key)| by_key.get(&key)) {
+                _ if !segment.is_root(doc) => {}
+                Some(parent) => {
+                    kin.parent_of[doc as usize] = *parent;
+                    kin.first[*parent as usize + 1] += 1;
+                }
+                None => kin.orphans.push(doc),
+            }
+            docs.advance();
+        }
+        for at in 0..max_doc {
+            kin.first[at + 1] += kin.first[at];
+        }
+        let mut next = kin.first.clone();
+        kin.children = vec![0; kin.first[max_doc] as usize];
+        for (doc, parent) in (0..).zip(&kin.parent_of).filter(|(_, parent)| **parent != NONE) {
+            let place = &mut next[*parent as usize];
+            kin.children[*place as usize] = doc;
+            *place += 1;
+        }
+        kin.rows = Rows::of(heads, &kin.parent_of);
+        if kin.rows.is_some() {
+            kin.parent_of = Vec::new();
+        }
+        Ok(kin)
+    }
+
+    /// The parents in this segment of these documents, deleted ones too; `None` if that is not known of all at once.
+    pub(crate) fn parents_of(&self, docs: &DocBits) -> Option<DocBits> {
+        let rows = self.rows.as_ref()?;
+        Some(rows.parents.ahead_of(docs, &rows.children))
+    }
+
+    /// Children whose parent is in another segment, in order.
+    pub(crate) fn orphans(&self) -> &[DocId] {
+        &self.orphans
+    }
+
+    /// The parent of a document in this segment.
+    #[inline]
+    pub(crate) fn parent(&self, doc: DocId) -> Option<DocId> {
+        if let Some(rows) = &self.rows {
+            return rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+        }
+        self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
+    }
+
+    /// Whether a document is a child, wherever its parent is.
+    pub(crate) fn is_child(&self, doc: DocId) -> bool {
+        self.parent(doc).is_some() || self.orphans.binary_search(&doc).is_ok()
+    }
+
+    /// The children of a document in this segment, in order.
+    pub(crate) fn children(&self, doc: DocId) -> &[DocId] {
+        let at = doc as usize;
+        match (self.first.get(at), self.first.get(at + 1)) {
+            (Some(from), Some(to)) => &self.children[*from as usize..*to as usize],
+            _ => &[],
+        }
+    }
+
+    /// Children whose parent is not alive in this segment, in order.
+    pub(crate) fn lost(&self, segment: &SegmentView) -> Vec<DocId> {
+        if segment.reader.alive_bitset().is_none() {
+            return self.orphans.clone();
+        }
+        let dead = |doc: &DocId| self.parent(*doc).is_some_and(|parent| !segment.is_alive(parent));
+        let mut lost: Vec<DocId> = self.children.iter().copied().filter(dead).collect();
+        lost.extend(&self.orphans);
+        lost.sort_unstable();
+        lost
+    }
+}
+
+/// Documents of one segment, with a score each where they differ.
+#[derive(Default)]
+pub(crate) struct Relatives {
+    /// Which.
+    pub(crate) docs: Option<Arc<DocBits>>,
+    /// Their scores; those without have the one of all.
+    pub(crate) scores: Arc<FxHashMap<DocId, f32>>,
+}
+
+/// The relatives that were found, segment by segment.
+pub(crate) struct RelativesNode {
+    /// By segment.
+    pub(crate) by_segment: FxHashMap<u64, Relatives>,
+    /// The score of those without their own.
+    pub(crate) score: f32,
+}
+
+impl RelativesNode {
+    fn all_alike(&self) -> bool {
+        self.by_segment.values().all(|relatives| relatives.scores.is_empty())
+    }
+}
+
+impl Node for RelativesNode {
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let Some(relatives) = self.by_segment.get(&segment.id) else {
+            return Ok(Box::new(NoScorer));
+        };
+        let Some(docs) = relatives.docs.clone().filter(|docs| !docs.is_empty()) else {
+            return Ok(Box::new(NoScorer));
+        };
+        let set = Box::new(ConstantScorer::new(BitsDocs::new(docs), self.score));
+        if relatives.scores.is_empty() {
+            return Ok(set);
+        }
+        let (scores, common) = (relatives.scores.clone(), self.score);
+        Ok(crate::scorers::rescored::rescored(set, move |doc, _| {
+            Some(scores.get(&doc).copied().unwrap_or(common))
+        }))
+    }
+
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        Ok(self.by_segment.get(&segment.id).and_then(|relatives| relatives.docs.clone()))
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        self.all_alike().then_some(self.score)
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
+        if !sight.sees_all_roots() {
+            return Ok(None);
+        }
+        let docs = self.by_segment.get(&segment.id).and_then(|relatives| relatives.docs.as_ref());
+        Ok(Some(docs.map_or(0, |docs| u64::from(docs.len()))))
+    }
+
+    fn is_none(&self) -> bool {
+        let none = |relatives: &Relatives| relatives.docs.as_ref().is_none_or(|docs| docs.is_empty());
+        self.by_segment.values().all(none)
+    }
+}

@@ -1,0 +1,145 @@
+//! Clauses that tantivy can prune: its block-max WAND over terms, with our statistics of their fields.
+//!
+//! tantivy's BM25 counts every document of a segment as having a field; [`Numbers`] has the count of those that have it.
+//!
+//! Not here: what is done with the documents (`collect::top`).
+
+use super::similarity::{Bm25, FieldStatistics};
+use crate::unreadable::broken;
+use mapping::similarity::B;
+use model::Result;
+use rustc_hash::FxHashMap;
+use segment::schema::IndexSchema;
+use segment::segment_view::SegmentView;
+use std::cell::Cell;
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Weight};
+use tantivy::schema::Field;
+use tantivy::{DocId, Term};
+
+/// The numbers that the terms of a query are scored with.
+#[derive(Default)]
+pub struct Numbers {
+    fields: FxHashMap<u32, FieldStatistics>,
+    terms: FxHashMap<Term, u64>,
+    /// No document scores more.
+    bound: f32,
+    /// The field asked about last: the number of documents is asked for without one, right after its tokens.
+    asked: Cell<u32>,
+}
+
+/// Going through so many documents takes less than pruning them, which opens each list once more to score and once to count.
+pub(crate) const FEW: u64 = 256;
+
+impl Numbers {
+    /// How many documents the lists of all terms have.
+    pub(crate) fn docs(&self) -> u64 {
+        self.terms.values().sum()
+    }
+    /// A term of a query.
+    pub fn add(&mut self, term: &Term, bm25: &Bm25, doc_freq: u64) {
+        let kept = self.fields.entry(term.field().field_id()).or_insert(bm25.field());
+        self.bound += bm25.bound();
+        // tantivy insists; ours puts up with a field whose texts had no tokens when they were counted.
+        kept.docs = kept.docs.max(doc_freq);
+        self.terms.insert(term.clone(), doc_freq);
+    }
+}
+
+impl Bm25StatisticsProvider for Numbers {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.asked.set(field.field_id());
+        Ok(self.fields.get(&field.field_id()).map_or(0, |f| f.tokens))
+    }
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.fields.get(&self.asked.get()).map_or(0, |f| f.docs))
+    }
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        Ok(self.terms.get(term).copied().unwrap_or(0))
+    }
+}
+
+/// A query that prunes.
+pub struct Pruning {
+    weight: Box<dyn Weight>,
+    /// Fields with the mean length that their terms are scored with.
+    means: Vec<(Field, f64)>,
+    /// No document scores more.
+    bound: f32,
+}
+
+impl Pruning {
+    /// `query` with these numbers.
+    ///
+    /// # Errors
+    /// tantivy's.
+    pub fn new(query: &dyn Query, numbers: &Numbers, schema: &IndexSchema) -> Result<Pruning> {
+        let scoring = EnableScoring::enabled_from_statistics_provider(numbers, schema.searcher()?);
+        let means = numbers.fields.iter().map(|(field, statistics)| {
+            let docs = statistics.docs.max(1) as f64;
+            (Field::from_field_id(*field), statistics.tokens as f64 / docs)
+        });
+        let means = means.collect();
+        let weight = query.weight(scoring).map_err(broken)?;
+        Ok(Pruning {
+            weight,
+            means,
+            bound: numbers.bound,
+        })
+    }
+
+    /// By how much the frequency over the length of what scores best in a block of this segment may be more than that of
+    /// the pair that tantivy keeps of it, as a factor; `None`: by anything.
+    ///
+    /// tantivy keeps of each block the pair of length and frequency that scored best when it was written, with the
+    /// segment's own mean length over *all* its documents. With another mean another pair may be the best. A score is
+    /// `w x / (1 + x)` of `x`, the frequency by the length's part; of two means a and b the lengths' parts,
+    /// `1 - 0.75 + 0.75 n/a` and the same with b, have a ratio that goes from that for the least length, 1, to `b/a`.
+    /// So no pair's `x` is more than the kept one's times the quotient of the two ends.
+    fn slack(&self, segment: &SegmentView) -> Result<Option<f64>> {
+        let docs = f64::from(segment.reader.max_doc().max(1));
+        let mut most = 1.0f64;
+        for (field, mean) in &self.means {
+            let tokens = segment.reader.inverted_index(*field).map_err(broken)?.total_num_tokens();
+            let written = tokens as f64 / docs;
+            if tokens == 0 {
+                continue; // Nothing of this field is in the segment.
+            }
+            if *mean <= 0.0 {
+                return Ok(None);
+            }
+            let part = |mean: f64| 1.0 - f64::from(B) + f64::from(B) / mean;
+            let (shortest, longest) = (part(written) / part(*mean), mean / written);
+            most = most.max(shortest / longest).max(longest / shortest);
+        }
+        Ok(Some(most))
+    }
+
+    /// What tantivy may compare its bounds with, so that nothing above `threshold` is left out.
+    ///
+    /// With `c` the slack, what a bound `s` of tantivy's stands for scores at most `w c s / (w + (c - 1) s)`, where `w` is
+    /// the most that a term gives. That is concave in both and grows with both, so for sums over several terms it holds
+    /// with the sum of what all give.
+    fn lowered(&self, threshold: f32, slack: Option<f64>) -> f32 {
+        let Some(slack) = slack else { return f32::MIN };
+        if threshold <= 0.0 || threshold >= self.bound {
+            return threshold;
+        }
+        let (most, least) = (f64::from(self.bound), f64::from(threshold));
+        // A little less, for what is lost in rounding.
+        (most * least / (slack * most - (slack - 1.0) * least) * 0.9999) as f32
+    }
+
+    /// Shows at least the documents of a segment that score more than the threshold, in order; the answer is the
+    /// threshold from there on. Others are left out where that is cheap.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn for_each(&self, segment: &SegmentView, threshold: f32, f: &mut dyn FnMut(DocId, f32) -> f32) -> Result<()> {
+        let slack = self.slack(segment)?;
+        let lower = |threshold: f32| self.lowered(threshold, slack);
+        let mut lowered = |doc: DocId, score: f32| lower(f(doc, score));
+        self.weight
+            .for_each_pruning(lower(threshold), &segment.reader, &mut lowered)
+            .map_err(broken)
+    }
+}

@@ -1,0 +1,375 @@
+//! Scripts over the columns of a segment: scores, filters, fields, sorts.
+
+use crate::context::Context;
+use crate::fields::column::Column;
+use crate::fields::target::Target;
+use crate::interrupt::Interrupt;
+use dsl::query::script_source::ScriptSource;
+use mapping::{FieldValue, Kind};
+use model::Result;
+use parking_lot::Mutex;
+use script::{Budget, DocValues, Env, Host, Program, Value};
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tantivy::DocId;
+
+/// The first error of a script that ran inside a scorer, which cannot answer one itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failure(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    error: Mutex<Option<model::Error>>,
+    /// There is one.
+    failed: AtomicBool,
+}
+
+impl Failure {
+    /// Keeps the first one.
+    pub(crate) fn note(&self, error: model::Error) {
+        self.0.error.lock().get_or_insert(error);
+        self.0.failed.store(true, Ordering::Relaxed);
+    }
+    /// What comes of `run`, whose error is noted. Once there is one nothing is run any more: a script that uses up its
+    /// budget does so for one document, not for each.
+    pub(crate) fn tried<T>(&self, run: impl FnOnce() -> Result<Option<T>>) -> Option<T> {
+        if self.0.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        run().unwrap_or_else(|error| {
+            self.note(error);
+            None
+        })
+    }
+    /// Answers it.
+    ///
+    /// # Errors
+    /// The first one noted.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.0.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.0.error.lock().clone() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A compiled script with its parameters and where its fields lie.
+#[derive(Clone)]
+pub(crate) struct Script {
+    program: Program,
+    params: script::Params,
+    fields: Vec<(String, Place)>,
+    now_ms: i64,
+    interrupt: Interrupt,
+    /// For fields that are named while the script runs.
+    mapping: mapping::Mapping,
+    schema: Arc<segment::schema::IndexSchema>,
+    typed: bool,
+    /// The index has part in random scores.
+    salt: u32,
+}
+
+/// Where the values of a field lie.
+#[derive(Clone)]
+enum Place {
+    Nowhere,
+    Field(Box<(segment::schema::Slot, mapping::FieldType)>),
+    /// A column of strings of the envelope, by its name.
+    Envelope(&'static str),
+    /// The numbers of writes.
+    SeqNo,
+}
+
+impl Place {
+    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, typed: bool, path: &str) -> Place {
+        match path {
+            "_id" if !typed => return Place::Envelope("_id"),
+            "_seq_no" if !typed => return Place::SeqNo,
+            "_uid" if typed => return Place::Envelope("_id"),
+            "_type" if typed => return Place::Envelope("_type"),
+            "_parent" if typed => return Place::Envelope("_parent"),
+            _ => {}
+        }
+        match Target::value_in(mapping, schema, path) {
+            Some(target) => Place::Field(Box::new((target.slot.clone(), target.kind.clone()))),
+            None => Place::Nowhere,
+        }
+    }
+
+    fn open(&self, path: &str, segment: &SegmentView) -> Result<Opened> {
+        Ok(match self {
+            Place::Nowhere => None,
+            Place::Field(field) => {
+                let (slot, kind) = &**field;
+                let column = Column::open(segment, &Target { path, kind, slot })?;
+                Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
+            }
+            Place::SeqNo => {
+                let column = segment
+                    .reader
+                    .fast_fields()
+                    .u64("_seq_no")
+                    .map_err(crate::unreadable::broken)?;
+                Some((Kind::Long, true, Some(Column::U64(column))))
+            }
+            Place::Envelope(name) => {
+                let column = segment.reader.fast_fields().str(name).map_err(crate::unreadable::broken)?;
+                Some((Kind::Keyword, true, column.map(Column::Str)))
+            }
+        })
+    }
+}
+
+/// A field's kind, whether it has values for scripts, and its column.
+type Opened = Option<(Kind, bool, Option<Column>)>;
+
+impl Script {
+    /// Compiles and looks its fields up.
+    ///
+    /// # Errors
+    /// Scripts that do not compile or are not stored.
+    pub(crate) fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
+        let program = (cx.scripts)(source)?;
+        let fields = program.doc_fields().iter();
+        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.typed, path)));
+        let fields = fields.collect();
+        Ok(Script {
+            params: script::Params::from_json(&source.params),
+            fields,
+            program,
+            now_ms: cx.now_ms,
+            interrupt: cx.interrupt.clone(),
+            mapping: view.mapping.clone(),
+            schema: view.schema.clone(),
+            typed: view.typed,
+            salt: model::text::java_hash(view.name.as_str()) << 10,
+        })
+    }
+
+    /// Its language: Groovy's truth differs.
+    pub(crate) fn lang(&self) -> script::Lang {
+        self.program.lang()
+    }
+
+    /// Its columns in a segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn open(&self, segment: &SegmentView) -> Result<Bound> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for (path, place) in &self.fields {
+            columns.push(place.open(path, segment)?);
+        }
+        Ok(Bound {
+            script: Box::new(self.clone()),
+            columns,
+            segment: Box::new(segment.clone()),
+        })
+    }
+}
+
+/// A script in one segment.
+pub(crate) struct Bound {
+    script: Box<Script>,
+    columns: Vec<Opened>,
+    segment: Box<SegmentView>,
+}
+
+struct AtDoc<'a> {
+    bound: &'a Bound,
+    doc: DocId,
+    score: f32,
+    source: Option<&'a serde_json::Value>,
+}
+
+impl Host for AtDoc<'_> {
+    fn score(&mut self) -> Option<f64> {
+        Some(f64::from(self.score))
+    }
+    fn doc(&mut self, slot: usize, field: &str, out: &mut DocValues) -> Result<bool> {
+        let late;
+        let opened = match self.bound.columns.get(slot) {
+            Some(opened) => opened,
+            None => {
+                let script = &self.bound.script;
+                late = Place::of(&script.mapping, &script.schema, script.typed, field).open(field, &self.bound.segment)?;
+                &late
+            }
+        };
+        let Some((kind, has_values, column)) = opened else {
+            return Ok(false);
+        };
+        if !has_values {
+            return Err(model::Error::illegal(format!(
+                "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
+                 so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true on \
+                 [{field}] in order to load field data by uninverting the inverted index. Note that this can use significant memory."
+            )));
+        }
+        let values = match column {
+            Some(column) => column.values(self.doc)?,
+            None => Vec::new(),
+        };
+        match kind {
+            kind if kind.is_date() => {
+                let to = out.dates();
+                to.extend(values.iter().filter_map(|v| match v {
+                    FieldValue::Date(ms) => Some(*ms),
+                    FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
+                    _ => None,
+                }));
+            }
+            kind if kind.is_integer() => {
+                let to = out.longs();
+                to.extend(values.iter().filter_map(|v| match v {
+                    FieldValue::Long(n) => Some(*n),
+                    FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
+                    _ => None,
+                }));
+            }
+            kind if kind.is_float() => {
+                let to = out.doubles();
+                to.extend(
+                    values
+                        .iter()
+                        .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
+                );
+            }
+            Kind::Boolean => {
+                let to = out.bools();
+                to.extend(
+                    values
+                        .iter()
+                        .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
+                );
+            }
+            Kind::GeoPoint => {
+                let to = out.geo_points();
+                to.extend(values.iter().filter_map(|v| {
+                    if let FieldValue::Geo { lat, lon } = v {
+                        Some((*lat, *lon))
+                    } else {
+                        None
+                    }
+                }));
+            }
+            _ => {
+                let to = out.strings();
+                to.extend(values.into_iter().filter_map(|v| match v {
+                    FieldValue::Keyword(text) => Some(text),
+                    FieldValue::Ip(bytes) => {
+                        let v6 = std::net::Ipv6Addr::from(bytes);
+                        Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
+                    }
+                    _ => None,
+                }));
+            }
+        }
+        Ok(true)
+    }
+    fn variable(&mut self, name: &str) -> Option<Value> {
+        match name {
+            "_source" | "params._source" => self.source.map(Value::from_json),
+            _ => None,
+        }
+    }
+    fn seeded(&self, seed: i64, text: &str) -> Option<u32> {
+        // A seed is an int there.
+        let seed = crate::hashes::mix32(seed as u32 ^ self.bound.script.salt);
+        Some(crate::hashes::murmur3(text.as_bytes(), seed))
+    }
+    fn now_millis(&self) -> i64 {
+        self.bound.script.now_ms
+    }
+    fn interrupted(&self) -> Result<()> {
+        self.bound.script.interrupt.check()
+    }
+}
+
+impl Bound {
+    /// The source of a document, where the script reads it and nobody gave it.
+    fn own_source(&self, doc: DocId, given: Option<&serde_json::Value>) -> Result<Option<serde_json::Value>> {
+        if given.is_some() || !self.script.program.uses_source() {
+            return Ok(None);
+        }
+        let store = self.segment.core.stored(&self.segment.reader)?;
+        let bytes = store.get_document_bytes(doc).map_err(crate::unreadable::broken)?;
+        let mut source = None;
+        segment::stored::each_value(&bytes, doc, |field, value| {
+            if field == self.script.schema.source && segment::stored_source::stored_fields(value).is_none() {
+                source = serde_json::from_slice(value).ok();
+            }
+        })?;
+        Ok(source)
+    }
+
+    /// The script's number for a document.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub(crate) fn number(&self, doc: DocId, score: f32) -> Result<f64> {
+        self.script.interrupt.check_run()?;
+        let own = self.own_source(doc, None)?;
+        let mut host = AtDoc {
+            bound: self,
+            doc,
+            score,
+            source: own.as_ref(),
+        };
+        self.script.program.run_f64(&mut Env {
+            params: &self.script.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
+
+    /// The script's value for a document.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub(crate) fn value(&self, doc: DocId, score: f32, source: Option<&serde_json::Value>) -> Result<Value> {
+        self.script.interrupt.check_run()?;
+        let own = self.own_source(doc, source)?;
+        let mut host = AtDoc {
+            bound: self,
+            doc,
+            score,
+            source: source.or(own.as_ref()),
+        };
+        self.script.program.run(&mut Env {
+            params: &self.script.params,
+            host: &mut host,
+            budget: Budget::default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+    use model::Error;
+
+    #[test]
+    fn nothing_is_run_after_the_first_error() {
+        let failure = Failure::default();
+        let mut runs = 0;
+        let mut try_one = |result: Result<Option<i32>, Error>| {
+            failure.tried(|| {
+                runs += 1;
+                result
+            })
+        };
+        assert_eq!(try_one(Ok(Some(1))), Some(1));
+        assert_eq!(try_one(Ok(None)), None);
+        assert_eq!(try_one(Err(Error::illegal("first"))), None);
+        assert_eq!(try_one(Err(Error::illegal("second"))), None);
+        assert_eq!(try_one(Ok(Some(2))), None);
+        assert_eq!(runs, 3);
+        assert_eq!(failure.check().map_err(|e| e.reason().to_owned()), Err("first".to_owned()));
+    }
+}
