@@ -34,6 +34,8 @@ mod limits;
 mod pass;
 pub mod phases;
 mod profile;
+#[cfg(test)]
+mod pruning_tests;
 pub mod scorers;
 mod scripts;
 pub mod sort;

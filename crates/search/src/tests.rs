@@ -15,6 +15,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn view(mapping: &Value, docs: &[Value]) -> IndexView {
+    // Two segments: statistics and order must span them.
+    let half = docs.len() / 2;
+    view_of(mapping, docs, &[half, docs.len() - half], &|_, _| false)
+}
+
+/// An index with segments of these sizes. `is_deleted` is asked for each place of each segment.
+pub(crate) fn view_of(mapping: &Value, docs: &[Value], sizes: &[usize], is_deleted: &dyn Fn(usize, u32) -> bool) -> IndexView {
     let registry = Registry::default_registry();
     let mapping = Mapping::parse(mapping, &registry, &MappingLimits::default()).unwrap();
     let schema = Arc::new(IndexSchema::of(&mapping));
@@ -58,10 +65,11 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
     let next = std::sync::atomic::AtomicU64::new(1);
     let fresh = || next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mut segments = Vec::new();
-    // Two segments: statistics and order must span them.
-    let (a, b) = blocks.split_at(blocks.len() / 2);
+    let mut rest = blocks.as_slice();
     let mut data = Vec::new();
-    for part in [a, b] {
+    for size in sizes {
+        let (part, others) = rest.split_at(*size);
+        rest = others;
         let of = Blocks {
             count: part.len(),
             bytes: 1 << 20,
@@ -69,10 +77,20 @@ fn view(mapping: &Value, docs: &[Value]) -> IndexView {
         };
         data.extend(build(&schema, &tokens, of, &fresh).unwrap().segments);
     }
-    let account = segment::derived::Budget::new(1 << 20).account();
+    let account = segment::derived::Budget::new(1 << 24).account();
     let (index, _) = segment::directory::handle(&schema, Some(&tokens), &data).unwrap();
-    for one in &data {
-        segments.push(segment::segment_view::open(&schema, &index, one, None, None, &account).unwrap());
+    for (no, one) in data.iter().enumerate() {
+        let mut alive = tantivy::BitSet::with_max_value_and_full(one.max_doc);
+        (0..one.max_doc)
+            .filter(|doc| is_deleted(no, *doc))
+            .for_each(|doc| alive.remove(doc));
+        let some_deleted = alive.len() < one.max_doc as usize;
+        let alive = some_deleted.then(|| {
+            let mut bytes = Vec::new();
+            tantivy::fastfield::write_alive_bitset(&alive, &mut bytes).unwrap();
+            tantivy::fastfield::AliveBitSet::open(tantivy::directory::OwnedBytes::new(bytes))
+        });
+        segments.push(segment::segment_view::open(&schema, &index, one, alive, None, &account).unwrap());
     }
     IndexView {
         no: 1,
@@ -115,7 +133,7 @@ fn search(view: IndexView, body: &Value) -> model::Result<SearchResponse> {
     search_again(&Arc::new(view), body)
 }
 
-fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
+pub(crate) fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
     let node = read(body.to_string().as_bytes(), Reading::default())?;
     let request = SearchRequest::parse(node, Dialect::default())?;
     let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {

@@ -8,6 +8,7 @@
 pub mod build;
 pub mod cache;
 pub mod cache_figures;
+pub mod column_bounds;
 pub mod derived;
 pub mod directory;
 pub mod doc_bits;

@@ -91,7 +91,7 @@ impl Planner<'_> {
                     return Ok(Box::new(NoScorer));
                 };
                 if last - first < found.len() as u64 {
-                    return Ok(column_range(segment, column.ords().clone(), first, last));
+                    return column_range(segment, &name, column.ords().clone(), first, last);
                 }
                 let max_doc = segment.reader.max_doc();
                 let mut bits = DocBits::new(max_doc);

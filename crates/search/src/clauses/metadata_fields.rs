@@ -68,7 +68,7 @@ impl Planner<'_> {
                     .fast_fields()
                     .u64("_seq_no")
                     .map_err(crate::unreadable::broken)?;
-                Ok(crate::scorers::column_range::column_range(segment, column, low, high))
+                crate::scorers::column_range::column_range(segment, "_seq_no", column, low, high)
             },
         })
     }

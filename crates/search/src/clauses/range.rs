@@ -373,7 +373,7 @@ impl Planner<'_> {
                     docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
                         let column = segment.reader.fast_fields().column_opt::<$t>(&name).map_err(broken)?;
                         Ok(match column {
-                            Some(column) => column_range(segment, column, low, high),
+                            Some(column) => column_range(segment, &name, column, low, high)?,
                             None => Box::new(NoScorer),
                         })
                     },

@@ -3,6 +3,7 @@
 use super::Planner;
 use crate::automata::regexp::Pattern;
 use crate::fields::target::{Target, query_shard, text_of};
+use crate::scorers::column_range::{address_range, column_range};
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::FieldStatistics;
@@ -143,7 +144,7 @@ impl Planner<'_> {
                 };
                 let found = column.dictionary().term_ord(text.as_bytes());
                 Ok(match found.map_err(broken)? {
-                    Some(ord) => crate::scorers::column_range::column_range(segment, column.ords().clone(), ord, ord),
+                    Some(ord) => column_range(segment, &name, column.ords().clone(), ord, ord)?,
                     None => Box::new(crate::scorers::constant::NoScorer),
                 })
             },
@@ -159,7 +160,7 @@ impl Planner<'_> {
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
                 let column = segment.reader.fast_fields().column_opt::<bool>(&name).map_err(broken)?;
                 Ok(match column {
-                    Some(column) => crate::scorers::column_range::column_range(segment, column, flag, flag),
+                    Some(column) => column_range(segment, &name, column, flag, flag)?,
                     None => Box::new(crate::scorers::constant::NoScorer),
                 })
             },
@@ -270,12 +271,7 @@ impl Planner<'_> {
                 let Some(column) = column.map_err(crate::unreadable::broken)? else {
                     return Ok(Box::new(crate::scorers::constant::NoScorer));
                 };
-                Ok(crate::scorers::column_range::column_range(
-                    segment,
-                    column,
-                    low.into(),
-                    high.into(),
-                ))
+                Ok(address_range(column, low.into(), high.into()))
             },
         })
     }

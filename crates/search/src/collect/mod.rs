@@ -1,17 +1,19 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
+mod by_rank;
 pub(crate) mod collapse;
 pub mod join_keys;
 pub(crate) mod rescore;
 pub(crate) mod top;
 
+use crate::collect::by_rank::ByRank;
 use crate::collect::collapse::{Group, Groups, Member, Members};
 use crate::collect::top::Smallest;
 use crate::context::Context;
 use crate::doc_sink::DocSink;
 use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
-use crate::sort::{Key, Plan, Reader, compare};
+use crate::sort::{Key, Plan, Ranks, Reader, compare};
 use dsl::search::SearchRequest;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -242,6 +244,7 @@ pub fn collect(
     if let Some(members) = &mut found.members {
         members.come_with(scores);
     }
+    let only_best = sink.is_none() && found.members.is_none() && !scores && by_rank::applies(source, request);
     let mut base = 0u64;
     let mut seen = 0u64;
     // Each index by itself ends after so many; in 2015 the whole search did.
@@ -272,15 +275,20 @@ pub fn collect(
             .iter()
             .map(|p| p.open(source.view, segment, p.base(source.no, first)))
             .collect::<Result<Vec<Reader>>>()?;
+        if only_best && let Some(by_rank) = ByRank::open(source, (segment_no, segment), &readers)? {
+            by_rank.collect(set, request, cx, best, found)?;
+            continue;
+        }
         let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
         // Values of one segment are compared by their places; only the best become keys.
         let by_rank = readers.len() == 1
-            && readers[0].ranks()
             && source.after.is_none()
             && groups.is_none()
             && !scores
-            && request.timeout.is_none();
-        let mut ranked = (by_rank && request.terminate_after == 0).then(|| Smallest::new(best.limit));
+            && request.timeout.is_none()
+            && request.terminate_after == 0;
+        let ranks = if by_rank { Ranks::of(&readers[0]) } else { None };
+        let mut ranked = ranks.map(|ranks| (ranks, Smallest::new(best.limit)));
         while set.doc() != TERMINATED {
             let doc = set.doc();
             seen += 1;
@@ -348,8 +356,8 @@ pub fn collect(
                         group: group.clone(),
                     });
                 }
-                if let Some(ranked) = &mut ranked {
-                    ranked.push(readers[0].rank(doc), doc);
+                if let Some((ranks, ranked)) = &mut ranked {
+                    ranked.push(ranks.rank(doc), doc);
                 } else if worth {
                     let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
                     let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
@@ -371,7 +379,7 @@ pub fn collect(
             }
             set.advance();
         }
-        for doc in ranked.map(Smallest::docs).unwrap_or_default() {
+        for doc in ranked.map(|(_, ranked)| ranked.docs()).unwrap_or_default() {
             let keys = readers.iter().map(|r| r.read(doc, 0.0)).collect::<Result<Vec<Key>>>()?;
             best.push(Ranked {
                 view: source.no,

@@ -11,8 +11,9 @@
 use super::{Best, Collected, Ranked, Source};
 use crate::context::Context;
 use crate::scorers::live_docs::LiveDocs;
+use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
-use crate::scorers::prune::Pruning;
+use crate::scorers::prune::{self, Checks, Pruning};
 use crate::scorers::rare_term_topk::Rarest;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
@@ -60,19 +61,14 @@ pub(crate) fn top(
         cx.check_cancelled()?;
         let sight = planned.sight(segment)?;
         match &pruning {
-            Some(pruning) => {
-                let place = (source.no, no);
-                let rarest = Rarest::of(planned.node().as_ref());
-                let found_rarest = rarest
-                    .map(|rarest| by_rarest(&rarest, segment, &sight, place, best))
-                    .transpose()?;
-                if found_rarest != Some(true) {
-                    pruned(pruning, planned, segment, &sight, place, best)?;
-                }
-                if found.count <= most {
+            Some(pruning) => match pruned(pruning, planned, segment, &sight, (source.no, no), best)? {
+                Pruned::NothingMatches => {}
+                Pruned::Selective => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+                Pruned::Done if found.count <= most => {
                     found.count += counted(planned, segment, &sight, most - found.count, cx)?;
                 }
-            }
+                Pruned::Done => {}
+            },
             None if best.limit() == 0 && found.count > most => {}
             None if best.limit() == 0 => found.count += counted(planned, segment, &sight, most - found.count, cx)?,
             None => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
@@ -115,17 +111,27 @@ impl Ord for Candidate {
     }
 }
 
+/// What pruning came to in a segment.
+enum Pruned {
+    /// The best are found.
+    Done,
+    /// No document passes the restrictions.
+    NothingMatches,
+    /// A restriction passes so few documents that a scan costs less. Nothing was done.
+    Selective,
+}
+
 /// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
 fn by_rarest(
     rarest: &Rarest<'_>,
     segment: &SegmentView,
-    sight: &LiveDocs,
+    (sight, mut checks): (&LiveDocs, Checks),
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<bool> {
     let mut nearest = Nearest::above(best);
     rarest.for_each(segment, &mut |doc, score| {
-        if score > nearest.threshold && sight.sees(doc) {
+        if score > nearest.threshold && sight.sees(doc) && checks.pass(doc) {
             nearest.push(score, doc);
         }
     })?;
@@ -180,31 +186,41 @@ fn pruned(
     sight: &LiveDocs,
     (view, no): (usize, usize),
     best: &mut Best<'_>,
-) -> Result<()> {
+) -> Result<Pruned> {
+    let Some(checks) = pruning.checks(segment)? else {
+        return Ok(Pruned::NothingMatches);
+    };
+    if pruning.is_selective(&checks) {
+        return Ok(Pruned::Selective);
+    }
+    if let Some(rarest) = Rarest::of(planned.node().as_ref())
+        && by_rarest(&rarest, segment, (sight, checks), (view, no), best)?
+    {
+        return Ok(Pruned::Done);
+    }
+    let Some(mut checks) = pruning.checks(segment)? else {
+        return Ok(Pruned::NothingMatches);
+    };
     let mut nearest = Nearest::above(best);
+    // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
+    let mut scorer = planned.node().scorer(segment)?;
     pruning.for_each(segment, nearest.floor, &mut |doc, score| {
-        if score > nearest.threshold && sight.sees(doc) {
-            nearest.push(score, doc);
+        if score > prune::rounded_down(nearest.threshold) && sight.sees(doc) && checks.pass(doc) {
+            let at = seek_to(scorer.as_mut(), doc);
+            debug_assert_eq!(at, doc, "what pruning finds, the scorer finds");
+            if at == doc {
+                let score = scorer.score();
+                if score > nearest.threshold {
+                    nearest.push(score, doc);
+                }
+            }
         }
         nearest.threshold
     })?;
-    let mut docs: Vec<DocId> = nearest.heap.into_iter().map(|candidate| candidate.1).collect();
-    docs.sort_unstable();
-    if docs.is_empty() {
-        return Ok(());
+    for Candidate(score, doc) in nearest.heap {
+        best.push(ranked(view, no, doc, score));
     }
-    let mut scorer = planned.node().scorer(segment)?;
-    for doc in docs {
-        if scorer.doc() < doc {
-            scorer.seek(doc);
-        }
-        debug_assert_eq!(scorer.doc(), doc, "what pruning finds, the scorer finds");
-        if scorer.doc() == doc {
-            let score = scorer.score();
-            best.push(ranked(view, no, doc, score));
-        }
-    }
-    Ok(())
+    Ok(Pruned::Done)
 }
 
 fn ranked(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
@@ -298,6 +314,11 @@ impl<K: Ord + Copy> Smallest<K> {
         {
             *worst = (key, doc);
         }
+    }
+    /// The worst that is kept, once there are enough.
+    pub(crate) fn worst(&self) -> Option<&K> {
+        let worst = self.heap.peek().filter(|_| self.heap.len() >= self.limit);
+        worst.map(|(key, _)| key)
     }
     /// The documents, ascending.
     pub(crate) fn docs(self) -> Vec<DocId> {

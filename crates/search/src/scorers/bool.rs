@@ -10,7 +10,7 @@ use super::live_docs::LiveDocs;
 use super::lucene_string;
 use super::node::{Node, Shared};
 use super::optional::with_option;
-use super::prune::Numbers;
+use super::prune::{Numbers, Restriction};
 use super::term::TermNode;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
@@ -53,7 +53,20 @@ impl BoolNode {
 
     /// One of several, and nothing else.
     fn is_choice(&self) -> bool {
-        self.must.is_empty() && self.filter.is_empty() && self.must_not.is_empty() && self.least == 1 && !self.should.is_empty()
+        self.filter.is_empty() && self.must_not.is_empty() && self.scores_as_choice()
+    }
+
+    /// One of several gives the score; other clauses only filter.
+    fn scores_as_choice(&self) -> bool {
+        self.must.is_empty() && self.least == 1 && !self.should.is_empty()
+    }
+
+    /// The one clause that gives the score, where all others only filter.
+    fn scored_alone(&self) -> Option<&Shared> {
+        match self.must.as_slice() {
+            [only] if self.should.is_empty() => Some(only),
+            _ => None,
+        }
     }
 }
 
@@ -224,7 +237,10 @@ impl Node for BoolNode {
 
     // Of a conjunction every match has to be found to be counted: pruning it as well would be a second pass.
     fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
-        if !self.is_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
+        if let Some(only) = self.scored_alone() {
+            return only.prunable(numbers);
+        }
+        if !self.scores_as_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
             return None;
         }
         let clauses = self
@@ -236,8 +252,29 @@ impl Node for BoolNode {
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
+    fn opens_quickly(&self) -> bool {
+        let mut all = self.must.iter().chain(&self.filter).chain(&self.should).chain(&self.must_not);
+        all.all(|node| node.opens_quickly())
+    }
+
+    fn restrictions(&self) -> Vec<Restriction> {
+        let restriction = |excludes: bool| {
+            move |node: &Shared| Restriction {
+                node: node.clone(),
+                excludes,
+            }
+        };
+        let mut all: Vec<Restriction> = self.filter.iter().map(restriction(false)).collect();
+        all.extend(self.must_not.iter().filter(|node| !node.is_none()).map(restriction(true)));
+        all.extend(self.scored_alone().map(|only| only.restrictions()).unwrap_or_default());
+        all
+    }
+
     fn choice(&self) -> Option<Vec<&TermNode>> {
-        if !self.is_choice() || self.coordinated {
+        if let Some(only) = self.scored_alone() {
+            return only.choice();
+        }
+        if !self.scores_as_choice() || self.coordinated {
             return None;
         }
         let should = self.should.iter().filter(|node| !node.is_none());

@@ -1,28 +1,40 @@
-//! Documents whose value in a column lies in a range.
+//! The documents of a column with a value between two: block by block where the column has bounds, else one by one.
+//!
+//! Not here: what the two values are (`clauses::range`, `clauses::term`, `clauses::by_column`).
 
 use super::constant::{ConstantScorer, NoScorer};
+use model::Result;
+use segment::column_bounds::{BLOCK_DOCS, Block, ColumnBounds};
 use segment::segment_view::SegmentView;
-use tantivy::columnar::Column;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use tantivy::columnar::{Column, MonotonicallyMappableToU64};
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
-/// The documents of a column with a value between two, both included.
-pub(crate) fn column_range<T>(_segment: &SegmentView, column: Column<T>, low: T, high: T) -> Box<dyn Scorer>
+/// The documents of the column of that name with a value between two, both included.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn column_range<T>(segment: &SegmentView, name: &str, column: Column<T>, low: T, high: T) -> Result<Box<dyn Scorer>>
 where
-    T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
+    T: MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
 {
-    if low > high || column.values.num_vals() == 0 || column.max_value() < low || column.min_value() > high {
-        return Box::new(NoScorer);
-    }
-    let mut scan = ColumnRange {
-        max_doc: column.num_docs(),
-        column,
-        low,
-        high,
-        doc: 0,
+    let Some(mut range) = ColumnRange::open(column, low, high) else {
+        return Ok(Box::new(NoScorer));
     };
-    scan.settle();
-    Box::new(ConstantScorer::new(scan, 1.0))
+    if let Some(bounds) = ColumnBounds::of(segment, name, &range.column)? {
+        range.bound_by(bounds, (low.to_u64(), high.to_u64()));
+    }
+    Ok(range.into_scorer())
+}
+
+/// The same of addresses, whose 128 bits have no bounds.
+pub(crate) fn address_range(column: Column<Ipv6Addr>, low: Ipv6Addr, high: Ipv6Addr) -> Box<dyn Scorer> {
+    match ColumnRange::open(column, low, high) {
+        Some(range) => range.into_scorer(),
+        None => Box::new(NoScorer),
+    }
 }
 
 struct ColumnRange<T> {
@@ -30,13 +42,94 @@ struct ColumnRange<T> {
     low: T,
     high: T,
     max_doc: DocId,
+    /// The bounds of blocks, and the two values as they have them.
+    bounds: Option<(Arc<ColumnBounds>, (u64, u64))>,
+    /// The end of the block whose bounds were looked at last.
+    block_end: DocId,
+    /// All documents of that block up to here match.
+    all_until: DocId,
     doc: DocId,
+    /// At most so many documents match.
+    cost: u64,
+}
+
+/// What of a block is in the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overlap {
+    None,
+    Some,
+    All,
+}
+
+/// Of a block, with the two values as its bounds have them.
+fn overlap(block: &Block, (low, high): (u64, u64)) -> Overlap {
+    if block.least > high || block.greatest < low {
+        Overlap::None
+    } else if low <= block.least && block.greatest <= high && !block.has_missing {
+        Overlap::All
+    } else {
+        Overlap::Some
+    }
 }
 
 impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange<T> {
+    /// `None` where no value is in the range.
+    fn open(column: Column<T>, low: T, high: T) -> Option<ColumnRange<T>> {
+        if low > high || column.values.num_vals() == 0 || column.max_value() < low || column.min_value() > high {
+            return None;
+        }
+        let max_doc = column.num_docs();
+        Some(ColumnRange {
+            cost: u64::from(max_doc),
+            max_doc,
+            column,
+            low,
+            high,
+            bounds: None,
+            block_end: 0,
+            all_until: 0,
+            doc: 0,
+        })
+    }
+
+    fn bound_by(&mut self, bounds: Arc<ColumnBounds>, ends: (u64, u64)) {
+        let blocks = bounds.blocks().iter().filter(|block| overlap(block, ends) != Overlap::None);
+        self.cost = (blocks.count() as u64).saturating_mul(u64::from(BLOCK_DOCS));
+        self.bounds = Some((bounds, ends));
+    }
+
+    fn into_scorer(mut self) -> Box<dyn Scorer> {
+        self.settle();
+        Box::new(ConstantScorer::new(self, 1.0))
+    }
+
+    fn has(&self, doc: DocId) -> bool {
+        let mut values = self.column.values_for_doc(doc);
+        values.any(|value| value >= self.low && value <= self.high)
+    }
+
+    /// Goes on to the first match from here on.
     fn settle(&mut self) -> DocId {
         while self.doc < self.max_doc {
-            if self.column.values_for_doc(self.doc).any(|v| v >= self.low && v <= self.high) {
+            if let Some((bounds, ends)) = &self.bounds
+                && self.doc >= self.block_end
+            {
+                let block = ColumnBounds::block_of(self.doc);
+                self.block_end = ColumnBounds::first_doc(block + 1).min(self.max_doc);
+                let overlap = bounds
+                    .blocks()
+                    .get(block)
+                    .map_or(Overlap::Some, |block| overlap(block, *ends));
+                match overlap {
+                    Overlap::None => {
+                        self.doc = self.block_end;
+                        continue;
+                    }
+                    Overlap::Some => {}
+                    Overlap::All => self.all_until = self.block_end,
+                }
+            }
+            if self.doc < self.all_until || self.has(self.doc) {
                 return self.doc;
             }
             self.doc += 1;
@@ -61,10 +154,25 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
         self.doc = target;
         self.settle()
     }
+    /// Looks at the one document: the next one that matches may be far.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= self.max_doc {
+            self.doc = TERMINATED;
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        self.doc = target;
+        match self.has(target) {
+            true => SeekDangerResult::Found,
+            false => SeekDangerResult::SeekLowerBound(target + 1),
+        }
+    }
     fn doc(&self) -> DocId {
         self.doc
     }
     fn size_hint(&self) -> u32 {
-        self.max_doc
+        u32::try_from(self.cost).unwrap_or(u32::MAX)
+    }
+    fn cost(&self) -> u64 {
+        self.cost
     }
 }

@@ -2,7 +2,7 @@
 
 use segment::segment_view::SegmentView;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Every document of a segment.
 pub(crate) fn every(segment: &SegmentView) -> Box<dyn Scorer> {
@@ -114,6 +114,9 @@ impl<D: DocSet> DocSet for ConstantScorer<D> {
         } else {
             self.docs.seek(target)
         }
+    }
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        self.docs.seek_danger(target)
     }
     fn doc(&self) -> DocId {
         self.docs.doc()

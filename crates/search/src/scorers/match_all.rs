@@ -25,6 +25,9 @@ impl Node for AllNode {
     fn is_all(&self) -> bool {
         true
     }
+    fn opens_quickly(&self) -> bool {
+        true
+    }
     fn most_score(&self) -> Option<f32> {
         Some(self.0)
     }

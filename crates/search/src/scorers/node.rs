@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
-use super::prune::Numbers;
+use super::prune::{Numbers, Restriction};
 use super::term::TermNode;
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -45,6 +45,12 @@ pub trait Node: Send + Sync {
         None
     }
 
+    /// The clauses that a document of the query of [`Node::prunable`] must pass to match: filters and exclusions, which
+    /// score nothing. Empty where that query decides alone.
+    fn restrictions(&self) -> Vec<Restriction> {
+        Vec::new()
+    }
+
     /// No document scores more, if that is known.
     fn most_score(&self) -> Option<f32> {
         None
@@ -69,6 +75,11 @@ pub trait Node: Send + Sync {
         Ok(None)
     }
 
+    /// Whether a scorer is opened without going through documents, so that opening a second one costs little.
+    fn opens_quickly(&self) -> bool {
+        false
+    }
+
     /// How many visible documents of a segment match, where that is known without going through them one by one;
     /// beyond `most` any larger number will do.
     ///
@@ -78,7 +89,7 @@ pub trait Node: Send + Sync {
         Ok(None)
     }
 
-    /// The terms, if it is a choice of terms and nothing else.
+    /// The terms, if a choice of terms gives the score. [`Node::restrictions`] has the clauses that only filter.
     fn choice(&self) -> Option<Vec<&TermNode>> {
         None
     }

@@ -109,7 +109,10 @@ impl Planned {
         }
         let mut numbers = prune::Numbers::default();
         match self.node.prunable(&mut numbers) {
-            Some(query) if numbers.docs() > prune::FEW => prune::Pruning::new(query.as_ref(), &numbers, &self.schema).map(Some),
+            Some(query) if numbers.docs() > prune::FEW => {
+                let restrictions = self.node.restrictions();
+                prune::Pruning::new(query.as_ref(), &numbers, restrictions, &self.schema).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -127,6 +130,23 @@ impl Planned {
             return Ok(Some(sight.count()));
         }
         self.node.quick_count(segment, sight, most)
+    }
+
+    /// How many visible documents of a segment match, where that is at hand without reading a list.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn count_at_hand(&self, segment: &SegmentView) -> Result<Option<u64>> {
+        let sight = self.sight(segment)?;
+        let at_hand = match self.node.as_term() {
+            Some(term) => term.sees_all_of(&sight),
+            None => self.node.is_all() && sight.sees_all_roots(),
+        };
+        if at_hand {
+            self.quick_count(segment, &sight, u64::MAX)
+        } else {
+            Ok(None)
+        }
     }
 
     /// What of a segment the request may see.

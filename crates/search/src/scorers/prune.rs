@@ -4,17 +4,20 @@
 //!
 //! Not here: what is done with the documents (`collect::top`).
 
+use super::constant::ConstantScorer;
+use super::node::Shared;
 use super::similarity::{Bm25, FieldStatistics};
 use crate::unreadable::broken;
 use mapping::similarity::B;
 use model::Result;
 use rustc_hash::FxHashMap;
+use segment::doc_bits::BitsDocs;
 use segment::schema::IndexSchema;
 use segment::segment_view::SegmentView;
 use std::cell::Cell;
-use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Weight};
+use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::Field;
-use tantivy::{DocId, Term};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED, Term};
 
 /// The numbers that the terms of a query are scored with.
 #[derive(Default)]
@@ -26,6 +29,9 @@ pub struct Numbers {
     /// The field asked about last: the number of documents is asked for without one, right after its tokens.
     asked: Cell<u32>,
 }
+
+/// A filter with at most one document for so many of the terms leads a scan.
+const SELECTIVE: u64 = 16;
 
 /// Going through so many documents takes less than pruning them, which opens each list once more to score and once to count.
 pub(crate) const FEW: u64 = 256;
@@ -58,9 +64,65 @@ impl Bm25StatisticsProvider for Numbers {
     }
 }
 
+/// A clause beside those that score: a document must be in it, or must not.
+pub struct Restriction {
+    /// The clause.
+    pub node: Shared,
+    /// Its documents do not match.
+    pub excludes: bool,
+}
+
+/// The restrictions of a query in one segment.
+pub struct Checks {
+    sets: Vec<(Box<dyn Scorer>, bool)>,
+    /// At most about so many documents pass.
+    docs_max: u64,
+}
+
+impl Checks {
+    /// Opens them; `None` if no document passes.
+    fn open(restrictions: &[Restriction], segment: &SegmentView) -> Result<Option<Checks>> {
+        let mut checks = Checks {
+            sets: Vec::new(),
+            docs_max: u64::from(segment.reader.max_doc()),
+        };
+        for Restriction { node, excludes } in restrictions {
+            if node.is_all() && !excludes {
+                continue;
+            }
+            let set: Box<dyn Scorer> = match node.bits(segment)? {
+                Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)),
+                None => node.scorer(segment)?,
+            };
+            match (set.doc() == TERMINATED, excludes) {
+                (true, true) => continue,
+                (true, false) => return Ok(None),
+                (false, true) => {}
+                (false, false) => checks.docs_max = checks.docs_max.min(set.cost()),
+            }
+            checks.sets.push((set, *excludes));
+        }
+        Ok(Some(checks))
+    }
+
+    /// Whether a document passes all of them. Documents are asked for in ascending order, each once.
+    pub fn pass(&mut self, doc: DocId) -> bool {
+        let mut sets = self.sets.iter_mut();
+        sets.all(|(set, excludes)| matches!(set.seek_danger(doc), SeekDangerResult::Found) != *excludes)
+    }
+}
+
+/// A little less than a score, by more than what is lost where scores are added up in another order.
+pub(crate) fn rounded_down(score: f32) -> f32 {
+    if score > 0.0 { score * 0.9999 } else { score }
+}
+
 /// A query that prunes.
 pub struct Pruning {
     weight: Box<dyn Weight>,
+    restrictions: Vec<Restriction>,
+    /// How many documents the lists of all terms have.
+    docs: u64,
     /// Fields with the mean length that their terms are scored with.
     means: Vec<(Field, f64)>,
     /// No document scores more.
@@ -72,7 +134,7 @@ impl Pruning {
     ///
     /// # Errors
     /// tantivy's.
-    pub fn new(query: &dyn Query, numbers: &Numbers, schema: &IndexSchema) -> Result<Pruning> {
+    pub fn new(query: &dyn Query, numbers: &Numbers, restrictions: Vec<Restriction>, schema: &IndexSchema) -> Result<Pruning> {
         let scoring = EnableScoring::enabled_from_statistics_provider(numbers, schema.searcher()?);
         let means = numbers.fields.iter().map(|(field, statistics)| {
             let docs = statistics.docs.max(1) as f64;
@@ -82,9 +144,24 @@ impl Pruning {
         let weight = query.weight(scoring).map_err(broken)?;
         Ok(Pruning {
             weight,
+            restrictions,
+            docs: numbers.docs(),
             means,
             bound: numbers.bound,
         })
+    }
+
+    /// The restrictions in a segment; `None` if no document passes.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn checks(&self, segment: &SegmentView) -> Result<Option<Checks>> {
+        Checks::open(&self.restrictions, segment)
+    }
+
+    /// Whether hardly a candidate passes. Then no threshold rises and nothing is pruned: the filter leads a scan instead.
+    pub fn is_selective(&self, checks: &Checks) -> bool {
+        checks.docs_max.saturating_mul(SELECTIVE) < self.docs
     }
 
     /// By how much the frequency over the length of what scores best in a block of this segment may be more than that of
@@ -122,11 +199,10 @@ impl Pruning {
     fn lowered(&self, threshold: f32, slack: Option<f64>) -> f32 {
         let Some(slack) = slack else { return f32::MIN };
         if threshold <= 0.0 || threshold >= self.bound {
-            return threshold;
+            return rounded_down(threshold);
         }
         let (most, least) = (f64::from(self.bound), f64::from(threshold));
-        // A little less, for what is lost in rounding.
-        (most * least / (slack * most - (slack - 1.0) * least) * 0.9999) as f32
+        rounded_down((most * least / (slack * most - (slack - 1.0) * least)) as f32)
     }
 
     /// Shows at least the documents of a segment that score more than the threshold, in order; the answer is the

@@ -145,6 +145,10 @@ impl Node for TermNode {
         Some(self)
     }
 
+    fn opens_quickly(&self) -> bool {
+        true
+    }
+
     fn most_score(&self) -> Option<f32> {
         // Without frequencies and lengths every match scores the same.
         (!self.norms).then(|| self.similarity.score(1.0, 1))

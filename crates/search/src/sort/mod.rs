@@ -20,9 +20,11 @@ use tantivy::columnar::StrColumn;
 
 mod field;
 mod nested;
+mod ranks;
 mod reader;
 
 use field::{address, check_mode, extreme, field_key, given, unit_metres};
+pub(crate) use ranks::Ranks;
 use reader::ReadBy;
 pub use reader::Reader;
 
@@ -341,6 +343,7 @@ impl Plan {
                     children: None,
                     id: false,
                     to_nanos: false,
+                    name: None,
                 }
             }
             By::Constant(key) => ReadBy::Constant(key.clone()),
@@ -358,6 +361,7 @@ impl Plan {
                     children: None,
                     id: false,
                     to_nanos: false,
+                    name: None,
                 }
             }
             By::Script {
@@ -399,6 +403,7 @@ impl Plan {
                     children: None,
                     id: false,
                     to_nanos: false,
+                    name: None,
                 }
             }
             By::Field(key) => {
@@ -420,6 +425,9 @@ impl Plan {
                     children,
                     id: false,
                     to_nanos: key.to_nanos,
+                    name: target
+                        .filter(|target| !target.is_relation())
+                        .and_then(|target| target.slot.column.as_deref().map(Arc::from)),
                 }
             }
         };

@@ -20,6 +20,8 @@ pub(super) enum ReadBy {
         children: Option<Children>,
         id: bool,
         to_nanos: bool,
+        /// Its name among the columns of the segment; none of what is derived.
+        name: Option<Arc<str>>,
     },
     Script {
         bound: Bound,
@@ -65,57 +67,6 @@ impl Reader {
                 Some(one.map_or_else(|| missing.clone(), Key::Int))
             }
             _ => None,
-        }
-    }
-
-    /// Whether [`Reader::rank`] orders documents of this segment.
-    pub fn ranks(&self) -> bool {
-        matches!(
-            &self.by,
-            ReadBy::Column {
-                column: Some(Column::Str(_)),
-                missing: Key::None { .. },
-                children: None,
-                id: false,
-                ..
-            } | ReadBy::Column {
-                column: Some(Column::I64(_) | Column::Date(_) | Column::DateNanos(_)),
-                missing: Key::Int(_),
-                mode: MultiValueMode::Min | MultiValueMode::Max,
-                float: false,
-                children: None,
-                to_nanos: false,
-                ..
-            }
-        )
-    }
-
-    /// The place of a document's value among those of the segment, in the direction of the sort: smallest first.
-    pub fn rank(&self, doc: DocId) -> u64 {
-        if let Some(Key::Int(n)) = self.quick(doc, 0.0) {
-            let place = (n as u64) ^ (1 << 63);
-            return if self.ascending { place } else { !place };
-        }
-        let ReadBy::Column {
-            column: Some(Column::Str(strings)),
-            mode,
-            missing,
-            ..
-        } = &self.by
-        else {
-            return 0;
-        };
-        let ords = strings.term_ords(doc);
-        let ord = if *mode == MultiValueMode::Max {
-            ords.max()
-        } else {
-            ords.min()
-        };
-        match (ord, missing) {
-            (None, Key::None { first: true }) => 0,
-            (None, _) => u64::MAX,
-            (Some(ord), _) if self.ascending => ord + 1,
-            (Some(ord), _) => u64::MAX - 1 - ord,
         }
     }
 
@@ -191,6 +142,7 @@ impl Reader {
                 children,
                 id,
                 to_nanos,
+                name: _,
             } => {
                 let Some(column) = column else { return Ok(missing.clone()) };
                 let mut docs = vec![doc];

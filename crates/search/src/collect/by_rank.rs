@@ -1,0 +1,275 @@
+//! The best of a segment by sort keys that have ranks, without looking at more documents than that takes.
+//!
+//! Once as many documents are counted as the request wants to know of, blocks whose bounds cannot compete are passed over.
+//! So that the bound is good from the start, the blocks with the best bounds are looked at first: in a log that is sorted
+//! by its time, newest first, these are the last ones.
+//!
+//! Not here: keys that only a reader can compare (`collect`), scores (`top`).
+
+use crate::collect::top::Smallest;
+use crate::collect::{Best, Collected, LOOK, Ranked, Source};
+use crate::context::Context;
+use crate::scorers::node::seek_to;
+use crate::sort::{Key, Ranks, Reader};
+use dsl::search::{SearchRequest, TrackTotal};
+use model::Result;
+use segment::column_bounds::ColumnBounds;
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet as _, TERMINATED};
+
+/// Sorts by more keys read them.
+const KEYS_MAX: usize = 3;
+/// A first look at the best blocks takes so many, and again so many times as many while it finds too few documents.
+const FIRST_BLOCKS: usize = 4;
+/// A first look takes at most this part of the blocks.
+const FIRST_PART: usize = 16;
+
+/// The ranks of all keys of a document, the first key first. Keys that are not used are 0.
+type Rank = [u64; KEYS_MAX];
+
+/// One segment of a search that is sorted by ranks.
+pub(crate) struct ByRank<'a> {
+    source: &'a Source<'a>,
+    segment: &'a SegmentView,
+    segment_no: usize,
+    readers: &'a [Reader],
+    ranks: Vec<Ranks>,
+    bounds: Option<Arc<ColumnBounds>>,
+}
+
+/// Whether a search asks for nothing but the best by its sort and how many match.
+pub(crate) fn applies(source: &Source<'_>, request: &SearchRequest) -> bool {
+    !source.sort.is_empty()
+        && source.sort.len() <= KEYS_MAX
+        && source.post_filter.is_none()
+        && source.collapse.is_none()
+        && source.after.is_none()
+        && request.min_score.is_none()
+        && request.terminate_after == 0
+        && !request.track_scores
+        && !source.sort.iter().any(crate::sort::Plan::needs_scores)
+}
+
+impl<'a> ByRank<'a> {
+    /// Where every key has ranks in the segment.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn open(
+        source: &'a Source<'a>,
+        (segment_no, segment): (usize, &'a SegmentView),
+        readers: &'a [Reader],
+    ) -> Result<Option<ByRank<'a>>> {
+        let Some(ranks) = readers.iter().map(Ranks::of).collect::<Option<Vec<Ranks>>>() else {
+            return Ok(None);
+        };
+        let Some(first) = ranks.first() else { return Ok(None) };
+        let bounds = first.bounds(segment)?;
+        Ok(Some(ByRank {
+            source,
+            segment,
+            segment_no,
+            readers,
+            ranks,
+            bounds,
+        }))
+    }
+
+    /// Adds the segment's best and its count; `set` has the matches.
+    ///
+    /// # Errors
+    /// Unreadable files, scripts that fail, cancellation. What was found before is kept.
+    pub(crate) fn collect(
+        &self,
+        set: Box<dyn Scorer>,
+        request: &SearchRequest,
+        cx: &Context<'_>,
+        best: &mut Best<'_>,
+        found: &mut Collected,
+    ) -> Result<()> {
+        let most = match request.track_total_hits {
+            TrackTotal::Exact => u64::MAX,
+            TrackTotal::UpTo(most) => most as u64,
+            TrackTotal::No => 0,
+        };
+        let known = if found.count > most {
+            Some(0)
+        } else {
+            self.source.planned.count_at_hand(self.segment)?
+        };
+        found.count += known.unwrap_or(0);
+        let Some(mut reach) = self.reach(best)? else {
+            // Nothing here is among the best.
+            if known.is_none() {
+                found.count += self.count(set, most - found.count, cx)?;
+            }
+            return Ok(());
+        };
+        // A first look opens the matches once more, which must cost little, and pays where the rest can be passed over.
+        let skips = known.is_some() || most < u64::MAX;
+        if skips
+            && self.source.planned.node().opens_quickly()
+            && let Some(bounds) = &self.bounds
+        {
+            reach = reach.min(self.first_look(bounds, best.limit(), reach, cx)?);
+        }
+        let mut nearest = Smallest::new(best.limit());
+        let walked = self.walk(set, (known.is_none(), most), reach, cx, &mut nearest, found);
+        for doc in nearest.docs() {
+            let keys = self.readers.iter().map(|r| r.read(doc, 0.0)).collect::<Result<Vec<Key>>>()?;
+            best.push(Ranked {
+                view: self.source.no,
+                segment: self.segment_no,
+                doc,
+                score: 0.0,
+                keys,
+                group: None,
+            });
+        }
+        walked
+    }
+
+    /// The greatest first rank that may be among the best; `None` if none is.
+    fn reach(&self, best: &Best<'_>) -> Result<Option<u64>> {
+        if best.limit() == 0 {
+            return Ok(None);
+        }
+        match best.threshold().and_then(|worst| worst.keys.first()) {
+            Some(key) => self.ranks[0].not_worse_than(key, self.ties_matter()),
+            None => Ok(Some(u64::MAX)),
+        }
+    }
+
+    /// With one key the first of equal documents wins, and they come in order.
+    fn ties_matter(&self) -> bool {
+        self.ranks.len() > 1
+    }
+
+    fn rank(&self, first: u64, doc: DocId) -> Rank {
+        let mut rank = [0; KEYS_MAX];
+        rank[0] = first;
+        for (place, ranks) in rank.iter_mut().zip(&self.ranks).skip(1) {
+            *place = ranks.rank(doc);
+        }
+        rank
+    }
+
+    /// Goes through the matches and keeps the best; counts them, if asked to, up to the most that anyone wants to know.
+    fn walk(
+        &self,
+        mut set: Box<dyn Scorer>,
+        (counts, most): (bool, u64),
+        mut reach: u64,
+        cx: &Context<'_>,
+        nearest: &mut Smallest<Rank>,
+        found: &mut Collected,
+    ) -> Result<()> {
+        let planned = self.source.planned;
+        let mut counts = counts;
+        let mut seen = 0u64;
+        let mut checked_block = usize::MAX;
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            seen += 1;
+            if seen.is_multiple_of(LOOK) {
+                cx.check_cancelled()?;
+                planned.check()?;
+            }
+            if counts {
+                found.count += 1;
+                counts = found.count <= most;
+            } else if let Some(bounds) = &self.bounds
+                && ColumnBounds::block_of(doc) != checked_block
+            {
+                let Some(block) = self.next_block(bounds, ColumnBounds::block_of(doc), reach) else {
+                    break;
+                };
+                checked_block = block;
+                if block != ColumnBounds::block_of(doc) {
+                    set.seek(ColumnBounds::first_doc(block));
+                    continue;
+                }
+            }
+            let first = self.ranks[0].rank(doc);
+            if first <= reach {
+                nearest.push(self.rank(first, doc), doc);
+                if let Some(worst) = nearest.worst() {
+                    let next = if self.ties_matter() {
+                        Some(worst[0])
+                    } else {
+                        worst[0].checked_sub(1)
+                    };
+                    match next {
+                        Some(next) => reach = reach.min(next),
+                        // All that are kept are first by rank: nothing comes before them.
+                        None if counts => reach = 0,
+                        None => break,
+                    }
+                }
+            }
+            set.advance();
+        }
+        planned.check()
+    }
+
+    /// The first block from one on with a rank within reach.
+    fn next_block(&self, bounds: &ColumnBounds, from: usize, reach: u64) -> Option<usize> {
+        let blocks = bounds.blocks().get(from..)?;
+        let next = blocks.iter().position(|block| self.ranks[0].least_in(block) <= reach)?;
+        Some(from + next)
+    }
+
+    /// Looks at the blocks with the best bounds for as many documents as are wanted. The answer is the first rank of the
+    /// last of them: no greater one is among the best.
+    fn first_look(&self, bounds: &ColumnBounds, wanted: usize, reach: u64, cx: &Context<'_>) -> Result<u64> {
+        let all = bounds.blocks();
+        let blocks_max = all.len() / FIRST_PART;
+        let mut blocks = FIRST_BLOCKS;
+        while blocks <= blocks_max {
+            cx.check_cancelled()?;
+            let mut order: Vec<(u64, usize)> = (0..all.len()).map(|at| (self.ranks[0].least_in(&all[at]), at)).collect();
+            order.select_nth_unstable(blocks - 1);
+            order.truncate(blocks);
+            let mut chosen: Vec<usize> = order.into_iter().map(|(_, at)| at).collect();
+            chosen.sort_unstable();
+            let mut ranks = Vec::new();
+            let mut set = self.source.planned.scorer(self.segment)?;
+            for block in chosen {
+                self.ranks_in(block, set.as_mut(), &mut ranks);
+            }
+            self.source.planned.check()?;
+            if ranks.len() >= wanted {
+                ranks.select_nth_unstable(wanted - 1);
+                return Ok(ranks[wanted - 1]);
+            }
+            blocks *= FIRST_BLOCKS;
+        }
+        Ok(reach)
+    }
+
+    /// The first ranks of the matches in a block.
+    fn ranks_in(&self, block: usize, set: &mut dyn Scorer, ranks: &mut Vec<u64>) {
+        let end = ColumnBounds::first_doc(block + 1);
+        let mut doc = seek_to(set, ColumnBounds::first_doc(block));
+        while doc < end {
+            ranks.push(self.ranks[0].rank(doc));
+            doc = set.advance();
+        }
+    }
+
+    /// How many match; beyond `most` any larger number will do.
+    fn count(&self, mut set: Box<dyn Scorer>, most: u64, cx: &Context<'_>) -> Result<u64> {
+        let mut count = 0u64;
+        while set.doc() != TERMINATED && count <= most {
+            count += 1;
+            if count.is_multiple_of(LOOK) {
+                cx.check_cancelled()?;
+            }
+            set.advance();
+        }
+        self.source.planned.check()?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,160 @@
+//! Ranks: documents of one segment are compared by whole numbers in place of keys, the smallest first.
+//!
+//! A number or date ranks by its value, a string by its ordinal in the segment. A block of documents is passed over where
+//! its bounds say that no rank in it can matter.
+//!
+//! Not here: which documents are looked at (`collect::by_rank`).
+
+use super::reader::{ReadBy, Reader};
+use super::{Column, Key};
+use crate::unreadable::broken;
+use dsl::query::MultiValueMode;
+use model::Result;
+use segment::column_bounds::{Block, ColumnBounds};
+use segment::segment_view::SegmentView;
+use std::sync::Arc;
+use tantivy::DocId;
+use tantivy::columnar::{self, ColumnIndex, MonotonicallyMappableToU64, StrColumn};
+
+/// The ranks of one sort key in one segment.
+pub(crate) struct Ranks {
+    values: Values,
+    ascending: bool,
+    /// Of several values the greatest counts, else the least.
+    greatest: bool,
+    /// The rank of a document without a value.
+    missing: u64,
+    /// The name of the column, if it is a stored one.
+    name: Option<Arc<str>>,
+}
+
+enum Values {
+    Int(columnar::Column<i64>),
+    Float(columnar::Column<f64>),
+    Text(StrColumn),
+}
+
+impl Ranks {
+    /// The ranks that a reader's keys have, where whole numbers can stand for them.
+    pub(crate) fn of(reader: &Reader) -> Option<Ranks> {
+        let ReadBy::Column {
+            column: Some(column),
+            mode,
+            missing,
+            float,
+            children: None,
+            id: false,
+            to_nanos: false,
+            name,
+        } = &reader.by
+        else {
+            return None;
+        };
+        let values = match (column, missing, float) {
+            (Column::I64(c) | Column::Date(c) | Column::DateNanos(c), Key::Int(_), false) => Values::Int(c.clone()),
+            (Column::F64(c), Key::Float(_), true) => Values::Float(c.clone()),
+            (Column::Str(c), Key::None { .. }, _) => Values::Text(c.clone()),
+            _ => return None,
+        };
+        // Strings have no sums: any other mode takes the least of them.
+        if !matches!(mode, MultiValueMode::Min | MultiValueMode::Max) && !matches!(values, Values::Text(_)) {
+            return None;
+        }
+        let mut ranks = Ranks {
+            values,
+            ascending: reader.ascending,
+            greatest: *mode == MultiValueMode::Max,
+            missing: 0,
+            name: name.clone(),
+        };
+        ranks.missing = match missing {
+            Key::Int(n) => ranks.of_place(n.to_u64()),
+            Key::Float(n) => ranks.of_place(n.to_u64()),
+            Key::None { first: true } => 0,
+            _ => u64::MAX,
+        };
+        Some(ranks)
+    }
+
+    /// The rank of a value's place in the order of the column. Strings leave 0 and the last rank to missing values.
+    fn of_place(&self, place: u64) -> u64 {
+        match (&self.values, self.ascending) {
+            (Values::Text(_), true) => place.saturating_add(1),
+            (Values::Text(_), false) => (u64::MAX - 1).saturating_sub(place),
+            (_, true) => place,
+            (_, false) => !place,
+        }
+    }
+
+    /// The rank of a document.
+    #[inline]
+    pub(crate) fn rank(&self, doc: DocId) -> u64 {
+        let place = match &self.values {
+            Values::Int(column) => self.place(column, doc),
+            Values::Float(column) => self.place(column, doc),
+            Values::Text(column) => self.place(column.ords(), doc),
+        };
+        place.map_or(self.missing, |place| self.of_place(place))
+    }
+
+    #[inline]
+    fn place<T>(&self, column: &columnar::Column<T>, doc: DocId) -> Option<u64>
+    where
+        T: MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
+    {
+        if matches!(column.index, ColumnIndex::Full) {
+            return Some(column.values.get_val(doc).to_u64());
+        }
+        let places = column.values_for_doc(doc).map(MonotonicallyMappableToU64::to_u64);
+        if self.greatest { places.max() } else { places.min() }
+    }
+
+    /// The bounds of the column's blocks; `None` where there are none.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn bounds(&self, segment: &SegmentView) -> Result<Option<Arc<ColumnBounds>>> {
+        let Some(name) = &self.name else { return Ok(None) };
+        match &self.values {
+            Values::Int(column) => ColumnBounds::of(segment, name, column),
+            Values::Float(column) => ColumnBounds::of(segment, name, column),
+            Values::Text(column) => ColumnBounds::of(segment, name, column.ords()),
+        }
+    }
+
+    /// No document of a block has a smaller rank.
+    pub(crate) fn least_in(&self, block: &Block) -> u64 {
+        let of_values = match block.least > block.greatest {
+            true => u64::MAX,
+            false if self.ascending => self.of_place(block.least),
+            false => self.of_place(block.greatest),
+        };
+        match block.has_missing {
+            true => of_values.min(self.missing),
+            false => of_values,
+        }
+    }
+
+    /// The greatest rank that is not worse than a key, or not as good either unless `ties` matter; `None`: every rank is.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn not_worse_than(&self, key: &Key, ties: bool) -> Result<Option<u64>> {
+        let exact = |rank: u64| if ties { Some(rank) } else { rank.checked_sub(1) };
+        Ok(match (key, &self.values) {
+            (Key::Int(n), Values::Int(_)) => exact(self.of_place(n.to_u64())),
+            (Key::Float(n), Values::Float(_)) => exact(self.of_place(n.to_u64())),
+            (Key::None { first }, Values::Text(_)) => exact(if *first { 0 } else { u64::MAX }),
+            (Key::Text(text), Values::Text(column)) => {
+                let dictionary = column.dictionary();
+                match dictionary.term_ord(text.as_bytes()).map_err(broken)? {
+                    Some(ord) => exact(self.of_place(ord)),
+                    // A string that this segment does not have: how many are less is not looked up.
+                    None => Some(u64::MAX),
+                }
+            }
+            // Keys of another kind, of another index: any rank may matter.
+            _ => Some(u64::MAX),
+        })
+    }
+}
