@@ -263,7 +263,7 @@ impl Store {
             model::blocks::check(&view.settings, view.name.as_str(), model::blocks::Level::Read)?;
         }
         // 2015 took a boost of an index that there is not for one of none.
-        let boosts = request.indices_boost.iter().filter(|_| !request.dialect.typed);
+        let boosts = request.indices_boost.iter().filter(|_| !request.dialect.rules.has_types);
         for (name, _) in boosts {
             let boosted = Target {
                 expressions: vec![name.clone()],
@@ -510,7 +510,7 @@ const INLINE_DOCS: u64 = 1_000_000;
 /// Compiles an inline or a stored script.
 pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source: &ScriptSource) -> Result<script::Program> {
     let lang = |name: Option<&str>| {
-        let name = name.unwrap_or(if source.typed { "groovy" } else { "painless" });
+        let name = name.unwrap_or(if source.defaults_to_groovy { "groovy" } else { "painless" });
         script::Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))
     };
     match &source.text {

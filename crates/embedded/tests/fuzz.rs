@@ -152,16 +152,7 @@ fn told<T>(result: Result<T>) -> String {
 }
 
 fn dialects() -> [Dialect; 3] {
-    let of = |persona, typed| Dialect {
-        persona,
-        typed,
-        ..Dialect::default()
-    };
-    [
-        of(Persona::Es8, false),
-        of(Persona::Opensearch2, false),
-        of(Persona::Es2, true),
-    ]
+    [Persona::Es8, Persona::Opensearch2, Persona::Es2].map(Dialect::of)
 }
 
 const BODIES: &[&str] = &[
@@ -229,8 +220,8 @@ fn bodies(input: &[u8]) -> String {
     let mut out = String::new();
     for dialect in dialects() {
         let how = Reading {
-            lenient: dialect.typed,
-            duplicates: dialect.typed,
+            lenient: dialect.rules.reads_loose_json,
+            duplicates: dialect.rules.takes_duplicate_keys,
             ..Reading::default()
         };
         let parsed = read(input, how);

@@ -7,6 +7,7 @@ use crate::field::{FieldType, Kind, Params};
 use crate::limits::MappingLimits;
 use crate::wording::text_of;
 use analysis::Registry;
+use model::compat::IndexRules;
 use model::path::{SourceFilter, matches};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -231,6 +232,11 @@ impl Mapping {
     /// Whether it is of the typed dialect.
     pub fn is_typed(&self) -> bool {
         self.0.typed
+    }
+
+    /// The dialect rules of its index.
+    pub fn rules(&self) -> &'static IndexRules {
+        IndexRules::of(self.0.typed)
     }
 
     /// Whether nothing has been said in it.

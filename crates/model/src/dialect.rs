@@ -1,5 +1,6 @@
 //! Which server a client takes us for. `rest` chooses; parse and render receive it as a value.
 
+use crate::compat::Rules;
 use crate::settings;
 
 /// The product and major version that a listener answers as.
@@ -63,13 +64,13 @@ impl Persona {
 }
 
 /// How one request is read and answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dialect {
     /// The listener's persona, or the one the media type asks for.
     pub persona: Persona,
-    /// The typed dialect of 2015: types in URLs, leniency, `created`/`found`, totals as numbers.
-    /// True with a type in the URL, with typed indices, and under `Persona::Es2`.
-    pub typed: bool,
+    /// Where the request is read and answered as Elasticsearch 2 does it. `rules.has_types` is the typed dialect itself: it
+    /// holds with a type in the URL, with typed indices, and under `Persona::Es2`.
+    pub rules: &'static Rules,
     /// `rest_total_hits_as_int=true`.
     pub total_as_int: bool,
     /// Bucket and suggestion names carry their type: `typed_keys=true`.
@@ -113,8 +114,26 @@ impl Dialect {
     pub fn of(persona: Persona) -> Dialect {
         Dialect {
             persona,
-            typed: persona == Persona::Es2,
-            ..Dialect::default()
+            rules: Rules::of(persona, persona == Persona::Es2),
+            total_as_int: false,
+            typed_keys: false,
+            depths: Depths::default(),
+            clauses_max: None,
         }
+    }
+
+    /// The same for addresses with types, or without.
+    #[must_use]
+    pub fn with_types(self, typed: bool) -> Dialect {
+        Dialect {
+            rules: Rules::of(self.persona, typed),
+            ..self
+        }
+    }
+}
+
+impl Default for Dialect {
+    fn default() -> Dialect {
+        Dialect::of(Persona::default())
     }
 }

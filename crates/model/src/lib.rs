@@ -6,6 +6,7 @@ pub mod accepted_settings;
 mod address;
 pub mod blocks;
 mod cancellation;
+pub mod compat;
 pub mod date;
 mod dialect;
 mod error;

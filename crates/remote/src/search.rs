@@ -59,7 +59,10 @@ pub(crate) fn seen(query: Option<Value>, see: See) -> Value {
 fn beyond(request: &SearchRequest) -> Option<&'static str> {
     let rows = [
         ("a view or point in time", request.view.is_some() || request.pit.is_some()),
-        ("naming mapping types", !request.types.is_empty() || request.dialect.typed),
+        (
+            "naming mapping types",
+            !request.types.is_empty() || request.dialect.rules.has_types,
+        ),
         ("values for joins", !request.join_fields.is_empty()),
         ("[slice]", request.slice.is_some()),
         ("[highlight]", request.highlight.is_some()),

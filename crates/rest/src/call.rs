@@ -106,7 +106,7 @@ impl Call {
     /// How JSON is read in this dialect.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
-            lenient: self.dialect.typed,
+            lenient: self.dialect.rules.has_types,
             depth_max: usize::from(self.dialect.depths.json),
             ..Reading::default()
         }
@@ -165,7 +165,7 @@ impl Call {
     pub(crate) fn address(&self, id: &str) -> Result<DocAddress> {
         let index = IndexName::new(self.needed("index")?);
         let id = match self.arg("type") {
-            Some(doc_type) if self.dialect.typed => DocId::typed(doc_type, id),
+            Some(doc_type) if self.dialect.rules.has_types => DocId::typed(doc_type, id),
             _ => DocId::plain(id),
         };
         Ok(DocAddress { index, id })
@@ -189,7 +189,7 @@ impl Call {
             index = self.params.take("index");
         }
         let mut target = self.params.take_target(index.as_deref(), target)?;
-        if self.dialect.typed {
+        if self.dialect.rules.has_types {
             let types = self.arg("type").map(crate::query_params::split_list).unwrap_or_default();
             // In 2015 a star was the name of a type like others.
             let any = types.iter().any(|t| t == "*") && !crate::answers_of_2015(self.dialect);

@@ -13,18 +13,17 @@ pub(crate) async fn choose(rest: &Rest, request: &Request, args: &PathArgs) -> D
         Some(9) => Persona::Es9,
         _ => request.persona,
     };
-    let mut dialect = Dialect {
+    let dialect = Dialect {
         depths: rest.limits.depths,
         ..Dialect::of(persona)
     };
-    if dialect.typed {
+    if dialect.rules.has_types {
         return dialect;
     }
     match args.get("type") {
-        Some("_doc") | None => dialect.typed = all_typed(rest, args).await,
-        Some(_) => dialect.typed = true,
+        Some("_doc") | None => dialect.with_types(all_typed(rest, args).await),
+        Some(_) => dialect.with_types(true),
     }
-    dialect
 }
 
 /// A body from which on clauses are counted as they are parsed. What is built of fewer bytes is little when it is refused.

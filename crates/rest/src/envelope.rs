@@ -103,7 +103,7 @@ pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
 
 /// The same refusal in the words of 2015, where they differ.
 fn worded(error: &Error, dialect: Dialect) -> Error {
-    if dialect.persona != Persona::Es2 && !dialect.typed {
+    if dialect.persona != Persona::Es2 && !dialect.rules.has_types {
         return error.clone();
     }
     es2_errors::reword(error)
@@ -123,7 +123,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
     if error.kind() == ErrorKind::ClusterBlock {
         return error;
     }
-    if dialect.typed {
+    if dialect.rules.has_types {
         return es2_errors::at_shards(error, None, index);
     }
     let persona = dialect.persona;

@@ -289,7 +289,7 @@ impl Rest {
                 format!("no such index [{index}] and [action.auto_create_index] is [false]"),
             )));
         }
-        let create = Alteration::index_if_missing(index.as_str(), dialect.typed);
+        let create = Alteration::index_if_missing(index.as_str(), dialect.rules.has_types);
         self.alter(create).await.map(|_| ())
     }
 }
@@ -311,10 +311,10 @@ pub(crate) fn write_shards(replicas: u64) -> Value {
 
 /// Answers in the shapes of 2015. Elasticsearch 7 still took types in URLs, and answered in its own.
 pub(crate) fn answers_of_2015(dialect: Dialect) -> bool {
-    dialect.typed && dialect.persona != Persona::Es7
+    dialect.rules.has_types && dialect.persona != Persona::Es7
 }
 
 /// Types are shown as `_doc` by these even where there are none.
 pub(crate) fn shows_doc_type(dialect: Dialect) -> bool {
-    dialect.typed || matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1)
+    dialect.rules.has_types || matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1)
 }

@@ -356,7 +356,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
 
 async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
     let mut params = Params::parse(&request.path, &request.query)?;
-    style.pretty = if dialect.typed {
+    style.pretty = if dialect.rules.has_types {
         params.take("pretty").is_some_and(|v| v != "false")
     } else {
         params.flag("pretty")?
@@ -366,7 +366,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     style.human = params.flag("human")?;
     style.trace = params.flag("error_trace")?;
     // In 2015 an answer was of the type that the request said it was of.
-    let asked_in_yaml = dialect.typed
+    let asked_in_yaml = dialect.rules.has_types
         && request
             .content_type
             .as_deref()
@@ -379,7 +379,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         let most = rest.limits.body_max_bytes;
         request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
-    if dialect.typed {
+    if dialect.rules.has_types {
         crate::query_params::check_escapes(&request.path)?;
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
@@ -392,7 +392,9 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         other => {
             let mut segments = request.path.trim_matches('/').split('/');
             return match (segments.next(), segments.next(), segments.next()) {
-                (Some(index), Some(feature), None) if dialect.typed && request.method == "GET" && !index.starts_with('_') => {
+                (Some(index), Some(feature), None)
+                    if dialect.rules.has_types && request.method == "GET" && !index.starts_with('_') =>
+                {
                     let mut args = PathArgs::default();
                     args.insert("index", crate::query_params::decode(index, false)?);
                     let feature = crate::query_params::decode(feature, false)?;
@@ -412,17 +414,17 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         && params.has_row("rest_total_hits_as_int")
         && params.flag("rest_total_hits_as_int")?;
     dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
-    params.set_lenient(dialect.typed);
+    params.set_lenient(dialect.rules.has_types);
     transaction_session::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
     if !table {
         match params.take("format").as_deref() {
             None | Some("json" | "yaml") => {}
-            Some(_) if dialect.typed => {}
+            Some(_) if dialect.rules.has_types => {}
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
-    if let (Some(index), Some(doc_type), true) = (args.get("index"), args.get("type"), dialect.typed)
+    if let (Some(index), Some(doc_type), true) = (args.get("index"), args.get("type"), dialect.rules.has_types)
         && matches!(endpoint.api, "index" | "create" | "update")
         && first_type::applies(request.persona)
     {
@@ -498,14 +500,14 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
     };
     match matched {
         Matched::Method(allowed) if request.method == "OPTIONS" => {
-            let answer = if dialect.typed {
+            let answer = if dialect.rules.has_types {
                 Answer::text(String::new())
             } else {
                 Answer::empty(200)
             };
             answer.header("allow", allowed.join(","))
         }
-        _ if dialect.typed => {
+        _ if dialect.rules.has_types => {
             let last = request.path.rsplit('/').next().unwrap_or_default();
             let segments = request.path.split('/').filter(|s| !s.is_empty()).count();
             let name = request.path.trim_matches('/');

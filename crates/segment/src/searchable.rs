@@ -13,6 +13,7 @@ use crate::schema::IndexSchema;
 use crate::segment_view::SegmentView;
 use crate::stored::each_value;
 use mapping::Mapping;
+use model::compat::IndexRules;
 use model::{IndexName, Result};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -78,6 +79,10 @@ impl fmt::Debug for IndexView {
 }
 
 impl IndexView {
+    /// The dialect rules of the index.
+    pub fn rules(&self) -> &'static IndexRules {
+        IndexRules::of(self.typed)
+    }
     /// The types of a typed index.
     pub fn type_names(&self) -> Vec<String> {
         self.types.clone()

@@ -54,7 +54,7 @@ pub struct AutoDateAgg {
 pub(super) fn parse_histogram(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<HistogramAgg> {
     let source = ValueSource::take(fields, dialect)?;
     let interval = option(fields, "histogram", "interval", |n| match n.f64("interval")? {
-        interval if dialect.typed && interval < 1.0 => Err(Error::illegal(format!(
+        interval if dialect.rules.histograms_have_whole_keys && interval < 1.0 => Err(Error::illegal(format!(
             "Missing required field [interval] for histogram aggregation [{name}]"
         ))),
         interval if interval > 0.0 => Ok(interval),
@@ -91,11 +91,11 @@ pub(super) fn parse_date_histogram(fields: &mut Fields, dialect: Dialect) -> Res
         inner.finish()?;
         Ok(bounds)
     };
-    let time_zone = match dialect.typed.then(|| fields.take("timeZone")).flatten() {
+    let time_zone = match dialect.rules.takes_former_options.then(|| fields.take("timeZone")).flatten() {
         Some(node) => Some(node.string("time_zone")?),
         None => option(fields, KIND, "time_zone", |n| {
             let zone = n.string("time_zone")?;
-            if !dialect.typed {
+            if !dialect.rules.tolerates_unknown_words {
                 model::date::parse_zone(&zone)?;
             }
             Ok(zone)
@@ -164,7 +164,7 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
 }
 
 fn no_interval(dialect: Dialect) -> Error {
-    let kind = if dialect.typed {
+    let kind = if dialect.rules.search_parse_exceptions {
         ErrorKind::SearchParse
     } else {
         ErrorKind::IllegalArgument
@@ -186,12 +186,12 @@ fn parse_fixed(text: &str, dialect: Dialect) -> Result<String> {
     let amount: f64 = number.parse().map_err(|_| bad())?;
     let millis = match unit.trim() {
         "ms" => 1.0,
-        "" if dialect.typed => 1.0,
+        "" if dialect.rules.takes_former_times => 1.0,
         "s" => 1_000.0,
         "m" => 60_000.0,
         "h" => 3_600_000.0,
         "d" => 86_400_000.0,
-        "w" if dialect.typed => 604_800_000.0,
+        "w" if dialect.rules.takes_former_times => 604_800_000.0,
         _ => return Err(bad()),
     };
     if amount < 0.0 {
@@ -203,7 +203,7 @@ fn parse_fixed(text: &str, dialect: Dialect) -> Result<String> {
     match unit.trim() {
         "" | "w" => Ok(format!("{:.0}ms", amount * millis)),
         _ if whole => Ok(text.to_owned()),
-        _ if dialect.typed => Ok(format!("{:.0}ms", amount * millis)),
+        _ if dialect.rules.takes_former_times => Ok(format!("{:.0}ms", amount * millis)),
         _ => Err(bad()),
     }
 }

@@ -37,7 +37,7 @@ impl Metric {
 /// A metric that has no options beside its source.
 pub(super) fn plain(fields: &mut Fields, metric: Metric, dialect: Dialect) -> Result<AggKind> {
     let source = required_source(fields, dialect)?;
-    if dialect.typed {
+    if dialect.rules.takes_former_options {
         fields.take("compression");
     } else if metric == Metric::MedianAbsoluteDeviation {
         // How precisely the reference estimates; we count.
@@ -67,7 +67,7 @@ pub(super) fn cardinality(fields: &mut Fields, name: &str, dialect: Dialect) -> 
             ))
         })
     })?;
-    if source.format.is_some() && !dialect.typed {
+    if source.format.is_some() && !dialect.rules.takes_former_options {
         let reason = "[cardinality] unknown field [format]";
         return Err(Error::new(model::ErrorKind::XContentParse, reason));
     }
@@ -93,7 +93,7 @@ pub(super) fn required_source(fields: &mut Fields, dialect: Dialect) -> Result<V
     let source = ValueSource::take(fields, dialect)?;
     fields.take("value_type");
     fields.take("valueType");
-    if source.field.is_none() && source.script.is_none() && dialect.typed && fields.is_empty() {
+    if source.field.is_none() && source.script.is_none() && dialect.rules.aggregations_fail_at_run && fields.is_empty() {
         return Err(super::of_2015::nothing_to_read());
     }
     Ok(source)
@@ -106,9 +106,9 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
         )))
     })?;
     let at = (node.line, node.col);
-    let mut inner = node.fields(name)?.of_object(!dialect.typed);
+    let mut inner = node.fields(name)?.of_object(!dialect.rules.tolerates_value_types);
     let source = required_source(&mut inner, dialect)?;
-    if source.field.as_deref().is_none_or(str::is_empty) && source.script.is_none() && !dialect.typed {
+    if source.field.as_deref().is_none_or(str::is_empty) && source.script.is_none() && !dialect.rules.tolerates_missing_options {
         let cause = Error::illegal("Required one of fields [field, script], but none were specified. ");
         return Err(shape::failed_field("weighted_avg", name, at, cause));
     }

@@ -119,7 +119,7 @@ pub(super) fn take_value_type(fields: &mut Fields, kind: &str, dialect: Dialect)
         match text.as_str() {
             "string" | "byte" | "short" | "integer" | "long" | "unsigned_long" | "float" | "double" | "number" | "numeric"
             | "date" | "ip" | "boolean" => Ok(text),
-            _ if dialect.typed => Ok(text),
+            _ if dialect.rules.tolerates_unknown_words => Ok(text),
             _ => Err(Error::illegal(format!("Unknown value type [{text}]"))),
         }
     })

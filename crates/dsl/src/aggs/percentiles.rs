@@ -43,7 +43,7 @@ pub(super) fn ranks(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
 
 /// The refusal of a value that is built of all fields at once.
 fn unbuilt(kind: &str, cause: Error, dialect: Dialect) -> Error {
-    if dialect.typed {
+    if dialect.rules.refusals_are_unwrapped {
         return cause;
     }
     let reason = format!("Failed to build [{kind}] after last required field arrived");
@@ -100,7 +100,7 @@ fn check_digest(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<Opt
         wanted = Some(read.map_err(|cause| refused("hdr", cause))?.unwrap_or(3));
         options.finish()?;
     }
-    if dialect.typed {
+    if dialect.rules.refuses_percentile_options_of_1 {
         return Ok(wanted);
     }
     // As they were written before 2.

@@ -155,9 +155,9 @@ fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
     Ok(())
 }
 
-/// Reads a pipeline called `name`.
-pub(crate) fn parse(name: &str, kind: &str, body: Node, typed: bool) -> Result<AggKind> {
-    if !typed {
+/// Reads a pipeline called `name`; `unchecked`: whatever the types of its options are.
+pub(crate) fn parse(name: &str, kind: &str, body: Node, unchecked: bool) -> Result<AggKind> {
+    if !unchecked {
         check(name, kind, &body)?;
     }
     let missing = |field: &str| body.error(format!("Missing required field [{field}] for aggregation [{name}]"));
@@ -185,7 +185,7 @@ pub(crate) fn parse(name: &str, kind: &str, body: Node, typed: bool) -> Result<A
 }
 
 /// Refuses pipelines in places where they have nothing to work on.
-pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> Result<()> {
+pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, lenient: bool) -> Result<()> {
     let mut problems = Vec::new();
     for agg in aggs {
         if let AggKind::Pipeline {
@@ -210,7 +210,7 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> R
                 Some(AggKind::DateHistogram(histogram)) => histogram.min_doc_count != 0,
                 _ => false,
             };
-            if SEQUENTIAL.contains(&kind.as_str()) && leaves_out && !typed {
+            if SEQUENTIAL.contains(&kind.as_str()) && leaves_out && !lenient {
                 problems.push(format!(
                     "parent histogram of {kind} aggregation [{name}] must have min_doc_count of 0"
                 ));
@@ -224,7 +224,7 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> R
                     continue;
                 }
             }
-            if typed {
+            if lenient {
                 continue;
             }
             if kind == "bucket_sort" && !["sort", "size", "from"].iter().any(|option| body.contains_key(*option)) {
@@ -251,7 +251,7 @@ pub(crate) fn validate(aggs: &[Agg], parent: Option<&AggKind>, typed: bool) -> R
     if !problems.is_empty() {
         return Err(shape::validation_failed(&problems));
     }
-    aggs.iter().try_for_each(|agg| validate(&agg.subs, Some(&agg.kind), typed))
+    aggs.iter().try_for_each(|agg| validate(&agg.subs, Some(&agg.kind), lenient))
 }
 
 /// Every path of a pipeline: one, several, or one for each name in its script.

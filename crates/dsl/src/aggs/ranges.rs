@@ -71,7 +71,7 @@ fn parse_ranges(fields: &mut Fields, kind: &str, dialect: Dialect) -> Result<Ran
             to: bound(&mut inner, "to")?,
             mask,
         });
-        if !dialect.typed {
+        if !dialect.rules.skips_unknown_keys {
             inner.finish()?;
         }
     }

@@ -59,10 +59,10 @@ pub(super) fn parse_diversified(fields: &mut Fields, name: &str, dialect: Dialec
 /// Reads `sampler`.
 pub(super) fn sampler(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<AggKind> {
     // In 2015 one aggregation was both.
-    if dialect.typed && (fields.has("field") || fields.has("script")) {
+    if dialect.rules.sampler_diversifies && (fields.has("field") || fields.has("script")) {
         return parse_diversified(fields, name, dialect);
     }
-    if dialect.typed && fields.take("max_docs_per_value").is_some() {
+    if dialect.rules.sampler_diversifies && fields.take("max_docs_per_value").is_some() {
         return Err(Error::new(
             ErrorKind::SearchParse,
             format!(
@@ -70,16 +70,16 @@ pub(super) fn sampler(fields: &mut Fields, name: &str, dialect: Dialect) -> Resu
             ),
         ));
     }
-    if dialect.typed {
+    if dialect.rules.takes_former_options {
         fields.take("execution_hint");
     }
     let given = fields.take("shard_size");
     let number = |node: &Node| matches!(node.value, Json::Number(_));
     let unfit = given
         .iter()
-        .find(|node| !dialect.typed && !number(node))
+        .find(|node| !dialect.rules.tolerates_value_types && !number(node))
         .map(|node| ("shard_size".to_owned(), node.clone()));
-    if let Some((option, node)) = unfit.or_else(|| fields.next_field().filter(|_| !dialect.typed)) {
+    if let Some((option, node)) = unfit.or_else(|| fields.next_field().filter(|_| !dialect.rules.skips_unknown_keys)) {
         return Err(node.error(format!("Unsupported property \"{option}\" for aggregation \"{name}")));
     }
     Ok(AggKind::Sampler {

@@ -28,12 +28,12 @@ pub(super) fn parse(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
     let init = take("init_script")?;
     let (map, combine, reduce) = (take("map_script")?, take("combine_script")?, take("reduce_script")?);
     let params = fields.take_map("params")?.unwrap_or_default();
-    if !dialect.typed {
+    if !dialect.rules.skips_unknown_keys {
         // An unknown option is refused before a missing one.
         fields.clone().finish()?;
     }
     let needed = |found: Option<ScriptSource>, part: &str| match found {
-        None if !dialect.typed => {
+        None if !dialect.rules.tolerates_missing_options => {
             let cause = Error::illegal(format!("[{part}] must not be null: [{name}]"));
             Err(shape::all_shards_failed(cause))
         }

@@ -128,11 +128,11 @@ fn take_measure(fields: &mut Fields, dialect: Dialect) -> Result<Significance> {
             "jlh" => empty(node, Significance::Jlh)?,
             "percentage" => empty(node, Significance::Percentage)?,
             "script_heuristic" => {
-                let mut inner = node.fields(name)?.of_object(!dialect.typed);
+                let mut inner = node.fields(name)?.of_object(!dialect.rules.tolerates_value_types);
                 let kinds = ["VALUE_STRING", "START_OBJECT"];
                 let script = inner.read("script", &kinds, |node| ScriptSource::parse(node.clone(), dialect))?;
                 let mut script = script.ok_or_else(|| shape::required("script"))?;
-                if dialect.typed
+                if dialect.rules.script_options_beside_script
                     && let Some(params) = inner.take_map("params")?
                 {
                     script.params.extend(params);
@@ -141,7 +141,7 @@ fn take_measure(fields: &mut Fields, dialect: Dialect) -> Result<Significance> {
                 Significance::Script(script)
             }
             _ => {
-                let mut inner = node.fields(name)?.of_object(!dialect.typed);
+                let mut inner = node.fields(name)?.of_object(!dialect.rules.tolerates_value_types);
                 let superset = inner.take_bool("background_is_superset")?.unwrap_or(true);
                 let measure = if *name == "gnd" {
                     Significance::Gnd { superset }

@@ -8,7 +8,7 @@ use model::{Dialect, Error, Result};
 
 pub(super) fn filter(body: Node, dialect: Dialect) -> Result<AggKind> {
     let mut cx = Parsing::new(dialect);
-    let filter = if dialect.typed {
+    let filter = if dialect.rules.allows_empty_clauses {
         Query::parse_optional(body, &mut cx)?.unwrap_or_else(Query::all)
     } else {
         Query::parse(body, &mut cx)?
@@ -17,7 +17,7 @@ pub(super) fn filter(body: Node, dialect: Dialect) -> Result<AggKind> {
 }
 
 pub(super) fn global(fields: &mut Fields, cx: &Context<'_>) -> Result<AggKind> {
-    if !cx.dialect.typed && !fields.is_empty() {
+    if !cx.dialect.rules.tolerates_value_types && !fields.is_empty() {
         let found = fields.next_field().map_or("VALUE_NULL", |(_, node)| node.kind_name());
         return Err(cx.at.error(format!(
             "Expected [FIELD_NAME] under a [START_OBJECT], but got a [{found}] in [{}]",
@@ -68,7 +68,7 @@ pub(super) fn parent(fields: &mut Fields, cx: &Context<'_>) -> Result<AggKind> {
 fn take_path(fields: &mut Fields, cx: &Context<'_>) -> Result<Option<String>> {
     if let Some(path) = fields
         .member("path")
-        .filter(|path| !cx.dialect.typed && path.as_str().is_none())
+        .filter(|path| !cx.dialect.rules.tolerates_value_types && path.as_str().is_none())
     {
         let found = path.kind_name();
         return Err(cx.at.error(format!("Unexpected token {found} in [{}].", cx.name)));
@@ -86,7 +86,7 @@ fn take_type(fields: &mut Fields, cx: &Context<'_>) -> Result<String> {
 
 /// Refuses today an option that was not read.
 fn refuse_rest(fields: &mut Fields, cx: &Context<'_>) -> Result<()> {
-    if cx.dialect.typed {
+    if cx.dialect.rules.skips_unknown_keys {
         return Ok(());
     }
     match fields.next_field() {

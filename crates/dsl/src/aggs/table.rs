@@ -69,7 +69,11 @@ impl AggSpec {
             dialect,
             at: &body,
         };
-        let fields = |whole: Node| Ok(whole.fields(self.name)?.of_object(!dialect.typed && self.object));
+        let fields = |whole: Node| {
+            Ok(whole
+                .fields(self.name)?
+                .of_object(!dialect.rules.tolerates_value_types && self.object))
+        };
         match self.reader {
             Reader::Options(parse) => {
                 let mut fields = fields(whole)?;
@@ -88,7 +92,7 @@ impl AggSpec {
 
 /// Refuses what is left, then what is missing.
 fn finish(mut fields: Fields, kind: AggKind, cx: &Context<'_>) -> Result<AggKind> {
-    if cx.dialect.typed {
+    if cx.dialect.rules.takes_former_options {
         leftovers(&mut fields, cx.kind);
     }
     fields.finish()?;
@@ -134,7 +138,7 @@ const fn all_fields(name: &'static str, parse: fn(Fields, &Context<'_>) -> Resul
 const fn pipeline(name: &'static str) -> AggSpec {
     AggSpec {
         name,
-        reader: Reader::Body(|body, cx| pipeline::parse(cx.name, cx.kind, body, cx.dialect.typed)),
+        reader: Reader::Body(|body, cx| pipeline::parse(cx.name, cx.kind, body, cx.dialect.rules.tolerates_value_types)),
         object: false,
     }
 }

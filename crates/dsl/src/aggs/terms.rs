@@ -41,12 +41,12 @@ pub struct RareTermsAgg {
 pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: Dialect) -> Result<TermsAgg> {
     let source = ValueSource::take(fields, dialect)?;
     let unlimited = |option: &str, node: &Node| match node.i64(option)? {
-        0 if dialect.typed => Ok(usize::MAX),
+        0 if dialect.rules.zero_size_is_unlimited => Ok(usize::MAX),
         _ => positive(option, node, name),
     };
     let size = option(fields, kind, "size", |n| unlimited("size", n))?.unwrap_or(10);
     let shard_size = option(fields, kind, "shard_size", |n| match n.i64("shard_size")? {
-        -1 if dialect.typed => Ok(None),
+        -1 if dialect.rules.zero_size_is_unlimited => Ok(None),
         _ => unlimited("shard_size", n).map(Some),
     })?;
     let shard_min_doc_count = take_shard_min_doc_count(fields, kind, name)?;
@@ -55,9 +55,13 @@ pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: 
     let order = take_order(fields, kind)?.unwrap_or_else(by_count);
     let kinds = ["VALUE_STRING", "START_ARRAY", "START_OBJECT"];
     let include = fields.read("include", &kinds, |node| parse_include(node.clone()))?;
-    let kinds: &[&str] = if dialect.typed { &kinds } else { &kinds[..2] };
+    let kinds: &[&str] = if dialect.rules.tolerates_value_types {
+        &kinds
+    } else {
+        &kinds[..2]
+    };
     let exclude = fields.read("exclude", kinds, |node| parse_include(node.clone()))?;
-    if let (false, Some(include), Some(exclude)) = (dialect.typed, &include, &exclude)
+    if let (false, Some(include), Some(exclude)) = (dialect.rules.tolerates_conflicting_options, &include, &exclude)
         && matches!(include, IncludeExclude::Values(_)) != matches!(exclude, IncludeExclude::Values(_))
     {
         let cause = Error::illegal("Cannot mix a set-based and a regular expression-based include and exclude");
@@ -76,14 +80,14 @@ pub(super) fn parse_terms(fields: &mut Fields, kind: &str, name: &str, dialect: 
         show_term_doc_count_error: fields.take_bool("show_term_doc_count_error")?.unwrap_or(false),
         collect_mode,
         execution_hint: match fields.take_string("execution_hint")? {
-            Some(hint) if !dialect.typed && !matches!(hint.as_str(), "map" | "global_ordinals") => {
+            Some(hint) if !dialect.rules.tolerates_unknown_words && !matches!(hint.as_str(), "map" | "global_ordinals") => {
                 return Err(shape::all_shards_failed(Error::illegal(format!(
                     "Unknown `execution_hint`: [{hint}], expected any of [map, global_ordinals]"
                 ))));
             }
             hint => hint,
         },
-        value_type: match dialect.typed.then(|| fields.take("valueType")).flatten() {
+        value_type: match dialect.rules.takes_former_options.then(|| fields.take("valueType")).flatten() {
             Some(node) => Some(node.string("value_type")?),
             None => take_value_type(fields, kind, dialect)?,
         },

@@ -53,7 +53,7 @@ pub(super) fn parse_top_hits(fields: Fields, dialect: Dialect) -> Result<TopHits
             "seq_no_primary_term" => out.seq_no_primary_term = value.boolean(&key)?,
             "track_scores" => out.track_scores = value.boolean(&key)?,
             "docvalue_fields" | "fielddata_fields" => out.docvalue_fields = FieldAndFormat::parse_list(value, &key, dialect)?,
-            "fields" if dialect.typed => out.stored_fields = Some(shape::strings(value, &key)?),
+            "fields" if dialect.rules.fields_are_stored_fields => out.stored_fields = Some(shape::strings(value, &key)?),
             "fields" => out.fields = FieldAndFormat::parse_list(value, &key, dialect)?,
             "stored_fields" => out.stored_fields = Some(shape::strings(value, &key)?),
             "script_fields" => out.script_fields = parse_script_fields(value, dialect)?,

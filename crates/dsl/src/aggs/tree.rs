@@ -13,12 +13,12 @@ use model::{Dialect, Error, ErrorKind, Result, settings};
 /// Elasticsearch refuses it, in its words.
 pub fn parse(node: Node, dialect: Dialect) -> Result<Vec<Agg>> {
     let aggs = parse_level(node, dialect, 1);
-    let aggs = if dialect.typed {
+    let aggs = if dialect.rules.search_parse_exceptions {
         aggs.map_err(super::of_2015::reword)?
     } else {
         aggs?
     };
-    pipeline::validate(&aggs, None, dialect.typed)?;
+    pipeline::validate(&aggs, None, dialect.rules.tolerates_missing_options)?;
     Ok(aggs)
 }
 
@@ -34,7 +34,7 @@ fn parse_level(node: Node, dialect: Dialect, depth: usize) -> Result<Vec<Agg>> {
     for (name, definition) in shape::object(node, "aggs")? {
         if name.is_empty() || name.contains(['[', ']', '>']) {
             let rule = "Aggregation names can contain any character except '[', ']', and '>'";
-            let rule = if dialect.typed {
+            let rule = if dialect.rules.search_parse_exceptions {
                 "Aggregation names must be alpha-numeric and can only contain '_' and '-'"
             } else {
                 rule
@@ -57,14 +57,14 @@ fn parse_one(name: String, definition: Node, dialect: Dialect, depth: usize) -> 
     let (mut kind, mut subs, mut meta): (Option<(String, AggKind)>, _, _) = (None, Vec::new(), None);
     for (key, value) in shape::object(definition, &name)? {
         match key.as_str() {
-            "aggs" | "aggregations" if !value.is_object() && !dialect.typed => {
+            "aggs" | "aggregations" if !value.is_object() && !dialect.rules.tolerates_value_types => {
                 let found = value.kind_name();
                 return Err(value.error(format!(
                     "Expected [START_OBJECT] under [{key}], but got a [{found}] in [{name}]"
                 )));
             }
             "aggs" | "aggregations" => subs = parse_level(value, dialect, depth + 1)?,
-            "meta" if !value.is_object() && !dialect.typed => {
+            "meta" if !value.is_object() && !dialect.rules.tolerates_value_types => {
                 let found = value.kind_name();
                 return Err(value.error(format!(
                     "Expected [START_OBJECT] under [meta], but got a [{found}] in [{name}]"
@@ -113,7 +113,7 @@ fn name_hint(name: &str) -> String {
 fn parse_kind(name: &str, kind: &str, body: Node, dialect: Dialect) -> Result<AggKind> {
     match AggSpec::find(kind) {
         Some(spec) => spec.parse(name, body, dialect),
-        None if dialect.typed => Err(Error::new(
+        None if dialect.rules.search_parse_exceptions => Err(Error::new(
             ErrorKind::SearchParse,
             format!("Could not find aggregator type [{kind}] in [{name}]"),
         )),

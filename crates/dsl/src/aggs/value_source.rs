@@ -15,7 +15,7 @@ impl ValueSource {
     pub(crate) fn take(fields: &mut Fields, dialect: Dialect) -> Result<ValueSource> {
         let script_kinds = ["VALUE_STRING", "START_OBJECT"];
         let mut script = fields.read("script", &script_kinds, |node| ScriptSource::parse(node.clone(), dialect))?;
-        if let (true, Some(script)) = (dialect.typed, &mut script) {
+        if let (true, Some(script)) = (dialect.rules.script_options_beside_script, &mut script) {
             let mut siblings = ScriptSiblings::default();
             for key in ["params", "lang"] {
                 if let Some(value) = fields.take(key) {
@@ -28,7 +28,7 @@ impl ValueSource {
             field: fields.take_string("field")?,
             script,
             missing: match fields.take("missing") {
-                Some(node) if node.is_null() && !dialect.typed => {
+                Some(node) if node.is_null() && !dialect.rules.tolerates_value_types => {
                     return Err(crate::shape::failed_field(
                         fields.owner(),
                         "missing",
@@ -61,9 +61,9 @@ impl ValueSource {
 /// Today's values come from a field or from a script; a missing source is refused after an unknown option.
 pub(super) fn check_source(kind: &AggKind, dialect: Dialect) -> Result<()> {
     match kind.source() {
-        Some(source) if source.field.is_none() && source.script.is_none() && !dialect.typed => Err(Error::illegal(
-            "Required one of fields [field, script], but none were specified. ",
-        )),
+        Some(source) if source.field.is_none() && source.script.is_none() && !dialect.rules.tolerates_missing_options => Err(
+            Error::illegal("Required one of fields [field, script], but none were specified. "),
+        ),
         _ => Ok(()),
     }
 }

@@ -52,7 +52,7 @@ impl AliasActions {
     pub fn parse(node: Node, dialect: Dialect) -> Result<AliasActions> {
         let mut fields = node.fields("aliases")?;
         let Some(list) = fields.take("actions") else {
-            if !dialect.typed {
+            if !dialect.rules.validates_alias_actions {
                 fields.finish()?;
                 return Err(Error::illegal("No action specified"));
             }
@@ -62,22 +62,22 @@ impl AliasActions {
         };
         fields.finish()?;
         let at = (list.line, list.col);
-        let failed = |cause: Error| match dialect.typed {
+        let failed = |cause: Error| match dialect.rules.refusals_are_unwrapped {
             true => cause,
             false => shape::failed_field("aliases", "actions", at, cause),
         };
-        if list.is_object() && !dialect.typed {
+        if list.is_object() && !dialect.rules.tolerates_value_types {
             return Err(failed(Error::illegal("[actions] must be a list")));
         }
         let mut actions = Vec::new();
         for item in list.items() {
             let members = shape::object(item, "alias_action").map_err(failed)?;
-            if let (Some((name, second)), false) = (members.get(1), dialect.typed) {
+            if let (Some((name, second)), false) = (members.get(1), dialect.rules.tolerates_conflicting_options) {
                 let cause = Error::illegal("too many operations declared in an alias action");
                 let place = (second.line, second.col);
                 return Err(failed(shape::failed_field("alias_action", name, place, cause)));
             }
-            if members.is_empty() && !dialect.typed {
+            if members.is_empty() && !dialect.rules.tolerates_missing_options {
                 return Err(failed(Error::illegal("an alias action adds or removes something")));
             }
             for (name, body) in members {
@@ -91,14 +91,14 @@ impl AliasActions {
                     }
                 };
                 let place = (body.line, body.col);
-                let within = |cause: Error| match dialect.typed || cause.kind() == ErrorKind::JsonParse {
+                let within = |cause: Error| match dialect.rules.refusals_are_unwrapped || cause.kind() == ErrorKind::JsonParse {
                     true => cause,
                     false => failed(shape::failed_field("alias_action", &name, place, cause)),
                 };
                 actions.push(AliasAction::parse(verb, body, &name, dialect).map_err(within)?);
             }
         }
-        if actions.is_empty() && !dialect.typed {
+        if actions.is_empty() && !dialect.rules.tolerates_missing_options {
             return Err(Error::illegal("No action specified"));
         }
         Ok(AliasActions(actions))
@@ -107,7 +107,7 @@ impl AliasActions {
 
 impl AliasAction {
     fn parse(verb: AliasVerb, body: Node, owner: &str, dialect: Dialect) -> Result<AliasAction> {
-        if let (Json::Object(members), false) = (&body.value, dialect.typed) {
+        if let (Json::Object(members), false) = (&body.value, dialect.rules.skips_unknown_keys) {
             check_members(verb, members, owner)?;
         }
         let mut fields = body.fields(owner)?;
@@ -125,9 +125,9 @@ impl AliasAction {
             indices,
             aliases,
             // Today one without a clause is none.
-            filter: fields
-                .take_value("filter")
-                .filter(|filter| !filter.is_null() && (dialect.typed || filter.as_object().is_none_or(|it| !it.is_empty()))),
+            filter: fields.take_value("filter").filter(|filter| {
+                !filter.is_null() && (dialect.rules.allows_empty_clauses || filter.as_object().is_none_or(|it| !it.is_empty()))
+            }),
             index_routing: fields.take_string("index_routing")?.or_else(|| routing.clone()),
             search_routing: fields.take_string("search_routing")?.or(routing),
             is_write_index: fields.take_bool("is_write_index")?,

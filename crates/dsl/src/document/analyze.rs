@@ -25,7 +25,9 @@ impl AnalyzeBody {
     /// # Errors
     /// A key that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<AnalyzeBody> {
-        let mut fields = node.fields("analyze_request")?.of_object(!dialect.typed);
+        let mut fields = node
+            .fields("analyze_request")?
+            .of_object(!dialect.rules.tolerates_value_types);
         const LIST: &[&str] = &["START_ARRAY", "VALUE_STRING"];
         const PART: &[&str] = &["VALUE_STRING", "START_OBJECT"];
         let texts = |fields: &mut Fields, name: &str| {

@@ -106,9 +106,9 @@ impl<'a, 'd> BulkReader<'a, 'd> {
     /// # Errors
     /// An empty body; today's dialect: a last line that no newline ends.
     pub fn new(bytes: &'a [u8], defaults: &'d BulkDefaults) -> Result<BulkReader<'a, 'd>> {
-        let typed = defaults.dialect.typed;
+        let rules = defaults.dialect.rules;
         if bytes.is_empty() {
-            let reason = if typed {
+            let reason = if rules.fails_to_derive_content {
                 "Failed to derive xcontent"
             } else {
                 "request body is required"
@@ -117,7 +117,7 @@ impl<'a, 'd> BulkReader<'a, 'd> {
         }
         // Behind the last newline there is no line.
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
-        if whole < bytes.len() && !typed {
+        if whole < bytes.len() && !rules.tolerates_incomplete_lines {
             return Err(Error::illegal("The bulk request must be terminated by a newline [\\n]"));
         }
         Ok(BulkReader {
@@ -161,7 +161,7 @@ impl<'a, 'd> BulkReader<'a, 'd> {
                 };
                 item.source = source;
             }
-            let problems = problems_of(&item, self.defaults.dialect.typed);
+            let problems = problems_of(&item, self.defaults.dialect.rules);
             self.problems
                 .extend(problems.into_iter().take(PROBLEMS_MAX - self.problems.len()));
             self.items += 1;
@@ -187,22 +187,22 @@ impl<'a, 'd> BulkReader<'a, 'd> {
 }
 
 /// The parts that an item lacks.
-fn problems_of(item: &BulkItem<'_>, typed: bool) -> Vec<String> {
+fn problems_of(item: &BulkItem<'_>, rules: &model::compat::Rules) -> Vec<String> {
     let mut problems = Vec::new();
     if item.index.is_empty() {
         problems.push("index is missing".to_owned());
     }
-    if typed && item.doc_type.is_none() {
+    if rules.has_types && item.doc_type.is_none() {
         problems.push("type is missing".to_owned());
     }
     if item.id.is_none() && matches!(item.action, BulkAction::Update | BulkAction::Delete) {
         problems.push("id is missing".to_owned());
     }
     let id = item.id.as_deref();
-    if id.is_some_and(str::is_empty) && item.action == BulkAction::Delete && !typed {
+    if id.is_some_and(str::is_empty) && item.action == BulkAction::Delete && !rules.takes_any_id {
         problems.push("id is missing".to_owned());
     }
-    if let Some(id) = id.filter(|id| id.len() > model::ID_MAX_BYTES && item.action != BulkAction::Delete && !typed) {
+    if let Some(id) = id.filter(|id| id.len() > model::ID_MAX_BYTES && item.action != BulkAction::Delete && !rules.takes_any_id) {
         problems.push(format!(
             "id [{id}] is too long, must be no longer than {} bytes but was: {}",
             model::ID_MAX_BYTES,
@@ -281,7 +281,7 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
     };
     let found = node.kind_name();
     let Json::Object(members) = node.value else {
-        return Err(if dialect.typed {
+        return Err(if dialect.rules.fails_to_derive_content {
             Error::new(ErrorKind::Parse, "Failed to derive xcontent")
         } else {
             malformed("START_OBJECT", found)
@@ -297,7 +297,7 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
         "create" => BulkAction::Create,
         "update" => BulkAction::Update,
         "delete" => BulkAction::Delete,
-        _ if dialect.typed => return Ok(None),
+        _ if dialect.rules.skips_unknown_keys => return Ok(None),
         _ => {
             return Err(Error::illegal(format!(
                 "Malformed action/metadata line [{number}], expected field [create], [delete], [index] or [update] but found [{name}]"
@@ -322,22 +322,22 @@ pub(super) fn parse_meta(
     for (key, value) in body.fields("bulk")?.remaining() {
         let text = || match &value.value {
             Json::Null => Ok(None),
-            Json::Array(_) | Json::Object(_) if !dialect.typed => Err(Error::illegal(format!(
+            Json::Array(_) | Json::Object(_) if !dialect.rules.tolerates_value_types => Err(Error::illegal(format!(
                 "Malformed action/metadata line [{number}], expected a simple value for field [{key}] but found [{}]",
                 value.kind_name()
             ))),
             _ => value.string(&key).map(Some),
         };
         let count = || match value.i64(&key) {
-            Err(error) if !dialect.typed => Err(Error::illegal(error.reason())),
+            Err(error) if !dialect.rules.number_refusals_are_parser_errors => Err(Error::illegal(error.reason())),
             count => count,
         };
         match key.as_str() {
             name if is_gone(name, dialect) => return Err(unknown_parameter(number, &key)),
             "_index" => {
-                if let Some(index) = text()?.filter(|index| dialect.typed || !index.is_empty()) {
+                if let Some(index) = text()?.filter(|index| dialect.rules.null_index_overrides_url || !index.is_empty()) {
                     item.index = index;
-                } else if dialect.typed {
+                } else if dialect.rules.null_index_overrides_url {
                     item.index = String::new();
                 }
             }
@@ -352,7 +352,7 @@ pub(super) fn parse_meta(
                 if let Some(name) = item
                     .version_type
                     .as_deref()
-                    .filter(|name| !dialect.typed && !known.contains(name))
+                    .filter(|name| !dialect.rules.tolerates_unknown_words && !known.contains(name))
                 {
                     return Err(Error::illegal(format!("No version type match [{name}]")));
                 }
@@ -363,7 +363,7 @@ pub(super) fn parse_meta(
                 "index" if action == BulkAction::Index => {}
                 "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
                 // Any other word than `create` leaves the action as it is.
-                _ if !dialect.typed => {}
+                _ if !dialect.rules.checks_op_type => {}
                 other => {
                     return Err(Error::illegal(format!(
                         "opType must be 'create' or 'index', found: [{other}]"
@@ -374,16 +374,16 @@ pub(super) fn parse_meta(
             "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
             "require_alias" => item.require_alias = value.boolean(&key)?,
             "lock" => item.locks = lock_ids(&value)?,
-            "_source" if value.is_array() && !dialect.typed => {
+            "_source" if value.is_array() && !dialect.rules.tolerates_value_types => {
                 text()?;
             }
             "_source" => item.source_spec = Some(SourceSpec::parse(value)?),
             "dynamic_templates" => return Err(Error::illegal("[dynamic_templates] in a bulk line is not supported")),
-            "fields" if dialect.typed => item.fields = Some(super::update::fields_of_2015(&value)),
-            "timestamp" | "_timestamp" if dialect.typed => item.timestamp = text()?,
-            "ttl" | "_ttl" if dialect.typed => item.ttl_ms = ttl_of(&key, &value)?,
+            "fields" if dialect.rules.takes_former_options => item.fields = Some(super::update::fields_of_2015(&value)),
+            "timestamp" | "_timestamp" if dialect.rules.has_document_times => item.timestamp = text()?,
+            "ttl" | "_ttl" if dialect.rules.has_document_times => item.ttl_ms = ttl_of(&key, &value)?,
             // A whole bulk is refreshed, or nothing of it.
-            "refresh" | "_refresh" if dialect.typed => {}
+            "refresh" | "_refresh" if dialect.rules.takes_former_options => {}
             _ => return Err(unknown_parameter(number, &key)),
         }
     }
@@ -398,7 +398,7 @@ fn unknown_parameter(number: usize, key: &str) -> Error {
 
 /// Parameters that a dialect had once, and has no more.
 fn is_gone(key: &str, dialect: Dialect) -> bool {
-    if dialect.typed {
+    if dialect.rules.takes_former_options {
         return false;
     }
     match key {

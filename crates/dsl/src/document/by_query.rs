@@ -36,7 +36,7 @@ impl ByQueryBody {
             match key.as_str() {
                 "script" => out.script = Some(ScriptSource::parse(value, dialect)?),
                 "max_docs" => out.max_docs = Some(value.usize(&key)?),
-                "size" if dialect.typed => out.max_docs = Some(value.usize(&key)?),
+                "size" if dialect.rules.takes_former_options => out.max_docs = Some(value.usize(&key)?),
                 "size" => out.batch = Some(value.usize(&key)?),
                 "conflicts" => out.proceed = proceeds(Some(&value.string(&key)?))?,
                 _ => {
@@ -90,7 +90,7 @@ impl ReindexBody {
             ..SearchRequest::new(dialect)
         };
         let (mut source_indices, mut source_types, mut remote, mut sized) = (Vec::new(), Vec::new(), None, false);
-        let failed = |owner: &str, key: &str, at: (u32, u32), cause: Error| match dialect.typed {
+        let failed = |owner: &str, key: &str, at: (u32, u32), cause: Error| match dialect.rules.refusals_are_unwrapped {
             true => cause,
             false => shape::failed_field(owner, key, at, cause),
         };

@@ -28,7 +28,7 @@ use model::Dialect;
 /// How bodies of a dialect are read.
 pub(crate) fn reading(dialect: Dialect) -> Reading {
     Reading {
-        lenient: dialect.typed,
+        lenient: dialect.rules.reads_loose_json,
         depth_max: usize::from(dialect.depths.json),
         ..Reading::default()
     }

@@ -48,11 +48,11 @@ impl MgetBody {
     /// Neither, an item without id, or a key that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<MgetBody> {
         let mut node = node;
-        if let (true, json::Json::Object(members)) = (dialect.typed, &mut node.value) {
+        if let (true, json::Json::Object(members)) = (dialect.rules.skips_unknown_keys, &mut node.value) {
             // In 2015 what was no list, or no key that it knew, was passed over.
             members.retain(|(key, value)| ["docs", "ids"].contains(&key.as_str()) && matches!(value.value, json::Json::Array(_)));
         }
-        if !dialect.typed
+        if !dialect.rules.tolerates_value_types
             && let json::Json::Object(members) = &node.value
         {
             for (key, value) in members {
@@ -72,7 +72,7 @@ impl MgetBody {
                 return Err(Error::illegal("ids array element should only contain ids"));
             }
         }
-        if !dialect.typed && !node.is_object() {
+        if !dialect.rules.tolerates_value_types && !node.is_object() {
             let found = node.kind_name();
             return Err(node.error(format!("unexpected token [{found}], expected [START_OBJECT]")));
         }
@@ -121,26 +121,29 @@ impl MgetItem {
                 // A null says nothing, whatever its name.
                 _ if value.is_null() => {}
                 // Names of 2015, gone since 7, and what types went with.
-                "fields" if !dialect.typed => {
+                "fields" if !dialect.rules.takes_former_options => {
                     return Err(value.error("Unsupported field [fields] used, expected [stored_fields] instead"));
                 }
-                "_routing" | "_parent" | "_version" | "_version_type" | "parent" if !dialect.typed => {
+                "_routing" | "_parent" | "_version" | "_version_type" | "parent" if !dialect.rules.takes_former_options => {
                     return Err(unknown(&key));
                 }
-                "_type" if !dialect.typed && !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1) => {
+                "_type"
+                    if !dialect.rules.takes_former_options
+                        && !matches!(dialect.persona, Persona::Es2 | Persona::Es7 | Persona::Opensearch1) =>
+                {
                     return Err(unknown(&key));
                 }
-                "_id" if !dialect.typed && value.is_object() => {
+                "_id" if !dialect.rules.tolerates_value_types && value.is_object() => {
                     return Err(Error::illegal("Can't get text on a START_OBJECT"));
                 }
                 // Their texts are the truths.
-                "_source" if !dialect.typed && matches!(value.as_str(), Some("true" | "false")) => {
+                "_source" if !dialect.rules.tolerates_value_types && matches!(value.as_str(), Some("true" | "false")) => {
                     out.source = match value.boolean(&key)? {
                         true => SourceSpec::All,
                         false => SourceSpec::None,
                     };
                 }
-                "_source" if !dialect.typed && matches!(value.value, json::Json::Number(_)) => {
+                "_source" if !dialect.rules.tolerates_value_types && matches!(value.value, json::Json::Number(_)) => {
                     return Err(Error::new(ErrorKind::Parse, "illegal type for _source, found number"));
                 }
                 "_index" => out.index = Some(value.string(&key)?),
@@ -151,7 +154,7 @@ impl MgetItem {
                 "stored_fields" | "fields" => out.stored_fields = Some(shape::strings(value, &key)?),
                 "version" | "_version" => {
                     let version = value.i64(&key);
-                    out.version = Some(match dialect.typed {
+                    out.version = Some(match dialect.rules.number_refusals_are_parser_errors {
                         true => version?,
                         false => version.map_err(|error| Error::illegal(error.reason()))?,
                     });
@@ -159,12 +162,12 @@ impl MgetItem {
                 "version_type" | "_version_type" => {
                     let name = value.string(&key)?;
                     let known = ["internal", "external", "external_gt", "external_gte", "force"];
-                    if !dialect.typed && !known.contains(&name.as_str()) {
+                    if !dialect.rules.tolerates_unknown_words && !known.contains(&name.as_str()) {
                         return Err(Error::illegal(format!("No version type match [{name}]")));
                     }
                     out.version_type = Some(name);
                 }
-                _ if dialect.typed => {}
+                _ if dialect.rules.skips_unknown_keys => {}
                 _ => return Err(unknown(&key)),
             }
         }
@@ -194,7 +197,7 @@ pub fn parse_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<Result<Msearc
         let request = SearchRequest::read(body, reading(dialect), dialect);
         // One that cannot be read stands for itself in 2015 only.
         let request = match request {
-            Err(error) if !dialect.typed => return Err(error),
+            Err(error) if !dialect.rules.unreadable_items_stand_alone => return Err(error),
             request => request,
         };
         out.push(request.map(|request| {
@@ -213,7 +216,7 @@ pub fn split_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<(MsearchItem,
     if bytes.is_empty() {
         return Err(Error::new(ErrorKind::Parse, "request body or source parameter is required"));
     }
-    if bytes.last() != Some(&b'\n') && !dialect.typed {
+    if bytes.last() != Some(&b'\n') && !dialect.rules.tolerates_incomplete_lines {
         return Err(Error::illegal("The msearch request must be terminated by a newline [\n]"));
     }
     let mut out = Vec::new();
@@ -224,7 +227,7 @@ pub fn split_msearch(bytes: &[u8], dialect: Dialect) -> Result<Vec<(MsearchItem,
         }
         let item = parse_header(header, dialect)?;
         let body = lines.next().unwrap_or_default();
-        if body.is_empty() && lines.peek().is_none() && !dialect.typed {
+        if body.is_empty() && lines.peek().is_none() && !dialect.rules.tolerates_incomplete_lines {
             // A header that nothing follows asks for nothing.
             break;
         }
@@ -248,7 +251,9 @@ fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
             "type" | "types" => item.types = split(shape::strings(value, &key)?),
             "search_type" | "searchType" => {
                 let given = value.string(&key)?;
-                if !dialect.typed && !["query_then_fetch", "dfs_query_then_fetch"].contains(&given.as_str()) {
+                if !dialect.rules.tolerates_unknown_words
+                    && !["query_then_fetch", "dfs_query_then_fetch"].contains(&given.as_str())
+                {
                     return Err(Error::illegal(format!("No search type for [{given}]")));
                 }
                 item.search_type = Some(given);
@@ -265,7 +270,7 @@ fn parse_header(line: &[u8], dialect: Dialect) -> Result<MsearchItem> {
             | "max_concurrent_shard_requests"
             | "ignore_throttled" => {}
             // 2015 passed over what it did not know.
-            _ if dialect.typed => {}
+            _ if dialect.rules.skips_unknown_keys => {}
             _ => {
                 return Err(Error::illegal(format!(
                     "key [{key}] is not supported in the metadata section"

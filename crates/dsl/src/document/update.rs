@@ -92,14 +92,14 @@ impl UpdateBody {
             return Ok(out);
         }
         let node = json::read(bytes, reading(dialect))?;
-        if dialect.typed && !node.is_object() {
+        if dialect.rules.fails_to_derive_content && !node.is_object() {
             return Err(Error::new(ErrorKind::Parse, "Failed to derive xcontent"));
         }
         let mut siblings = ScriptSiblings::default();
         let mut object_form = false;
         for (key, value) in shape::object(node, "UpdateRequest")? {
             let at = (value.line, value.col);
-            if !dialect.typed && !takes(&key, &value) {
+            if !dialect.rules.tolerates_value_types && !takes(&key, &value) {
                 return Err(json::unsupported_value("UpdateRequest", &key, &value));
             }
             if key == "script" {
@@ -107,13 +107,17 @@ impl UpdateBody {
             }
             match out.take(&key, value, &mut siblings, dialect) {
                 Err(Refused::Unknown(error)) => return Err(error),
-                Err(Refused::Value(error)) if dialect.typed => return Err(error),
+                Err(Refused::Value(error)) if dialect.rules.refusals_are_unwrapped => return Err(error),
                 Err(Refused::Value(error)) => return Err(shape::failed_field("UpdateRequest", &key, at, error)),
                 Ok(()) => {}
             }
         }
         // Beside a script that is an object, 2015 passed over `params`.
-        if let Some(script) = out.script.as_mut().filter(|_| !(object_form && dialect.typed)) {
+        if let Some(script) = out
+            .script
+            .as_mut()
+            .filter(|_| !(object_form && dialect.rules.script_options_beside_script))
+        {
             siblings.apply(script);
         }
         Ok(out)
@@ -125,7 +129,7 @@ impl UpdateBody {
         siblings: &mut ScriptSiblings,
         dialect: Dialect,
     ) -> std::result::Result<(), Refused> {
-        let not_read = |value: &json::Node| dialect.typed && !value.is_object();
+        let not_read = |value: &json::Node| dialect.rules.tolerates_value_types && !value.is_object();
         match key {
             "doc" if not_read(&value) => {
                 let reason = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes";
@@ -141,18 +145,19 @@ impl UpdateBody {
             }
             "upsert" => self.upsert = Some(value.into_value()),
             "script" if not_read(&value) && value.as_str().is_none() => {}
-            "_source" if dialect.typed && (value.is_null() || matches!(value.value, json::Json::Number(_))) => {}
+            "_source"
+                if dialect.rules.tolerates_value_types && (value.is_null() || matches!(value.value, json::Json::Number(_))) => {}
             "script" => self.script = Some(ScriptSource::parse(value, dialect)?),
-            "script_id" | "script_file" if dialect.typed => {
+            "script_id" | "script_file" if dialect.rules.takes_former_options => {
                 self.script = Some(ScriptSource {
                     text: crate::query::script_source::ScriptText::Stored(value.string(key)?),
                     lang: None,
                     params: serde_json::Map::new(),
-                    typed: true,
+                    defaults_to_groovy: true,
                 });
             }
             "doc_as_upsert" | "scripted_upsert" | "detect_noop" => {
-                let set = match dialect.typed {
+                let set = match dialect.rules.reads_boolean_words {
                     true => value.boolean_typed(key)?,
                     false => value.boolean(key)?,
                 };
@@ -162,7 +167,7 @@ impl UpdateBody {
                     _ => self.detect_noop = set,
                 }
             }
-            "fields" if dialect.typed => self.fields = Some(fields_of_2015(&value)),
+            "fields" if dialect.rules.takes_former_options => self.fields = Some(fields_of_2015(&value)),
             "_source" => self.source = SourceSpec::parse(value)?,
             "if_seq_no" | "if_primary_term" => {
                 let number = value.i64(key).map_err(|error| Error::illegal(error.reason()))?;
@@ -172,7 +177,7 @@ impl UpdateBody {
                 }
             }
             _ if siblings.take(key, &value, dialect)? => {}
-            _ if dialect.typed => {}
+            _ if dialect.rules.skips_unknown_keys => {}
             _ => return Err(Refused::Unknown(shape::unknown_field("UpdateRequest", key, &value, KEYS))),
         }
         Ok(())

@@ -19,7 +19,7 @@ pub struct BoolQuery {
 }
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = cx.options(node, "bool")?.of_object(!cx.dialect.typed);
+    let mut fields = cx.options(node, "bool")?.of_object(!cx.dialect.rules.tolerates_value_types);
     let mut q = BoolQuery::default();
     for (name, old, list) in [
         ("must", "must", &mut q.must),
@@ -35,7 +35,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         }
         for item in node.items() {
             let at = (item.line, item.col);
-            let typed = cx.dialect.typed;
+            let rules = cx.dialect.rules;
             cx.count_clause()?;
             let read = if matches!(name, "filter" | "must_not") {
                 cx.filtering(|cx| Query::parse_optional(item, cx))
@@ -45,7 +45,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             match read {
                 Ok(Some(query)) => list.push(query),
                 // 2015 left an empty clause out.
-                Ok(None) if typed => {}
+                Ok(None) if rules.allows_empty_clauses => {}
                 Ok(None) => {
                     return Err(field_error(
                         "bool",
@@ -55,12 +55,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                     ));
                 }
                 // Who counts is not the clause that is counted.
-                Err(error) if typed || error.kind() == ErrorKind::TooManyClauses => return Err(error),
+                Err(error) if rules.refusals_are_unwrapped || error.kind() == ErrorKind::TooManyClauses => return Err(error),
                 Err(error) => return Err(field_error("bool", name, error, at)),
             }
         }
     }
-    let minimum = if cx.dialect.typed {
+    let minimum = if cx.dialect.rules.takes_former_options {
         fields.take_any(&["minimum_should_match", "minimum_number_should_match"])
     } else {
         fields.take("minimum_should_match")
@@ -72,16 +72,16 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         q.minimum_should_match = words::minimum(&node)?;
         // 2015 never asked for more clauses than there are.
         if let Some(wanted) = q.minimum_should_match.as_ref().and_then(|m| m.parse::<usize>().ok())
-            && cx.dialect.typed
+            && cx.dialect.rules.caps_minimum_should_match
             && wanted > q.should.len()
         {
             q.minimum_should_match = Some(q.should.len().to_string());
         }
     }
-    if cx.dialect.typed && cx.in_filter && q.minimum_should_match.is_none() && !q.should.is_empty() {
+    if cx.dialect.rules.filters_need_a_should && cx.in_filter && q.minimum_should_match.is_none() && !q.should.is_empty() {
         q.minimum_should_match = Some("1".to_owned());
     }
-    if cx.dialect.typed {
+    if cx.dialect.rules.takes_former_options {
         q.disable_coord = fields.take_bool("disable_coord")?.unwrap_or(false);
     }
     q.nothing_of_exclusions = fields.take_bool("adjust_pure_negative")? == Some(false);

@@ -31,16 +31,16 @@ use Support::{Any, Carried, Object, Unknown};
 pub(super) struct ClauseSpec {
     pub(super) name: &'static str,
     today: Support,
-    typed: Support,
+    legacy: Support,
     /// A second name, which is never offered for one that is unknown.
     alias: bool,
 }
 
 impl ClauseSpec {
     /// The row of a name, if the dialect has such a clause.
-    pub(super) fn find(name: &str, typed: bool) -> Option<&'static ClauseSpec> {
+    pub(super) fn find(name: &str, legacy: bool) -> Option<&'static ClauseSpec> {
         let spec = CLAUSES.iter().find(|spec| spec.name == name)?;
-        (!matches!(spec.support(typed), Unknown)).then_some(spec)
+        (!matches!(spec.support(legacy), Unknown)).then_some(spec)
     }
 
     /// The names that may have been meant by an unknown one.
@@ -50,22 +50,22 @@ impl ClauseSpec {
     }
 
     /// Whether it is read from an object only.
-    pub(super) fn needs_object(&self, typed: bool) -> bool {
-        !matches!(self.support(typed), Any(_))
+    pub(super) fn needs_object(&self, legacy: bool) -> bool {
+        !matches!(self.support(legacy), Any(_))
     }
 
     /// Reads the value of the clause.
     pub(super) fn parse(&self, body: Node, cx: &mut Parsing) -> Result<Query> {
         // One call for all: a frame with room for every clause's result would be large, and this recurses.
-        let parse = match self.support(cx.dialect.typed) {
+        let parse = match self.support(cx.dialect.rules.has_legacy_clauses) {
             Object(parse) | Any(parse) => parse,
             Carried | Unknown => carry,
         };
         parse(self.name, body, cx)
     }
 
-    fn support(&self, typed: bool) -> Support {
-        if typed { self.typed } else { self.today }
+    fn support(&self, legacy: bool) -> Support {
+        if legacy { self.legacy } else { self.today }
     }
 }
 
@@ -97,11 +97,11 @@ const fn legacy(name: &'static str, parse: Parse) -> ClauseSpec {
     row(name, Unknown, Any(parse))
 }
 
-const fn row(name: &'static str, today: Support, typed: Support) -> ClauseSpec {
+const fn row(name: &'static str, today: Support, legacy: Support) -> ClauseSpec {
     ClauseSpec {
         name,
         today,
-        typed,
+        legacy,
         alias: false,
     }
 }

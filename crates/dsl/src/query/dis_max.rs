@@ -16,12 +16,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             cx.count_clause()?;
             queries.push(cx.inner(item)?);
         }
-        if queries.is_empty() && !cx.dialect.typed {
+        if queries.is_empty() && !cx.dialect.rules.allows_empty_clauses {
             return Err(nothing);
         }
     }
     let tie_breaker = fields.take_f32("tie_breaker")?.unwrap_or(0.0);
-    if !(0.0..=1.0).contains(&tie_breaker) && !cx.dialect.typed {
+    if !(0.0..=1.0).contains(&tie_breaker) && !cx.dialect.rules.tolerates_value_bounds {
         return Err(not_created("tieBreakerMultiplier must be in [0, 1]"));
     }
     let empty = queries.is_empty();

@@ -5,7 +5,7 @@ use crate::json::Node;
 use model::Result;
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let sentence = if cx.dialect.typed {
+    let sentence = if cx.dialect.rules.query_parsing_exceptions {
         "exists must be provided with a [field]"
     } else {
         "[exists] must be provided with a [field]"
@@ -14,7 +14,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "exists")?;
     let field = match fields.take("field") {
         // 2015 takes a list of one.
-        Some(node) if cx.dialect.typed => node.items().first().map(|n| n.string("field")).transpose()?,
+        Some(node) if cx.dialect.rules.tolerates_value_types => node.items().first().map(|n| n.string("field")).transpose()?,
         Some(node) => match node.string("field")? {
             field if field.is_empty() => return Err(model::Error::illegal("field name is null or empty")),
             field => Some(field),

@@ -43,7 +43,7 @@ fn take_query(fields: &mut Fields, cx: &mut Parsing) -> Result<Query> {
     let query = fields
         .take("query")
         .map(|n| {
-            if cx.dialect.typed {
+            if cx.dialect.rules.allows_empty_clauses {
                 Query::parse_optional(n, cx)
             } else {
                 Query::parse(n, cx).map(Some)
@@ -51,7 +51,7 @@ fn take_query(fields: &mut Fields, cx: &mut Parsing) -> Result<Query> {
         })
         .transpose()?
         .flatten();
-    let filter = if cx.dialect.typed {
+    let filter = if cx.dialect.rules.has_legacy_clauses {
         fields.take("filter").map(|n| cx.inner_filter(n)).transpose()?
     } else {
         None
@@ -117,7 +117,7 @@ fn parse_functions(mut fields: Fields, cx: &mut Parsing) -> Result<Vec<ScoreFunc
             return Err(node.error(format!("failed to parse [function_score] query. {BOTH}{sentence}{hint}")));
         }
         if let Some(single) = &single {
-            let both_weight = cx.dialect.typed && is_weight(&name) != is_weight(single);
+            let both_weight = cx.dialect.rules.tolerates_conflicting_options && is_weight(&name) != is_weight(single);
             if !both_weight {
                 return Err(node.error(format!(
                     "failed to parse [function_score] query. already found function [{single}], now encountering [{name}]. use [functions] array if you want to define several functions."
@@ -162,7 +162,7 @@ fn parse_single(name: &str, node: Node, last: Option<ScoreFunction>, cx: &mut Pa
 
 fn weight_of(node: &Node, name: &str, cx: &Parsing) -> Result<f32> {
     match node.f32(name)? {
-        weight if weight < 0.0 && !cx.dialect.typed => {
+        weight if weight < 0.0 && !cx.dialect.rules.tolerates_value_bounds => {
             Err(Error::illegal("[weight] cannot be negative for a filtering function"))
         }
         weight => Ok(weight),
@@ -181,7 +181,7 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
     let mut fields = node.fields("function_score")?;
     let filter = fields
         .take("filter")
-        .map(|n| match cx.dialect.typed {
+        .map(|n| match cx.dialect.rules.allows_empty_clauses {
             true => Query::parse_optional(n, cx),
             false => Query::parse(n, cx).map(Some),
         })
@@ -203,7 +203,7 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
             if node.is_object() {
                 return Err(node.error(format!("No function with name [{kind}] is registered.")));
             }
-            if cx.dialect.typed {
+            if cx.dialect.rules.skips_unknown_keys {
                 continue;
             }
             return Err(node.error(format!(
@@ -241,7 +241,11 @@ fn function(kind: &str, node: Node, cx: &mut Parsing) -> Result<(Function, Optio
     if !node.is_object() {
         return Err(node.error(format!("[{kind}] query malformed, no start_object after query name")));
     }
-    let mut fields = node.fields(kind)?.of_query().lenient(cx.dialect.typed).strict();
+    let mut fields = node
+        .fields(kind)?
+        .of_query()
+        .lenient(cx.dialect.rules.reads_boolean_words)
+        .strict();
     let name = fields.take_string("_name")?;
     let weight = fields.take_f32("weight")?;
     let made = match kind {
@@ -275,7 +279,7 @@ fn function(kind: &str, node: Node, cx: &mut Parsing) -> Result<(Function, Optio
         }
         "random_score" => {
             let seed = fields.take_value("seed").filter(|v| !v.is_null());
-            let fraction = |s: &Value| s.is_f64() && !cx.dialect.typed;
+            let fraction = |s: &Value| s.is_f64() && !cx.dialect.rules.tolerates_value_types;
             if seed.as_ref().is_some_and(|s| !s.is_string() && !s.is_number() || fraction(s)) {
                 return Err(at("random_score seed must be an int, long or string".into()));
             }

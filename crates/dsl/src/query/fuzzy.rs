@@ -41,7 +41,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         let mut fields = cx.options(body, "fuzzy")?;
         q.value = fields.take_any(&["value", "term"]).map_or(Value::Null, Node::into_value);
         q.fuzziness = take_fuzziness(&mut fields)?.unwrap_or(Fuzziness::AUTO);
-        if cx.dialect.typed
+        if cx.dialect.rules.takes_former_options
             && let Some(node) = fields.take_any(&["min_similarity", "min_sim"])
         {
             q.fuzziness = Fuzziness::parse(&node)?;

@@ -19,11 +19,15 @@ pub struct HasChildQuery {
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
     let mut fields = cx.options(node, "has_child")?;
-    let typed = cx.dialect.typed;
-    let child_type = fields.take_any(if typed { &["type", "child_type"] } else { &["type"] });
+    let rules = cx.dialect.rules;
+    let child_type = fields.take_any(if rules.takes_former_options {
+        &["type", "child_type"]
+    } else {
+        &["type"]
+    });
     let child_type = child_type.map(|n| n.string("type")).transpose()?;
     let query = cx.related_query(&mut fields)?;
-    let mode = fields.take_any(if typed {
+    let mode = fields.take_any(if rules.takes_former_options {
         &["score_mode", "score_type"]
     } else {
         &["score_mode"]
@@ -37,18 +41,18 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         let wrong = |_| Error::illegal(format!("[has_child] requires non-negative '{name}' field"));
         // 2015 took less than none for none.
         let given = node.i64(name)?;
-        u32::try_from(if typed { given.max(0) } else { given })
+        u32::try_from(if rules.tolerates_value_bounds { given.max(0) } else { given })
             .map(Some)
             .map_err(wrong)
     };
     let min_children = count(fields.take("min_children"), "min_children")?;
     let max_children = count(fields.take("max_children"), "max_children")?;
     // 2015 wrote 0 for no limit.
-    let max_children = max_children.filter(|n| !(typed && *n == 0));
+    let max_children = max_children.filter(|n| !(rules.zero_children_is_unlimited && *n == 0));
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
     let inner_hits = cx.inner_hits_of(&mut fields)?;
     let common = cx.common(&mut fields, "has_child", Clause::MatchAll)?;
-    if typed {
+    if rules.takes_former_options {
         fields.take("short_circuit_cutoff");
     }
     fields.finish()?;

@@ -17,20 +17,20 @@ pub struct HasParentQuery {
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
     let mut fields = cx.options(node, "has_parent")?;
-    let typed = cx.dialect.typed;
-    let parent_type = fields.take_any(if typed {
+    let former = cx.dialect.rules.takes_former_options;
+    let parent_type = fields.take_any(if former {
         &["parent_type", "parentType", "type"]
     } else {
         &["parent_type"]
     });
     let parent_type = parent_type.map(|n| n.string("parent_type")).transpose()?;
     let query = cx.related_query(&mut fields)?;
-    let mut score = if typed {
+    let mut score = if former {
         false
     } else {
         fields.take_bool("score")?.unwrap_or(false)
     };
-    if typed && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
+    if former && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
         // 2015 took every other word for no score.
         score = node.string("score_mode")? == "score";
     }

@@ -7,22 +7,22 @@ use serde_json::{Map, Value};
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let empty = node.error("[ids] query, no ids values provided");
-    let typed = cx.dialect.typed;
-    let mut fields = node.fields("ids")?.lenient(typed);
-    let types = if typed || cx.dialect.persona == Persona::Es7 {
+    let rules = cx.dialect.rules;
+    let mut fields = node.fields("ids")?.lenient(rules.skips_unknown_keys);
+    let types = if rules.takes_former_options || cx.dialect.persona == Persona::Es7 {
         let types = fields.take_strings("types")?;
         fields.take_strings("type")?.or(types)
     } else {
         None
     };
     let values = match fields.take("values") {
-        Some(node) if typed && !node.is_array() => {
+        Some(node) if rules.ids_need_values && !node.is_array() => {
             return Err(node.error("[ids] query does not support [values]"));
         }
         Some(node) => Some(node.items().iter().map(|n| n.string("values")).collect::<Result<Vec<_>>>()?),
         None => None,
     };
-    if typed && values.is_none() {
+    if rules.ids_need_values && values.is_none() {
         return Err(empty);
     }
     let clause = Clause::Ids {

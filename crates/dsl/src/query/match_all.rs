@@ -7,9 +7,9 @@ use model::{Error, Result};
 pub(super) fn parse(node: Node, clause: Clause, owner: &str, cx: &mut Parsing) -> Result<Query> {
     let mut fields = node
         .fields(owner)?
-        .lenient(cx.dialect.typed)
+        .lenient(cx.dialect.rules.reads_boolean_words)
         .strict()
-        .of_object(!cx.dialect.typed);
+        .of_object(!cx.dialect.rules.tolerates_value_types);
     let query = cx.common(&mut fields, owner, clause).map_err(|error| match error.kind() {
         model::ErrorKind::XContentParse => as_parsing(error),
         _ => error,

@@ -29,10 +29,10 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut nothing = body.error("No text specified for text query");
     let fields = if body.is_object() {
         let mut fields = cx.options(body, name)?.joined(beside);
-        if !cx.dialect.typed && !fields.has("query") {
+        if !cx.dialect.rules.query_parsing_exceptions && !fields.has("query") {
             nothing = Error::illegal(format!("[{name}] requires query value"));
         }
-        if let Some(node) = fields.listed("query").filter(|_| !cx.dialect.typed) {
+        if let Some(node) = fields.listed("query").filter(|_| !cx.dialect.rules.tolerates_value_types) {
             let found = node.kind_name();
             return Err(node.error(format!("[{name}] unknown token [{found}] after [query]")));
         }
@@ -44,7 +44,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         if let Some(word) = fields.take_string("zero_terms_query")? {
             q.zero_terms_query = match_query::zero_terms(&word)?;
         }
-        if name == "match_phrase_prefix" || cx.dialect.typed {
+        if name == "match_phrase_prefix" || cx.dialect.rules.takes_former_options {
             q.max_expansions = fields.take_u32("max_expansions")?.unwrap_or(50);
         }
         fields

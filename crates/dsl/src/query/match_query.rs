@@ -80,9 +80,11 @@ impl MatchQuery {
 }
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
-    let (field, body, beside) = cx.one_field(node, name).map_err(|e| as_required(e, name, cx.dialect.typed))?;
+    let (field, body, beside) = cx
+        .one_field(node, name)
+        .map_err(|e| as_required(e, name, cx.dialect.rules.query_parsing_exceptions))?;
     if body.is_null() {
-        return Err(if name == "match" && !cx.dialect.typed {
+        return Err(if name == "match" && !cx.dialect.rules.query_parsing_exceptions {
             body.error("No text specified for text query")
         } else {
             Error::illegal(format!("[{name}] requires query value"))
@@ -98,13 +100,21 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     }
     let mut nothing = body.error("No text specified for text query");
     let mut fields = cx.options(body, name)?.joined(beside);
-    if !cx.dialect.typed && name != "match" && !fields.has("query") {
+    if !cx.dialect.rules.query_parsing_exceptions && name != "match" && !fields.has("query") {
         nothing = Error::illegal(format!("[{name}] requires query value"));
     }
     q.query = fields.take_value("query").unwrap_or(Value::Null);
     // Before 6.0 `type` made a phrase of it.
-    let kind = if cx.dialect.typed { fields.take_string("type")? } else { None };
-    let slop = if cx.dialect.typed { fields.take_u32("slop")? } else { None };
+    let kind = if cx.dialect.rules.takes_former_options {
+        fields.take_string("type")?
+    } else {
+        None
+    };
+    let slop = if cx.dialect.rules.takes_former_options {
+        fields.take_u32("slop")?
+    } else {
+        None
+    };
     if !q.query.is_object() && !q.query.is_array() && !q.query.is_null() {
         options(&mut q, &mut fields, cx)?;
         let clause = match kind.as_deref() {
@@ -132,8 +142,8 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     Err(nothing)
 }
 
-fn as_required(error: Error, name: &str, typed: bool) -> Error {
-    if error.reason() == "field name is null or empty" && name == "match" && !typed {
+fn as_required(error: Error, name: &str, former_words: bool) -> Error {
+    if error.reason() == "field name is null or empty" && name == "match" && !former_words {
         Error::parsing("No text specified for text query", 1, 1)
     } else if error.reason() == "field name is null or empty" {
         Error::illegal(format!("[{name}] requires fieldName"))
@@ -175,7 +185,7 @@ pub(super) fn options(q: &mut MatchQuery, fields: &mut Fields, cx: &Parsing) -> 
     }
     q.auto_generate_synonyms_phrase_query = fields.take_bool("auto_generate_synonyms_phrase_query")?.unwrap_or(true);
     q.cutoff_frequency = fields.take_f32("cutoff_frequency")?;
-    if cx.dialect.typed {
+    if cx.dialect.rules.takes_former_options {
         fields.take("rewrite");
     }
     Ok(())

@@ -38,7 +38,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         .map(words::fields_with_boosts)
         .transpose()?
         .unwrap_or_default();
-    if names.is_empty() && cx.dialect.typed {
+    if names.is_empty() && cx.dialect.rules.multi_match_needs_fields {
         return Err(no_fields);
     }
     let mut kind = match fields.take_string("type")? {
@@ -58,7 +58,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         tie_breaker = tie_breaker.or(Some(1.0));
     }
     let fuzzy = options.fuzziness.is_some();
-    if kind == MultiMatchType::BoolPrefix && !cx.dialect.typed {
+    if kind == MultiMatchType::BoolPrefix && !cx.dialect.rules.tolerates_conflicting_options {
         for (name, given) in [("slop", slop != 0), ("cutoff_frequency", options.cutoff_frequency.is_some())] {
             if given {
                 let mut error = Error::new(ErrorKind::Parsing, format!("[{name}] not allowed for type [bool_prefix]"));
@@ -69,7 +69,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             }
         }
     }
-    if names.iter().any(|(_, boost)| *boost < 0.0) && !cx.dialect.typed {
+    if names.iter().any(|(_, boost)| *boost < 0.0) && !cx.dialect.rules.tolerates_value_bounds {
         return Err(Error::illegal(
             "negative [boost] are not allowed in [multi_match], use a value between 0 and 1 to deboost",
         ));

@@ -20,7 +20,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let path = fields.take_string("path")?;
     let query = cx.related_query(&mut fields)?;
     let score_mode = match fields.take_string("score_mode")? {
-        Some(word) if cx.dialect.typed => ScoreMode::of_children(&word, cx.dialect).map_err(|_| {
+        Some(word) if cx.dialect.rules.query_parsing_exceptions => ScoreMode::of_children(&word, cx.dialect).map_err(|_| {
             let said = format!("illegal score_mode for nested query [{word}]");
             cx.lacks(at, &said, &said)
         })?,

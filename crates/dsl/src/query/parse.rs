@@ -30,7 +30,11 @@ impl Parsing {
     /// The limits of the dialect.
     pub fn new(dialect: Dialect) -> Parsing {
         let depth = u32::from(dialect.depths.queries);
-        let least = if dialect.typed { DEPTH_AT_LEAST } else { 1 };
+        let least = if dialect.rules.nests_queries_deeper {
+            DEPTH_AT_LEAST
+        } else {
+            1
+        };
         Parsing {
             dialect,
             depth_left: depth.max(least),
@@ -58,7 +62,11 @@ impl Parsing {
         if !node.is_object() {
             return Err(node.error(format!("[{owner}] query malformed, no start_object after query name")));
         }
-        Ok(node.fields(owner)?.of_query().lenient(self.dialect.typed).strict())
+        Ok(node
+            .fields(owner)?
+            .of_query()
+            .lenient(self.dialect.rules.reads_boolean_words)
+            .strict())
     }
 
     /// The clause with its `boost` and `_name`, nothing else being left.
@@ -70,7 +78,7 @@ impl Parsing {
 
     /// A clause lacks something: what is said today, and what was said in 2015 with the place of the clause.
     pub(super) fn lacks(&self, (line, col): (u32, u32), today: &str, then: &str) -> Error {
-        if self.dialect.typed {
+        if self.dialect.rules.query_parsing_exceptions {
             Error::new(ErrorKind::QueryParsing, then).with("line", line).with("col", col)
         } else {
             Error::illegal(today)
@@ -81,7 +89,7 @@ impl Parsing {
     pub(super) fn common(&self, fields: &mut Fields, owner: &str, clause: Clause) -> Result<Query> {
         let boost = fields.read("boost", &["VALUE_NUMBER", "VALUE_STRING"], |node| {
             let boost = node.f32("boost")?;
-            if boost < 0.0 && !self.dialect.typed {
+            if boost < 0.0 && !self.dialect.rules.tolerates_value_bounds {
                 return Err(Error::illegal(format!(
                     "negative [boost] are not allowed in [{owner}], use a value between 0 and 1 to deboost"
                 )));
@@ -90,7 +98,7 @@ impl Parsing {
         })?;
         let boost = boost.unwrap_or(1.0);
         let name = fields.take_string("_name")?;
-        if self.dialect.typed {
+        if self.dialect.rules.takes_former_options {
             for ignored in ["_cache", "_cache_key"] {
                 fields.take(ignored);
             }
@@ -104,7 +112,7 @@ impl Parsing {
 
     /// Takes `_name`, and in the typed dialect `boost`, from beside the field.
     pub(super) fn common_name(&self, fields: &mut Fields, owner: &str) -> Result<Query> {
-        if self.dialect.typed {
+        if self.dialect.rules.options_beside_field {
             return self.common(fields, owner, Clause::MatchAll);
         }
         Ok(Query {
@@ -117,7 +125,7 @@ impl Parsing {
     pub(super) fn one_field(&self, node: Node, owner: &str) -> Result<(String, Node, Fields)> {
         let mut fields = self.options(node, owner)?;
         let mut beside = Node::from_value(serde_json::json!({})).fields(owner)?.of_query();
-        if self.dialect.typed {
+        if self.dialect.rules.options_beside_field {
             beside = beside.lenient(true).strict();
             for name in ["_name", "boost", "_cache", "_cache_key"] {
                 if let Some(node) = fields.take(name) {
@@ -132,7 +140,7 @@ impl Parsing {
         let Some((field, body)) = fields.next_field() else {
             return Err(Error::illegal("field name is null or empty"));
         };
-        if field.is_empty() && !self.dialect.typed {
+        if field.is_empty() && !self.dialect.rules.tolerates_missing_options {
             return Err(Error::illegal("field name is null or empty"));
         }
         if let Some((other, node)) = fields.next_field() {
@@ -175,7 +183,11 @@ impl Parsing {
     /// The query of a clause about related documents; 2015 wrote `filter` too.
     pub(super) fn related_query(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
         let query = fields.take("query").map(|n| self.inner(n)).transpose()?;
-        let filter = if self.dialect.typed { fields.take("filter") } else { None };
+        let filter = if self.dialect.rules.has_legacy_clauses {
+            fields.take("filter")
+        } else {
+            None
+        };
         let filter = filter.map(|n| self.inner_filter(n)).transpose()?;
         Ok(query.or(filter))
     }
@@ -199,7 +211,7 @@ impl Query {
         let (line, col) = (node.line, node.col);
         match Query::parse_optional(node, cx)? {
             Some(query) => Ok(query),
-            None if cx.dialect.typed => Ok(Clause::MatchNone.into()),
+            None if cx.dialect.rules.allows_empty_clauses => Ok(Clause::MatchNone.into()),
             None => {
                 let sentence = "query malformed, empty clause found";
                 Err(Error::illegal(sentence).with("line", line).with("col", col))
@@ -219,7 +231,11 @@ impl Query {
         match result {
             Ok(query) => Ok(query.map(|query| Query { at, ..query })),
             Err(error) => {
-                let error = if cx.dialect.typed { as_of_2015(error) } else { error };
+                let error = if cx.dialect.rules.query_parsing_exceptions {
+                    as_of_2015(error)
+                } else {
+                    error
+                };
                 let innermost = *cx.refused.get_or_insert(at);
                 // Those around it have places of their own to tell first.
                 Err(if inside { error } else { innermost.mark(error) })
@@ -284,7 +300,7 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
     let Some((mut name, body)) = members.next() else {
         return Ok(None);
     };
-    if cx.dialect.typed && name.bytes().any(|b| b.is_ascii_uppercase()) {
+    if cx.dialect.rules.has_legacy_clauses && name.bytes().any(|b| b.is_ascii_uppercase()) {
         // `constantScore` was `constant_score`.
         let snake = name.chars().fold(String::new(), |mut out, c| {
             if c.is_ascii_uppercase() {
@@ -302,10 +318,10 @@ fn read(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
             "[{name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]"
         )));
     }
-    let Some(spec) = ClauseSpec::find(&name, cx.dialect.typed) else {
+    let Some(spec) = ClauseSpec::find(&name, cx.dialect.rules.has_legacy_clauses) else {
         return Err(unknown(&name, &body, cx.dialect));
     };
-    if !body.is_object() && spec.needs_object(cx.dialect.typed) {
+    if !body.is_object() && spec.needs_object(cx.dialect.rules.has_legacy_clauses) {
         return Err(body.error(format!("[{name}] query malformed, no start_object after query name")));
     }
     spec.parse(body, cx).map(Some)
@@ -317,7 +333,7 @@ pub fn is_clause(name: &str) -> bool {
 }
 
 fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
-    if dialect.typed {
+    if dialect.rules.query_parsing_exceptions {
         return at.error(format!("No query registered for [{name}]"));
     }
     let meant = nearest::question(name, ClauseSpec::names());
@@ -332,8 +348,8 @@ fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
 /// They are no JSON or no query.
 pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
     let how = Reading {
-        lenient: dialect.typed,
-        duplicates: dialect.typed,
+        lenient: dialect.rules.reads_loose_json,
+        duplicates: dialect.rules.takes_duplicate_keys,
         depth_max: usize::from(dialect.depths.json),
     };
     Query::parse(json::read(bytes, how)?, &mut Parsing::new(dialect))

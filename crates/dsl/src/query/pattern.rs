@@ -35,14 +35,14 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         let mut fields = cx.options(body, name)?;
         let value = match name {
             "wildcard" => fields.take_any(&["value", "wildcard"]),
-            "prefix" if cx.dialect.typed => fields.take_any(&["value", "prefix"]),
+            "prefix" if cx.dialect.rules.takes_former_options => fields.take_any(&["value", "prefix"]),
             _ => fields.take("value"),
         };
         q.case_insensitive = fields.take_bool("case_insensitive")?.unwrap_or(false);
         q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
         if name == "regexp" {
             q.flags = fields.take_string("flags")?;
-            if let (Some(flags), false) = (&q.flags, cx.dialect.typed) {
+            if let (Some(flags), false) = (&q.flags, cx.dialect.rules.tolerates_unknown_words) {
                 known_flags(flags)?;
             }
             if let Some(flags) = fields.take_string("flags_value")? {

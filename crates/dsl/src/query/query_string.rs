@@ -93,14 +93,16 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         &mut q,
         &mut fields,
         "[query_string] query does not support [fields]",
-        cx.dialect.typed,
+        cx.dialect.rules.tolerates_value_types,
     )?;
-    if named && fields_given && !cx.dialect.typed {
+    if named && fields_given && !cx.dialect.rules.tolerates_conflicting_options {
         return Err(words::not_created(
             "Validation Failed: 1: [query_string] cannot use [fields] parameter in conjunction with [default_field];",
         ));
     }
-    q.lowercase_expanded = fields.take_bool("lowercase_expanded_terms")?.unwrap_or(cx.dialect.typed);
+    q.lowercase_expanded = fields
+        .take_bool("lowercase_expanded_terms")?
+        .unwrap_or(cx.dialect.rules.lowercases_expanded_terms);
     q.quote_analyzer = fields.take_string("quote_analyzer")?;
     q.allow_leading_wildcard = fields.take_bool("allow_leading_wildcard")?.unwrap_or(true);
     q.enable_position_increments = fields.take_bool("enable_position_increments")?.unwrap_or(true);
@@ -118,9 +120,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if fields.take_bool("escape")? == Some(true) {
         q.query = escape_operators(&q.query);
     }
-    q.split_on_whitespace = cx.dialect.typed;
+    q.split_on_whitespace = cx.dialect.rules.splits_on_whitespace;
     // One word of the text that is several words of the field.
-    q.phrases_of_words = fields.take_bool("auto_generate_phrase_queries")? == Some(true) && cx.dialect.typed;
+    q.phrases_of_words = fields.take_bool("auto_generate_phrase_queries")? == Some(true) && cx.dialect.rules.splits_on_whitespace;
     for without_effect in ["locale", "split_on_whitespace", "use_dis_max", "all_fields"] {
         fields.take(without_effect);
     }
@@ -145,10 +147,10 @@ fn at_least_0(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
-/// The options of both query strings.
-pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields, no_list: &str, typed: bool) -> Result<()> {
+/// The options of both query strings; `lone_field`: `fields` may be a text.
+pub(super) fn common(q: &mut QueryStringQuery, fields: &mut Fields, no_list: &str, lone_field: bool) -> Result<()> {
     if let Some(node) = fields.take("fields") {
-        if !node.is_array() && !typed {
+        if !node.is_array() && !lone_field {
             return Err(node.error(no_list));
         }
         q.fields = words::fields_with_boosts(node)?;

@@ -23,10 +23,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let Some((field, body)) = outer.next_field() else {
         return Err(Error::illegal("field name is null or empty"));
     };
-    if field.is_empty() && !cx.dialect.typed {
+    if field.is_empty() && !cx.dialect.rules.tolerates_missing_options {
         return Err(Error::illegal("field name is null or empty"));
     }
-    if !cx.dialect.typed && matches!(&body.value, Json::Array(items) if items.is_empty()) {
+    if !cx.dialect.rules.tolerates_missing_options && matches!(&body.value, Json::Array(items) if items.is_empty()) {
         return Err(Error::illegal("field name is null or empty"));
     }
     if !body.is_object() {
@@ -46,7 +46,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     let mut fields = cx.options(body, "range")?;
     for bound in ["gt", "gte", "lt", "lte", "from", "to"] {
-        if let Some(node) = fields.listed(bound).filter(|node| !cx.dialect.typed && node.is_object()) {
+        if let Some(node) = fields
+            .listed(bound)
+            .filter(|node| !cx.dialect.rules.tolerates_value_types && node.is_object())
+        {
             return Err(node.error(format!("[range] query does not support [{bound}]")));
         }
     }
@@ -54,7 +57,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         field,
         ..RangeQuery::default()
     };
-    if cx.dialect.typed {
+    if cx.dialect.rules.range_bounds_ignore_order {
         bounds_of_2015(&mut range, &mut fields)?;
     } else {
         bounds(&mut range, &mut fields, &order)?;

@@ -51,7 +51,7 @@ impl Rewrite {
     /// `search_phase_execution_exception`: none has it.
     pub(super) fn parse(name: &str, dialect: Dialect) -> Result<Rewrite> {
         let more = match dialect.persona {
-            _ if dialect.typed => NAMED_2015,
+            _ if dialect.rules.takes_former_options => NAMED_2015,
             Persona::Es8 | Persona::Es9 => NAMED_8,
             _ => &[],
         };

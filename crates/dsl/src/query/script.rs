@@ -13,7 +13,9 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
 }
 
 pub(super) fn parse_score(node: Node, cx: &mut Parsing) -> Result<Query> {
-    let mut fields = cx.options(node, "script_score")?.of_object(!cx.dialect.typed);
+    let mut fields = cx
+        .options(node, "script_score")?
+        .of_object(!cx.dialect.rules.tolerates_value_types);
     let query = fields.read("query", &["START_OBJECT"], |n| cx.inner(n.clone()))?;
     let script = if fields.is_of_object() {
         fields.read("script", &["START_OBJECT"], |node| {

@@ -18,12 +18,12 @@ pub enum ScriptText {
 pub struct ScriptSource {
     /// Inline or stored.
     pub text: ScriptText,
-    /// `lang`; absent means painless, or groovy in the typed dialect.
+    /// `lang`; absent means the default language.
     pub lang: Option<String>,
     /// `params`.
     pub params: Map<String, Value>,
-    /// Read in the typed dialect: groovy is the default language.
-    pub typed: bool,
+    /// Groovy, not painless, is the language if none is named.
+    pub defaults_to_groovy: bool,
 }
 
 /// The keys of a script in 2015.
@@ -52,7 +52,7 @@ impl ScriptSource {
             text: ScriptText::Stored(id),
             lang: None,
             params: Map::new(),
-            typed: true,
+            defaults_to_groovy: true,
         }
     }
 
@@ -61,24 +61,28 @@ impl ScriptSource {
     /// # Errors
     /// It is neither, or names no script.
     pub fn parse(node: Node, dialect: Dialect) -> Result<ScriptSource> {
-        let typed = dialect.typed;
+        let rules = dialect.rules;
         if !node.is_object() {
             let text = ScriptText::Inline(node.string("script")?);
             return Ok(ScriptSource {
                 text,
                 lang: None,
                 params: Map::new(),
-                typed,
+                defaults_to_groovy: rules.defaults_to_groovy,
             });
         }
-        if typed {
+        if rules.script_parse_exceptions {
             check_of_2015(&node)?;
         }
         let mut fields = node.fields("script")?;
         let inline = match fields.take_any(&["source", "inline", "script"]) {
             // A source that is JSON is its text.
-            Some(node) if node.is_object() || node.is_array() && typed => Some(node.into_value().to_string()),
-            Some(node) if !typed && node.as_str().is_none() => return Err(unsupported_value("script", "source", &node)),
+            Some(node) if node.is_object() || node.is_array() && rules.tolerates_value_types => {
+                Some(node.into_value().to_string())
+            }
+            Some(node) if !rules.tolerates_value_types && node.as_str().is_none() => {
+                return Err(unsupported_value("script", "source", &node));
+            }
             Some(node) => Some(node.string("source")?),
             None => None,
         };
@@ -87,19 +91,22 @@ impl ScriptSource {
             None => None,
         };
         let lang = fields.take_string("lang")?;
-        if let Some(node) = fields.member("params").filter(|node| !typed && !node.is_object()) {
+        if let Some(node) = fields
+            .member("params")
+            .filter(|node| !rules.tolerates_value_types && !node.is_object())
+        {
             return Err(unsupported_value("script", "params", node));
         }
         let params = fields.take_map("params")?.unwrap_or_default();
         fields.take("options");
-        fields.lenient(typed).finish()?;
+        fields.lenient(rules.skips_unknown_keys).finish()?;
         let text = match (inline, stored) {
             (Some(_), Some(_)) => {
                 return Err(Error::illegal("must use only one of [source, id] for a script"));
             }
             (Some(source), None) => ScriptText::Inline(source),
             (None, Some(id)) => ScriptText::Stored(id),
-            (None, None) if typed => {
+            (None, None) if rules.script_parse_exceptions => {
                 let sentence = "expected one of [inline], [file] or [id] fields, but found none";
                 return Err(Error::new(ErrorKind::ScriptParse, sentence));
             }
@@ -113,7 +120,7 @@ impl ScriptSource {
             text,
             lang,
             params,
-            typed,
+            defaults_to_groovy: rules.defaults_to_groovy,
         })
     }
 
@@ -124,7 +131,7 @@ impl ScriptSource {
     /// As [`ScriptSource::parse`].
     pub fn take(fields: &mut Fields, dialect: Dialect) -> Result<Option<ScriptSource>> {
         let script = fields.take("script");
-        if !dialect.typed {
+        if !dialect.rules.script_options_beside_script {
             return script.map(|node| ScriptSource::parse(node, dialect)).transpose();
         }
         let lang = fields.take_string("lang")?;
@@ -147,7 +154,7 @@ impl ScriptSource {
                 text: ScriptText::Stored(id),
                 lang,
                 params: params.unwrap_or_default(),
-                typed: true,
+                defaults_to_groovy: true,
             })),
             (None, None) => Ok(None),
         }
@@ -157,7 +164,7 @@ impl ScriptSource {
     pub fn render(&self) -> Value {
         let mut body = Map::new();
         match &self.text {
-            ScriptText::Inline(text) if self.typed => body.insert("inline".into(), text.clone().into()),
+            ScriptText::Inline(text) if self.defaults_to_groovy => body.insert("inline".into(), text.clone().into()),
             ScriptText::Inline(text) => body.insert("source".into(), text.clone().into()),
             ScriptText::Stored(id) => body.insert("id".into(), id.clone().into()),
         };

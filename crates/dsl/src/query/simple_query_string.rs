@@ -41,12 +41,12 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let absent = text.is_none();
     let mut q = QueryStringQuery::new(text.unwrap_or_default());
     let no_list = "[simple_query_string] unsupported field [fields]";
-    query_string::common(&mut q, &mut fields, no_list, cx.dialect.typed)?;
+    query_string::common(&mut q, &mut fields, no_list, cx.dialect.rules.tolerates_value_types)?;
     q.flags = match fields.take("flags") {
         None => None,
         Some(node) => flags(&node)?,
     };
-    if cx.dialect.typed {
+    if cx.dialect.rules.lowercases_expanded_terms {
         q.lowercase_expanded = fields.take_bool("lowercase_expanded_terms")?.unwrap_or(true);
     }
     for without_effect in ["lowercase_expanded_terms", "locale", "all_fields"] {

@@ -251,7 +251,7 @@ fn inner(node: Node, owner: &str, key: &str, cx: &mut Parsing) -> Result<SpanQue
         return Err(refuse(format!("{owner} [{key}] must be of type span query")));
     };
     #[allow(clippy::float_cmp, reason = "the exact default")]
-    if query.boost != 1.0 && !cx.dialect.typed {
+    if query.boost != 1.0 && !cx.dialect.rules.tolerates_conflicting_options {
         return Err(refuse(format!(
             "{owner} [{key}] as a nested span clause can't have non-default boost value [{:?}]",
             query.boost

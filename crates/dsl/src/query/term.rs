@@ -18,7 +18,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         Json::Array(_) => return Err(body.error("[term] query does not support array of values")),
         Json::Object(_) => {
             let mut fields = cx.options(body, "term")?;
-            let value = if cx.dialect.typed {
+            let value = if cx.dialect.rules.takes_former_options {
                 fields.take_any(&["value", "term"])
             } else {
                 fields.take("value")

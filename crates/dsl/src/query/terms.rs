@@ -32,13 +32,13 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nameless =
         node.error("[terms] query requires a field name, followed by array of terms or a document lookup specification");
     let mut fields = cx.options(node, "terms")?;
-    let typed = cx.dialect.typed;
+    let rules = cx.dialect.rules;
     let mut query = cx.common(&mut fields, "terms", Clause::MatchNone)?;
-    if typed {
+    if rules.takes_former_options {
         // How 2015 carried it out; the answer was the same.
         fields.take("execution");
     }
-    let disable_coord = typed && fields.take_bool("disable_coord")? == Some(true);
+    let disable_coord = rules.takes_former_options && fields.take_bool("disable_coord")? == Some(true);
     fields.take("value_type");
     let Some((field, body)) = fields.next_field() else {
         return Err(nameless);
@@ -58,7 +58,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             let mut values = Vec::with_capacity(items.len());
             for item in items {
                 crate::interruption::look()?;
-                if item.is_null() && !typed {
+                if item.is_null() && !rules.tolerates_value_types {
                     return Err(item.error("No value specified for terms query"));
                 }
                 if item.is_object() || item.is_array() {
@@ -91,12 +91,11 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
         }
         error
     };
-    let typed = cx.dialect.typed;
     let mut fields = body.fields("terms_lookup")?;
     let index = fields.take_string("index")?;
     let doc_type = fields.take_string("type")?;
     let id = match fields.take("id") {
-        Some(node) if !typed && !node.is_null() && !matches!(node.value, Json::String(_)) => {
+        Some(node) if !cx.dialect.rules.tolerates_value_types && !node.is_null() && !matches!(node.value, Json::String(_)) => {
             let (line, col) = (node.line, node.col);
             return Err(Error::new(
                 model::ErrorKind::XContentParse,
@@ -115,7 +114,7 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
     let routing = fields.take_string("routing")?;
     let query = fields.take("query").map(|node| cx.inner(node).map(Box::new)).transpose()?;
     fields.take("store");
-    if cx.dialect.typed {
+    if cx.dialect.rules.query_parsing_exceptions {
         if let Some((name, node)) = fields.next_field() {
             return Err(node.error(format!("[terms] query does not support [{name}] within lookup element")));
         }
@@ -136,7 +135,7 @@ fn lookup(field: String, body: Node, cx: &mut Parsing) -> Result<TermsLookup> {
     }
     let path = match path {
         Some(path) => path,
-        None if cx.dialect.typed => {
+        None if cx.dialect.rules.query_parsing_exceptions => {
             return Err(at("[terms] query lookup element requires specifying the path"));
         }
         None => {

@@ -51,7 +51,7 @@ impl ScoreMode {
             "max" => Ok(ScoreMode::Max),
             "avg" => Ok(ScoreMode::Avg),
             "sum" => Ok(ScoreMode::Sum),
-            "total" if dialect.typed => Ok(ScoreMode::Sum),
+            "total" if dialect.rules.takes_former_options => Ok(ScoreMode::Sum),
             _ => Err(Error::illegal(format!("No score mode for child query [{word}] found"))),
         }
     }

@@ -18,12 +18,11 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         )
     };
     let bytes = STANDARD.decode(text).map_err(wrong)?;
-    let typed = cx.dialect.typed;
     cx.inner(json::read(
         &bytes,
         Reading {
-            lenient: typed,
-            duplicates: typed,
+            lenient: cx.dialect.rules.reads_loose_json,
+            duplicates: cx.dialect.rules.takes_duplicate_keys,
             depth_max: usize::from(cx.dialect.depths.json),
         },
     )?)

@@ -23,12 +23,12 @@ impl Collapse {
     /// # Errors
     /// No field, or an option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<Collapse> {
-        if !node.is_object() && !dialect.typed {
+        if !node.is_object() && !dialect.rules.tolerates_value_types {
             return Err(node.error(format!("[collapse] must be an object but was {}", node.kind_name())));
         }
         let mut fields = node.fields("collapse")?;
         let field = match fields.take("field") {
-            Some(node) if node.is_array() || node.is_object() || node.is_null() && !dialect.typed => {
+            Some(node) if node.is_array() || node.is_object() || node.is_null() && !dialect.rules.tolerates_value_types => {
                 return Err(unsupported_value("collapse", "field", &node));
             }
             node => node.map(|node| node.string("field")).transpose()?,
@@ -36,7 +36,7 @@ impl Collapse {
         let inner_hits = fields.take("inner_hits");
         if let Some(node) = inner_hits
             .as_ref()
-            .filter(|node| !dialect.typed && !node.is_object() && !node.is_array())
+            .filter(|node| !dialect.rules.tolerates_value_types && !node.is_object() && !node.is_array())
         {
             return Err(unsupported_value("collapse", "inner_hits", node));
         }
@@ -55,7 +55,7 @@ impl Collapse {
         let read = |item: Node| {
             let at = (item.line, item.col);
             let read = InnerHits::parse(item, dialect);
-            read.map_err(|cause| match dialect.typed {
+            read.map_err(|cause| match dialect.rules.refusals_are_unwrapped {
                 true => cause,
                 false => shape::failed_field("collapse", "inner_hits", at, cause),
             })
@@ -68,7 +68,9 @@ impl Collapse {
             max_concurrent_group_searches: most,
         };
         // Groups have no path or type that could name what is shown of them.
-        if !dialect.typed && out.inner_hits.iter().any(|one| one.name.as_deref().is_none_or(str::is_empty)) {
+        if !dialect.rules.tolerates_missing_options
+            && out.inner_hits.iter().any(|one| one.name.as_deref().is_none_or(str::is_empty))
+        {
             return Err(Error::illegal(
                 "Field name cannot be null: [collapse] needs a [name] for each of its [inner_hits]",
             ));

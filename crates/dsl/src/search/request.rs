@@ -204,7 +204,7 @@ const NOT_SUPPORTED: &[&str] = &[
 impl SearchRequest {
     /// The search without a body, in a dialect.
     pub fn new(dialect: Dialect) -> SearchRequest {
-        let track_total_hits = if dialect.typed {
+        let track_total_hits = if dialect.rules.counts_all_hits {
             TrackTotal::Exact
         } else {
             TrackTotal::UpTo(10_000)
@@ -237,7 +237,7 @@ impl SearchRequest {
     pub fn parse(node: Node, dialect: Dialect) -> Result<SearchRequest> {
         let found = node.kind_name();
         if !node.is_object() {
-            return Err(if dialect.typed {
+            return Err(if dialect.rules.fails_to_derive_content {
                 shape::all_shards_failed(Error::new(ErrorKind::Parse, "Failed to derive xcontent"))
             } else {
                 node.error(format!("Expected [START_OBJECT] but found [{found}]"))
@@ -246,7 +246,7 @@ impl SearchRequest {
         let mut out = SearchRequest::new(dialect);
         for (key, value) in shape::object(node, "search")? {
             take_key(&mut out, &key, value).map_err(|cause| {
-                let wrapped = !dialect.typed || cause.kind() == ErrorKind::SearchPhaseExecution;
+                let wrapped = !dialect.rules.shards_parse_bodies || cause.kind() == ErrorKind::SearchPhaseExecution;
                 if wrapped { cause } else { shape::all_shards_failed(cause) }
             })?;
         }
@@ -382,17 +382,19 @@ pub(crate) fn take_key(out: &mut SearchRequest, key: &str, value: Node) -> Resul
 fn take_own_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
     let dialect = out.dialect;
     let flag = |value: &Node| parse_flag(value, key, dialect);
-    if !dialect.typed && !accepts(key, value.kind_name()) {
+    if !dialect.rules.tolerates_value_types && !accepts(key, value.kind_name()) {
         return Err(shape::unknown_key(key, &value, &[]));
     }
     match key {
         "query" => out.query = Some(Query::parse(value, &mut Parsing::new(dialect))?),
         "post_filter" => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
-        "filter" | "postFilter" if dialect.typed => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
+        "filter" | "postFilter" if dialect.rules.takes_former_options => {
+            out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?)
+        }
         "search_after" => out.search_after = Some(parse_search_after(value)?),
         "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,
         "collapse" => out.collapse = Some(Collapse::parse(value, dialect)?),
-        "inner_hits" if dialect.typed => out.inner_hits = FreeInnerHits::parse(value, dialect)?,
+        "inner_hits" if dialect.rules.has_free_inner_hits => out.inner_hits = FreeInnerHits::parse(value, dialect)?,
         "rescore" => out.rescore = Rescore::parse(value, dialect)?,
         "min_score" => out.min_score = Some(value.f32(key)?),
         "track_total_hits" => out.track_total_hits = TrackTotal::parse(&value)?,
@@ -403,20 +405,20 @@ fn take_own_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
             check_bounds(&value, dialect)?;
             match usize::try_from(value.i64(key)?) {
                 Ok(most) => (out.terminate_after, out.collects_nothing) = (most, false),
-                Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.typed),
+                Err(_) => (out.terminate_after, out.collects_nothing) = (0, !dialect.rules.tolerates_value_bounds),
             }
         }
         "indices_boost" | "indicesBoost" => out.indices_boost = parse_indices_boost(value, dialect)?,
-        "stats" if dialect.typed => out.stats = shape::strings(value, key)?,
+        "stats" if dialect.rules.tolerates_value_types => out.stats = shape::strings(value, key)?,
         "stats" => out.stats = shape::texts(value, key)?,
         "suggest" => out.suggest = suggest::parse(value)?,
         "slice" => out.slice = Some(Slice::parse(value)?),
         "pit" => out.pit = Some(Pit::parse(value)?),
         "ext" | "runtime_mappings" if matches!(&value.value, Json::Object(members) if members.is_empty()) => {}
-        _ if NOT_SUPPORTED.contains(&key) && !dialect.typed => {
+        _ if NOT_SUPPORTED.contains(&key) && !dialect.rules.search_parse_exceptions => {
             return Err(value.error(format!("[{key}] in a search is not supported")));
         }
-        _ if dialect.typed => {
+        _ if dialect.rules.search_parse_exceptions => {
             let reason = format!("failed to parse search source. unknown search element [{key}]");
             return Err(Error::new(ErrorKind::SearchParse, reason)
                 .with("line", value.line)
@@ -466,7 +468,7 @@ fn parse_search_after(node: Node) -> Result<Vec<Value>> {
 fn parse_timeout(value: &Node, dialect: Dialect) -> Result<Option<Duration>> {
     let text = value.string("timeout")?;
     match text.parse::<u64>() {
-        Ok(millis) if dialect.typed => Ok(Some(Duration::from_millis(millis))),
+        Ok(millis) if dialect.rules.takes_former_times => Ok(Some(Duration::from_millis(millis))),
         _ => parse_duration_or_never(&text, "timeout"),
     }
 }
@@ -476,7 +478,7 @@ fn parse_indices_boost(node: Node, dialect: Dialect) -> Result<Vec<(String, f32)
     let mut out = Vec::new();
     let one = node.is_object();
     for part in node.items() {
-        if !part.is_object() && !dialect.typed {
+        if !part.is_object() && !dialect.rules.tolerates_value_types {
             return Err(part.error(format!(
                 "Expected [START_OBJECT] in [indices_boost] but found [{}]",
                 part.kind_name()
@@ -484,16 +486,16 @@ fn parse_indices_boost(node: Node, dialect: Dialect) -> Result<Vec<(String, f32)
         }
         let more = part.error("Expected [END_OBJECT] in [indices_boost] but found [FIELD_NAME]");
         let pairs = shape::object(part, "indices_boost")?;
-        if !one && pairs.len() > 1 && !dialect.typed {
+        if !one && pairs.len() > 1 && !dialect.rules.tolerates_value_types {
             return Err(more);
         }
         for (index, boost) in pairs {
-            if !matches!(boost.value, Json::Number(_)) && !dialect.typed {
+            if !matches!(boost.value, Json::Number(_)) && !dialect.rules.tolerates_value_types {
                 let found = boost.kind_name();
                 return Err(boost.error(format!("Expected [VALUE_NUMBER] in [indices_boost] but found [{found}]")));
             }
             let boost = boost.f32(&index)?;
-            if boost < 0.0 && !dialect.typed {
+            if boost < 0.0 && !dialect.rules.tolerates_value_bounds {
                 let cause = Error::illegal(format!("boost must be a positive float, got {boost:?}"));
                 return Err(shape::all_shards_failed(cause));
             }

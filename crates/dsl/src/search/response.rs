@@ -1,7 +1,7 @@
 //! The answer of a search: hits, total, aggregations; and how each dialect writes it.
 
 use crate::search::{SearchRequest, TrackTotal};
-use model::{Dialect, DocId, IndexName, Persona, Stamp};
+use model::{Dialect, DocId, IndexName, Stamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Hit {
         object.text("_index", self.index.as_str());
         if let Some(doc_type) = &self.id.doc_type {
             object.text("_type", doc_type);
-        } else if self.show_id && matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1) || dialect.typed {
+        } else if dialect.rules.shows_doc_type && (self.show_id || dialect.rules.has_types) {
             object.text("_type", "_doc");
         }
         if self.show_id {
@@ -124,7 +124,7 @@ impl Hit {
                 object.value(name, &time);
             }
         }
-        if !self.ignored.is_empty() && !dialect.typed {
+        if !self.ignored.is_empty() && !dialect.rules.omits_later_members {
             object.value("_ignored", &self.ignored);
         }
         if let Some(source) = &self.source {
@@ -266,11 +266,11 @@ impl Hits {
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
-        if self.total.is_none() && dialect.total_as_int && !dialect.typed {
+        if self.total.is_none() && dialect.total_as_int && !dialect.rules.counts_all_hits {
             object.value("total", &-1);
         }
         if let Some(total) = self.total {
-            if dialect.typed || dialect.total_as_int || dialect.persona == Persona::Es2 {
+            if dialect.rules.hits_total_is_number || dialect.total_as_int {
                 object.value("total", &total.value);
             } else {
                 let mut own = Object::begin(object.key("total"));
@@ -381,7 +381,7 @@ impl SearchResponse {
         let failed: u32 = self.failures.iter().map(|failure| failure.shards).sum();
         shards.value("total", &(self.shards + failed));
         shards.value("successful", &self.shards);
-        if !dialect.typed {
+        if !dialect.rules.omits_later_members {
             shards.value("skipped", &0);
         }
         shards.value("failed", &failed);

@@ -8,10 +8,7 @@ use serde_json::Value;
 
 /// The query of one filter.
 pub(crate) fn parse(filter: &Value, typed: bool) -> Result<Query> {
-    let dialect = Dialect {
-        typed,
-        ..Dialect::default()
-    };
+    let dialect = Dialect::default().with_types(typed);
     dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)
 }
 

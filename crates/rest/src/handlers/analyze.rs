@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     let index = call.arg("index").map(str::to_owned).or_else(|| call.params.take("index"));
     let mut body = AnalyzeBody::default();
-    let typed = call.dialect.typed;
+    let typed = call.dialect.rules.has_types;
     body.analyzer = call.params.take("analyzer");
     body.tokenizer = call.params.take("tokenizer").map(Value::from);
     body.field = call.params.take("field");
@@ -173,7 +173,7 @@ fn analyzer_of(
     if let Some(name) = &body.analyzer {
         let missing = || {
             Error::illegal(match index {
-                Some(index) if !call.dialect.typed => {
+                Some(index) if !call.dialect.rules.has_types => {
                     format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), "")
                 }
                 _ => format!("failed to find global analyzer [{name}]"),
@@ -181,12 +181,12 @@ fn analyzer_of(
         };
         let analyzer = registry.analyzer(name).ok_or_else(missing)?;
         let part = format!("index.analysis.analyzer.{name}.tokenizer");
-        let made = call.dialect.typed && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));
+        let made = call.dialect.rules.has_types && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));
         return Ok((analyzer, if made { CUSTOM.into() } else { name.clone() }));
     }
     if let Some(name) = &body.normalizer {
         let Some(index) = index else {
-            if !call.dialect.typed {
+            if !call.dialect.rules.has_types {
                 let reason = "Validation Failed: 1: index is required if normalizer is specified;";
                 return Err(Error::new(model::ErrorKind::ActionRequestValidation, reason));
             }
@@ -212,12 +212,12 @@ fn analyzer_of(
                 let name = analyzer.name().to_owned();
                 return Ok((analyzer, name));
             }
-            if call.dialect.typed && found.kind.is_numeric() {
+            if call.dialect.rules.has_types && found.kind.is_numeric() {
                 return Err(Error::illegal(format!(
                     "Can't process field [{field}], Analysis requests are not supported on numeric fields"
                 )));
             }
-            if !call.dialect.typed && !found.kind.is_text() && !found.kind.is_keyword() {
+            if !call.dialect.rules.has_types && !found.kind.is_text() && !found.kind.is_keyword() {
                 return Err(Error::illegal(format!(
                     "Can't process field [{field}], Analysis requests are only supported on tokenized fields"
                 )));

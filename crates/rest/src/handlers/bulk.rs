@@ -28,7 +28,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;
     // A bulk is one batch, of whatever size.
-    if !call.dialect.typed && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
+    if !call.dialect.rules.has_types && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
         return Err(Error::illegal("batch_size must be greater than 0"));
     }
     let refresh = call.params.take_refresh()?;
@@ -366,7 +366,7 @@ impl Planned {
             Some(known) => known.typed,
             // The name of a type is taken and means nothing: the index becomes one of today.
             None if matches!(call.dialect.persona, Persona::Es7 | Persona::Opensearch1) => false,
-            None => call.dialect.typed || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),
+            None => call.dialect.rules.has_types || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),
         };
         let id = match &item.doc_type {
             Some(doc_type) if typed => DocId::typed(doc_type.as_str(), id),
@@ -427,14 +427,16 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
         ));
     }
     let internal = matches!(item.version_type.as_deref(), None | Some("internal"));
-    if item.action == BulkAction::Update && !call.dialect.typed && (item.version.is_some() || !internal) {
+    if item.action == BulkAction::Update && !call.dialect.rules.has_types && (item.version.is_some() || !internal) {
         return Err(Error::illegal(
             "Update requests do not support versioning. Please use `if_seq_no` and `if_primary_term` instead",
         ));
     }
     let parts = ExpectParts {
         version: match item.version {
-            Some(given) if call.dialect.typed => crate::query_params::written_version(given, item.version_type.as_deref())?,
+            Some(given) if call.dialect.rules.has_types => {
+                crate::query_params::written_version(given, item.version_type.as_deref())?
+            }
             given => given,
         },
         version_type: item.version_type.clone(),
@@ -442,7 +444,7 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
         if_primary_term: given_term(item.if_primary_term)?,
         create: item.action == BulkAction::Create || generated,
     };
-    parts.expect(call.dialect.typed)
+    parts.expect(call.dialect.rules.has_types)
 }
 
 async fn write_of(
@@ -483,8 +485,8 @@ async fn write_of(
             if write.expect == Expect::Absent {
                 write.expect = Expect::Anything;
             }
-            update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.typed)?;
-            refuse_conditional_upsert(write.expect, &body, call.dialect.typed)?;
+            update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.rules.has_types)?;
+            refuse_conditional_upsert(write.expect, &body, call.dialect.rules.has_types)?;
             write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
             if let Some(looked_at) = super::percolate::prepare_update(call, &write).await? {
                 write.expect = looked_at;

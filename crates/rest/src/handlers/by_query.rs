@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// `POST /i/_delete_by_query`.
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    if call.dialect.typed && call.dialect.persona == model::Persona::Es2 {
+    if call.dialect.rules.has_types && call.dialect.persona == model::Persona::Es2 {
         return Err(Error::new(
             ErrorKind::InvalidTypeName,
             "Document mapping type name can't start with '_'",
@@ -210,7 +210,7 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
     let shape = Shape {
         creates: api == Api::Reindex,
-        deletes: api == Api::Delete && !call.dialect.typed,
+        deletes: api == Api::Delete && !call.dialect.rules.has_types,
         of_2015: crate::answers_of_2015(call.dialect),
         slice,
     };
@@ -482,7 +482,7 @@ async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
         Some(known) => known.typed,
         None => {
             let typed = call.rest.indices(&target).await?.iter().any(|i| i.typed);
-            let dialect = model::Dialect { typed, ..call.dialect };
+            let dialect = call.dialect.with_types(typed);
             call.rest
                 .auto_create(&model::IndexName::new(body.dest.index.as_str()), dialect)
                 .await?;
@@ -538,7 +538,7 @@ async fn job(
     let limits = Limits::of(call).await?;
     limits.check_bytes(call.body.len())?;
     let proceed = options.proceed || proceed;
-    if max_docs == Some(0) && !call.dialect.typed {
+    if max_docs == Some(0) && !call.dialect.rules.has_types {
         return Err(Error::illegal("[max_docs] should be >= [slices]"));
     }
     if options.atomic && proceed {

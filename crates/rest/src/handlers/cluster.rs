@@ -305,7 +305,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     if let Some(unknown) = metrics
         .iter()
         .find(|m| !known.contains(&m.as_str()))
-        .filter(|_| !call.dialect.typed)
+        .filter(|_| !call.dialect.rules.has_types)
     {
         let near = nearest::nearest(unknown, known)
             .map(|n| format!(" -> did you mean [{n}]?"))
@@ -320,7 +320,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     let infos = call.rest.indices(&target).await?;
     let mut out = Map::new();
     out.insert("cluster_name".into(), names.cluster.as_str().into());
-    if !call.dialect.typed {
+    if !call.dialect.rules.has_types {
         out.insert("cluster_uuid".into(), names.cluster_uuid.as_str().into());
     }
     if wants("version") {
@@ -363,7 +363,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         let table: Map<String, Value> = infos
             .iter()
             .map(|i| {
-                let shards: Map<String, Value> = if call.dialect.typed {
+                let shards: Map<String, Value> = if call.dialect.rules.has_types {
                     (0..)
                         .zip(shards_of_2015(&call, i))
                         .map(|(n, one): (u64, _)| (n.to_string(), json!([one])))
@@ -445,7 +445,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     let names = &call.rest.names;
-    let shards: Vec<Value> = if call.dialect.typed {
+    let shards: Vec<Value> = if call.dialect.rules.has_types {
         infos
             .iter()
             .flat_map(|i| {
@@ -469,7 +469,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
         nodes = json!({});
     }
     let mut out = json!({ "nodes": nodes, "shards": shards });
-    if !call.dialect.typed {
+    if !call.dialect.rules.has_types {
         let indices: Map<String, Value> = infos
             .iter()
             .map(|i| {
@@ -570,7 +570,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": status, "indices": indices,
-        "nodes": { "count": if call.dialect.typed {
+        "nodes": { "count": if call.dialect.rules.has_types {
                 json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
             } else {
                 let mut count = json!({ "total": 1, "coordinating_only": 0 });
@@ -599,7 +599,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     {
         nodes.retain(|name, _| !["network_types", "ingest"].contains(&name.as_str()));
     }
-    if !call.dialect.typed || call.dialect.persona == Persona::Es7 {
+    if !call.dialect.rules.has_types || call.dialect.persona == Persona::Es7 {
         out["nodes"]["discovery_types"] = json!({ "single-node": 1 });
         let packaging = match call.dialect.persona.is_opensearch() {
             true => json!({ "type": "tar", "count": 1 }),

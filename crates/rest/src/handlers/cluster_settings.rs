@@ -70,7 +70,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     };
     let (mut persistent, mut transient) = (part("persistent")?, part("transient")?);
     if let Some(other) = body.keys().next() {
-        if call.dialect.typed {
+        if call.dialect.rules.has_types {
             return Err(Error::new(
                 ErrorKind::ActionRequestValidation,
                 "Validation Failed: 1: no settings to update;",
@@ -89,7 +89,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     for (kind, map) in [("persistent", &mut persistent), ("transient", &mut transient)] {
         let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
         for name in unknown {
-            if !call.dialect.typed {
+            if !call.dialect.rules.has_types {
                 let near = nearest::hint(&name, ALL.iter().map(|s| s.name));
                 return Err(Error::illegal(format!("{kind} setting [{name}], not recognized{near}")));
             }

@@ -43,9 +43,10 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     refuse_pipeline(call)?;
     let place = Place::take(call)?;
     let refresh = call.params.take_refresh()?;
-    let expect = call
-        .params
-        .take_expect_of_put(answers_of_2015(call.dialect), create || generated && !call.dialect.typed)?;
+    let expect = call.params.take_expect_of_put(
+        answers_of_2015(call.dialect),
+        create || generated && !call.dialect.rules.has_types,
+    )?;
     let content = call.content()?;
     call.params.finish()?;
     let expect = expect.expect(answers_of_2015(call.dialect))?;
@@ -105,14 +106,14 @@ pub(super) fn timing(call: &mut Call) -> Result<Timing> {
 /// Bodies must be one JSON object.
 fn check_source(content: &[u8], call: &Call) -> Result<()> {
     if content.iter().all(u8::is_ascii_whitespace) {
-        let kind = if call.dialect.typed {
+        let kind = if call.dialect.rules.has_types {
             ErrorKind::MapperParsing
         } else {
             ErrorKind::Parse
         };
         return Err(Error::new(
             kind,
-            if call.dialect.typed {
+            if call.dialect.rules.has_types {
                 "failed to parse, document is empty"
             } else {
                 "request body is required"
@@ -125,7 +126,7 @@ fn check_source(content: &[u8], call: &Call) -> Result<()> {
 /// The bytes that are kept: as sent, or re-written where the typed dialect was lenient about them.
 pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
     let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(error);
-    if call.dialect.typed && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
+    if call.dialect.rules.has_types && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
         return Ok(node.into_value().to_string().into_bytes().into());
     }
@@ -209,9 +210,9 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.routed_among = routed_among(&call, &write.at).await;
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
-    let expect = call.params.take_expect(call.dialect.typed)?;
+    let expect = call.params.take_expect(call.dialect.rules.has_types)?;
     call.params.finish()?;
-    write.expect = expect.expect(call.dialect.typed)?;
+    write.expect = expect.expect(call.dialect.rules.has_types)?;
     let (written, warnings) = done(&call, write, &place, refresh).await?;
     if place.says_nothing() && is_members(&written, call.dialect) {
         let status = status(&written);

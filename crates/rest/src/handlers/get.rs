@@ -405,7 +405,7 @@ async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
 }
 
 fn as_named(call: &Call, error: Error) -> Error {
-    match call.dialect.typed {
+    match call.dialect.rules.has_types {
         true => es2_errors::as_expression(error),
         false => error,
     }
@@ -502,7 +502,7 @@ fn describe(document: &Document, call: &Call, out: &mut Vec<u8>) {
     if let Some(parent) = &document.parent {
         name(out, ",\"_parent\":", parent);
     }
-    if !document.times.is_none() && dialect.typed {
+    if !document.times.is_none() && dialect.rules.has_types {
         let left = document.times.left(call.rest.clock.wall_ms());
         for (name, time) in [("_timestamp", document.times.timestamp), ("_ttl", left)] {
             if let Some(time) = time {
@@ -594,7 +594,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let wanted = wanted(&mut call, at)?;
     call.params.finish()?;
-    if wanted.source == SourceSpec::None && !call.dialect.typed {
+    if wanted.source == SourceSpec::None && !call.dialect.rules.has_types {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: fetching source can not be disabled;",
@@ -634,7 +634,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
                 headers: Vec::new(),
             })
         }
-        None if call.dialect.typed => Ok(Answer {
+        None if call.dialect.rules.has_types => Ok(Answer {
             status: 404,
             body: Body::Raw(bytes::Bytes::new()),
             headers: Vec::new(),

@@ -16,7 +16,9 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let content = match call.json() {
-        Err(_) if call.dialect.typed => return Err(Error::new(ErrorKind::Parse, "failed to parse source for create index")),
+        Err(_) if call.dialect.rules.has_types => {
+            return Err(Error::new(ErrorKind::Parse, "failed to parse source for create index"));
+        }
         other => other.map_err(no_map)?,
     };
     call.params.finish()?;
@@ -29,7 +31,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
         };
         // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
-        let whole = call.dialect.typed
+        let whole = call.dialect.rules.has_types
             && !body
                 .keys()
                 .any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
@@ -41,9 +43,9 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
                 "settings" => settings = object(value, "settings")?,
                 "mappings" => mappings = Some(value),
                 "aliases" => aliases = object(value, "aliases")?,
-                "warmers" if call.dialect.typed => warmers = super::warmers::at_creation(&value)?,
+                "warmers" if call.dialect.rules.has_types => warmers = super::warmers::at_creation(&value)?,
                 // Unknown parts were passed over.
-                _ if call.dialect.typed => {}
+                _ if call.dialect.rules.has_types => {}
                 other => {
                     let reason = format!("unknown key [{other}] for create index");
                     return Err(Error::new(ErrorKind::Parse, reason));
@@ -52,7 +54,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         }
     }
     settings.extend(warmers);
-    let mut typed = call.dialect.typed;
+    let mut typed = call.dialect.rules.has_types;
     if let Some(body) = mappings.take() {
         let body = match body {
             Value::Object(mut map) if !typed && map.len() == 1 && map.contains_key("_doc") && map["_doc"].is_object() => {
@@ -90,11 +92,11 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         if_absent: false,
     };
     match call.rest.alter(create).await {
-        Err(error) if call.dialect.typed => return Err(es2_errors::at_creation(error)),
+        Err(error) if call.dialect.rules.has_types => return Err(es2_errors::at_creation(error)),
         other => drop(other?),
     }
     let mut out = json!({ "acknowledged": true });
-    if !call.dialect.typed {
+    if !call.dialect.rules.has_types {
         out["shards_acknowledged"] = true.into();
         out["index"] = name.into();
     }
@@ -150,7 +152,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
-    let wild = !call.dialect.typed && target.expressions.iter().any(|e| e.contains('*'));
+    let wild = !call.dialect.rules.has_types && target.expressions.iter().any(|e| e.contains('*'));
     let found = match call.rest.indices(&target).await {
         Ok(infos) => !infos.is_empty() || wild && target.allow_no_indices,
         Err(error) if error.status() == 404 => false,
@@ -195,7 +197,7 @@ pub(super) fn type_level(mappings: Value, include: Option<bool>) -> Value {
 
 /// Mappings as an index shows them.
 pub(super) fn mappings_of(info: &IndexInfo, dialect: Dialect) -> Value {
-    if dialect.typed && !info.typed {
+    if dialect.rules.has_types && !info.typed {
         return if info.mappings.as_object().is_some_and(Map::is_empty) {
             json!({})
         } else {
@@ -225,7 +227,7 @@ pub(super) fn aliases_of(info: &IndexInfo, dialect: Dialect) -> Value {
     let mut out = Map::new();
     for (alias, body) in &info.aliases {
         let mut body = body.clone();
-        if let (true, Some(map)) = (dialect.typed, body.as_object_mut()) {
+        if let (true, Some(map)) = (dialect.rules.has_types, body.as_object_mut()) {
             map.remove("is_write_index");
             map.remove("is_hidden");
         }
@@ -273,7 +275,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
         return Ok(super::tasks::in_background(&call, "indices:admin/open", description, open));
     }
     call.rest.alter(Alteration::OpenIndices(target)).await?;
-    Ok(Answer::ok(if call.dialect.typed {
+    Ok(Answer::ok(if call.dialect.rules.has_types {
         json!({ "acknowledged": true })
     } else {
         json!({ "acknowledged": true, "shards_acknowledged": true })
@@ -296,7 +298,7 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
         .iter()
         .map(|i| (i.to_string(), json!({ "closed": true })))
         .collect();
-    Ok(Answer::ok(if call.dialect.typed {
+    Ok(Answer::ok(if call.dialect.rules.has_types {
         json!({ "acknowledged": true })
     } else {
         json!({ "acknowledged": true, "shards_acknowledged": true, "indices": indices })
@@ -362,13 +364,13 @@ pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
     }
     let synced = call.params.path().ends_with("/synced");
     let infos = call.rest.indices(&target).await?;
-    if call.dialect.typed {
+    if call.dialect.rules.has_types {
         // A flush of 2015 opened a new searcher, too.
         call.rest.engine.refresh(&target, None).await?;
     }
     call.rest.alter(Alteration::Flush(target)).await?;
     let answer = Answer::ok(json!({ "_shards": shards_of(&infos, true) }));
-    Ok(if synced && !call.dialect.typed {
+    Ok(if synced && !call.dialect.rules.has_types {
         answer.warning(
             call.dialect,
             "Synced flush is deprecated and will be removed in 8.0. Use flush at _/flush or /{index}/_flush instead.",
@@ -421,7 +423,7 @@ pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
 
 /// Sections of `_stats`. What there is nothing of here, such as throttling, is zero.
 pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Value> {
-    let typed = dialect.typed;
+    let typed = dialect.rules.has_types;
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let times = &stats.times;
     let found = stats.get_total.saturating_sub(stats.get_missing);
@@ -585,7 +587,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let forbid_closed = call.params.take_bool("forbid_closed_indices")?.unwrap_or(true);
     let target = call.target_with(|t| (t.forbid_closed, t.expand_closed) = (forbid_closed, !forbid_closed))?;
     call.params.finish()?;
-    let typed = call.dialect.typed;
+    let typed = call.dialect.rules.has_types;
     let known = sections(&IndexStats::default(), call.dialect);
     // The plural and singular names that the URL takes.
     let name = |m: &str| match m {

@@ -43,7 +43,7 @@ pub(super) fn kept(call: &Call) -> Value {
         .collect();
     json!({
         "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.given(),
-        "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.typed,
+        "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.rules.has_types,
         "caller": call.caller.to_json(),
     })
 }
@@ -59,15 +59,15 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         args.insert(known, value.as_str()?.to_owned());
     }
     let dialect = Dialect {
-        typed: request["typed"].as_bool()?,
         depths: rest.limits.depths,
         ..Dialect::of(text("persona").and_then(Persona::from_name)?)
-    };
+    }
+    .with_types(request["typed"].as_bool()?);
     let call = Call {
         rest: rest.clone(),
         method: hyper::Method::POST,
         args,
-        params: Params::again(text("path")?, given, name, dialect.typed),
+        params: Params::again(text("path")?, given, name, dialect.rules.has_types),
         body: text("body")?.to_owned().into(),
         dialect,
         listener: dialect.persona,
@@ -238,10 +238,7 @@ async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, k
         Err(e) => Err(fault(&e)),
         Ok((mut run, result)) => {
             for failure in &mut run.counts.failures {
-                let dialect = Dialect {
-                    typed: shape.of_2015,
-                    ..Dialect::default()
-                };
+                let dialect = Dialect::default().with_types(shape.of_2015);
                 envelope::with_uuids(&rest, &mut failure["cause"], dialect).await;
             }
             recorded = run.is_recorded();
@@ -405,7 +402,7 @@ async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
     let run = rest.relations.resume(job, &left.task, &left.kept).await?;
     let shape = Shape {
         creates: api == Api::Reindex,
-        deletes: api == Api::Delete && !call.dialect.typed,
+        deletes: api == Api::Delete && !call.dialect.rules.has_types,
         of_2015: crate::answers_of_2015(call.dialect),
         slice,
     };

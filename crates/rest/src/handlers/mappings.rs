@@ -27,7 +27,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     call.params.finish()?;
     let mut body = node.into_value();
-    if call.dialect.typed && body.as_object().is_some_and(Map::is_empty) {
+    if call.dialect.rules.has_types && body.as_object().is_some_and(Map::is_empty) {
         return Err(Error::new(ErrorKind::MapperParsing, "malformed mapping no root object found"));
     }
     let infos = call.rest.indices(&target).await?;
@@ -218,10 +218,10 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         } else if types.is_none()
             && let Some(map) = mappings.as_object_mut().filter(|_| info.typed)
         {
-            map.retain(|name, _| name != "_default_" || call.dialect.typed);
+            map.retain(|name, _| name != "_default_" || call.dialect.rules.has_types);
         }
         let empty = mappings.as_object().is_some_and(Map::is_empty);
-        if empty && types.is_some() && (info.typed || call.dialect.typed) {
+        if empty && types.is_some() && (info.typed || call.dialect.rules.has_types) {
             continue;
         }
         let mappings = type_level(mappings, include_type_name);
@@ -231,11 +231,15 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         let there = !out.is_empty() && !crate::answers_of_2015(call.dialect);
         return Ok(Answer::empty(if there { 200 } else { 404 }));
     }
-    if let (true, true, Some(types)) = (call.dialect.typed, out.is_empty() && call.arg("index").is_none(), &types) {
+    if let (true, true, Some(types)) = (
+        call.dialect.rules.has_types,
+        out.is_empty() && call.arg("index").is_none(),
+        &types,
+    ) {
         let reason = format!("type[{}] missing", types.join(","));
         return Err(Error::new(ErrorKind::TypeMissing, reason).with("index", "_all"));
     }
-    if out.is_empty() && types.is_some() && !call.dialect.typed {
+    if out.is_empty() && types.is_some() && !call.dialect.rules.has_types {
         let reason = format!("type[[{}]] missing", call.arg("type").unwrap_or_default());
         return Err(Error::new(ErrorKind::TypeMissing, reason));
     }

@@ -109,7 +109,7 @@ async fn wanted(
             format!("Validation Failed: 1: index is missing for doc {number};"),
         ));
     };
-    let typed = call.rest.known(index).await.map_or(call.dialect.typed, |k| k.typed);
+    let typed = call.rest.known(index).await.map_or(call.dialect.rules.has_types, |k| k.typed);
     let id = match (doc_type_of(call, item), typed) {
         (Some(doc_type), true) => DocId::typed(doc_type, item.id.as_str()),
         (None, true) => DocId::typed("_all", item.id.as_str()),
@@ -179,7 +179,7 @@ async fn one(
         }
         Ok(None) => {
             out = head(&concrete(call, at).await, call.dialect);
-            if let (Some(doc_type), true) = (doc_type, call.dialect.typed) {
+            if let (Some(doc_type), true) = (doc_type, call.dialect.rules.has_types) {
                 out.insert("_type".into(), doc_type.into());
             } else if at.id.doc_type.is_none() {
                 repeat_type(&mut out, doc_type);

@@ -285,7 +285,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             "level parameter must be one of [node] or [indices] or [shards] but was [{level}]"
         )));
     }
-    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.typed) {
+    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.rules.has_types) {
         let wanted = crate::query_params::split_list(list);
         if let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) {
             let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");

@@ -46,7 +46,7 @@ pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
         other => other,
     };
     let typed = mappings.as_ref().is_some_and(mapping::has_type_level);
-    if typed && include_type_name != Some(true) && !call.dialect.typed {
+    if typed && include_type_name != Some(true) && !call.dialect.rules.has_types {
         let cause = Error::illegal(
             "The mapping definition cannot be nested under a type [_doc] unless include_type_name is set to true.",
         );

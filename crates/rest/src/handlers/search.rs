@@ -40,7 +40,7 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
         request.distinguish(call.params.given());
     }
     let scroll = call.params.take_duration("scroll")?;
-    if scroll.is_some() && !call.dialect.typed && call.params.peek("request_cache") == Some("true") {
+    if scroll.is_some() && !call.dialect.rules.has_types && call.params.peek("request_cache") == Some("true") {
         return Err(invalid("[request_cache] cannot be used in a scroll context"));
     }
     let search_type = call.params.take("search_type");
@@ -59,7 +59,7 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
     ] {
         if let Some(given) = call.params.peek(name).and_then(|text| text.parse::<i64>().ok())
             && given < least
-            && !call.dialect.typed
+            && !call.dialect.rules.has_types
         {
             return Err(Error::illegal(format!("{shown} must be >= {least}")));
         }
@@ -164,7 +164,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
         });
     }
     match parsed {
-        Err(error) if dialect.typed => Err(es2_errors::at_shards(error, Some(&content), named(target))),
+        Err(error) if dialect.rules.has_types => Err(es2_errors::at_shards(error, Some(&content), named(target))),
         // Wherever they are counted, the refusal is that of the shards.
         Err(error) if error.kind() == ErrorKind::TooManyClauses => {
             Err(envelope::all_shards_failed(error, named(target), dialect))
@@ -178,7 +178,7 @@ pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     let dialect = call.dialect;
     let parsed = SearchRequest::read(content, call.reading(), dialect);
     match parsed {
-        Err(error) if dialect.typed => Err(es2_errors::at_shards(error, Some(content), named(&named_target(call)))),
+        Err(error) if dialect.rules.has_types => Err(es2_errors::at_shards(error, Some(content), named(&named_target(call)))),
         other => other,
     }
 }
@@ -252,14 +252,14 @@ const PREFERENCES: &[&str] = &[
 pub(super) fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
     match search_type {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
-        Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.typed => {
+        Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.rules.has_types => {
             Err(Error::illegal(format!("Unsupported search type [{other}]")))
         }
-        Some("count") if request.dialect.typed => {
+        Some("count") if request.dialect.rules.has_types => {
             request.size = 0;
             Ok(())
         }
-        Some("scan") if request.dialect.typed && scroll => Ok(()),
+        Some("scan") if request.dialect.rules.has_types && scroll => Ok(()),
         Some(other) => Err(Error::illegal(format!("No search type for [{other}]"))),
     }
 }
@@ -422,10 +422,22 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     }
     let negative = |name: &str, v: i64| Error::illegal(format!("[{name}] parameter cannot be negative, found [{v}]"));
     if let Some(from) = params.take_number::<i64>("from")? {
-        request.from = usize::try_from(from).or_else(|_| if dialect.typed { Ok(0) } else { Err(negative("from", from)) })?;
+        request.from = usize::try_from(from).or_else(|_| {
+            if dialect.rules.has_types {
+                Ok(0)
+            } else {
+                Err(negative("from", from))
+            }
+        })?;
     }
     if let Some(size) = params.take_number::<i64>("size")? {
-        request.size = usize::try_from(size).or_else(|_| if dialect.typed { Ok(10) } else { Err(negative("size", size)) })?;
+        request.size = usize::try_from(size).or_else(|_| {
+            if dialect.rules.has_types {
+                Ok(10)
+            } else {
+                Err(negative("size", size))
+            }
+        })?;
     }
     if let Some(sort) = params.take("sort") {
         request.sort = Sort::parse_url(&sort);
@@ -485,7 +497,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
             request.track_total_hits = TrackTotal::Exact;
         }
     }
-    if dialect.typed {
+    if dialect.rules.has_types {
         request.track_total_hits = TrackTotal::Exact;
     }
     if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
@@ -551,7 +563,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
 
 /// `q=` where a body would win: beside one there is no such parameter.
 pub(super) fn query_without_body(call: &mut Call, no_body: bool) -> Result<Option<Query>> {
-    if no_body || call.dialect.typed {
+    if no_body || call.dialect.rules.has_types {
         take_query(&mut call.params)
     } else {
         Ok(None)
@@ -560,7 +572,7 @@ pub(super) fn query_without_body(call: &mut Call, no_body: bool) -> Result<Optio
 
 /// `terminate_after=` of the URL.
 fn terminate_after(call: &mut Call) -> Result<usize> {
-    if call.dialect.typed {
+    if call.dialect.rules.has_types {
         return Ok(call.params.take_number("terminate_after")?.unwrap_or(0));
     }
     let given: i32 = call.params.take_number("terminate_after")?.unwrap_or(0);
@@ -576,7 +588,7 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     request.view = request.view.or_else(|| look.view());
     let counted = found(&call, &target, request).await.map(|response| {
         let mut body = json!({ "count": response.hits.total.map_or(0, |t| t.value) });
-        if response.terminated_early == Some(true) && !call.dialect.typed {
+        if response.terminated_early == Some(true) && !call.dialect.rules.has_types {
             body["terminated_early"] = true.into();
         }
         body["_shards"] = response.render(call.dialect).remove("_shards").unwrap_or_default();
@@ -663,7 +675,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     } else {
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
-            Err(error) if dialect.typed => return Err(es2_errors::at_shards(error, Some(&content), named(&target))),
+            Err(error) if dialect.rules.has_types => return Err(es2_errors::at_shards(error, Some(&content), named(&target))),
             parsed => parsed.map_err(|error| failed_to_parse(error, dialect))?,
         }
     };
@@ -682,7 +694,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 /// What a body that is a query and nothing else is refused for today: whatever was no fault of its grammar could not be
 /// parsed as one.
 pub(super) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
-    if dialect.typed || error.kind() == ErrorKind::Parsing {
+    if dialect.rules.has_types || error.kind() == ErrorKind::Parsing {
         return error;
     }
     Error::parsing("Failed to parse", 1, 1).caused_by(error)
@@ -690,14 +702,14 @@ pub(super) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
 
 /// A body with `query` and nothing else.
 pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
-    if !node.is_object() && !dialect.typed {
+    if !node.is_object() && !dialect.rules.has_types {
         let found = node.kind_name();
         return Err(node.error(format!("Expected [START_OBJECT] but found [{found}]")));
     }
     let mut fields = node.fields(owner)?;
     let query = fields.take("query");
     if let Some((name, value)) = fields.next_field() {
-        if !dialect.typed {
+        if !dialect.rules.has_types {
             return Err(value.error(format!("request does not support [{name}]")));
         }
         if !SOURCE_OF_2015.contains(&name.as_str()) {
@@ -740,7 +752,7 @@ async fn one_of_many(
     request.view = view.map(str::to_owned);
     request.types = target.types.clone();
     request.dialect = call.dialect;
-    if call.dialect.typed || call.dialect.total_as_int {
+    if call.dialect.rules.has_types || call.dialect.total_as_int {
         request.track_total_hits = TrackTotal::Exact;
     }
     apply_search_type(item.search_type.as_deref().or(search_type), &mut request, false)?;
@@ -795,7 +807,7 @@ pub(super) async fn many(
                 body: crate::respond::Body::Json(Value::Object(mut body)),
                 ..
             }) => {
-                if !call.dialect.typed {
+                if !call.dialect.rules.has_types {
                     body.insert("status".into(), 200.into());
                 }
                 Value::Object(body)
@@ -804,7 +816,7 @@ pub(super) async fn many(
             Err(error) => {
                 let mut body = envelope::render(&error, call.dialect);
                 envelope::with_uuids(&call.rest, &mut body["error"], call.dialect).await;
-                if call.dialect.typed
+                if call.dialect.rules.has_types
                     && let Some(map) = body.as_object_mut()
                 {
                     map.remove("status");
@@ -818,7 +830,7 @@ pub(super) async fn many(
         responses.push(text);
     }
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
-    let took = if call.dialect.typed {
+    let took = if call.dialect.rules.has_types {
         String::new()
     } else {
         format!("\"took\":{took},")

@@ -15,7 +15,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         None
     };
     let name = call.needed("name")?;
-    let typed = call.dialect.typed && kind == TemplateKind::Legacy;
+    let typed = call.dialect.rules.has_types && kind == TemplateKind::Legacy;
     let node = match call.json_needed() {
         Err(error) if typed => {
             return Err(match error.kind() {
@@ -34,7 +34,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     if let Some(order) = order {
         body.entry("order").or_insert_with(|| order.into());
     }
-    check(&name, kind, &mut body, call.dialect.typed)?;
+    check(&name, kind, &mut body, call.dialect.rules.has_types)?;
     if typed {
         check_2015(&name, &body)?;
         if let Some(warmers) = body.get_mut("warmers") {
@@ -290,7 +290,7 @@ async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         let status = if found.is_empty() && exact { 404 } else { 200 };
         let out: Map<String, Value> = found
             .into_iter()
-            .map(|(name, body)| (name, legacy(body, call.dialect.typed, flat, include_type_name)))
+            .map(|(name, body)| (name, legacy(body, call.dialect.rules.has_types, flat, include_type_name)))
             .collect();
         return Ok(Answer::of(status, Value::Object(out)));
     }

@@ -284,7 +284,7 @@ fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &Limi
     let makes = limits.auto_create && creates(&write, call.dialect);
     Operation {
         label: planned.label,
-        creates: makes.then(|| dialect_of(&write, call.dialect).typed),
+        creates: makes.then(|| dialect_of(&write, call.dialect).rules.has_types),
         wants_source: planned.label == "update" && !matches!(spec, SourceSpec::Default | SourceSpec::None),
         write,
         error,

@@ -420,7 +420,7 @@ pub(super) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: 
             (WriteOp::Update(_), _) => "update",
             (WriteOp::Delete, _) => "delete",
         },
-        creates: (auto_create && creates(&guarded.write, dialect)).then(|| dialect_of(&guarded.write, dialect).typed),
+        creates: (auto_create && creates(&guarded.write, dialect)).then(|| dialect_of(&guarded.write, dialect).rules.has_types),
         write: guarded.write,
         locks: guarded.locks,
     });
@@ -449,7 +449,7 @@ pub(super) async fn by_query(
         return Err(Error::illegal(reason));
     }
     let start = call.rest.clock.monotonic();
-    let deletes = matches!(what, ByQuery::Delete) && !call.dialect.typed;
+    let deletes = matches!(what, ByQuery::Delete) && !call.dialect.rules.has_types;
     let (relations, of) = (call.rest.relations.clone(), id.clone());
     // A lost connection stops nothing that was begun.
     let done = tokio::spawn(async move { relations.stage_by_query(&of, &target, query, &what, max_docs).await }).await;

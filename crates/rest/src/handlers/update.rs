@@ -32,8 +32,8 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
-    let expect = call.params.take_expect(call.dialect.typed)?;
-    if !call.dialect.typed && (expect.version.is_some() || expect.version_type.is_some()) {
+    let expect = call.params.take_expect(call.dialect.rules.has_types)?;
+    if !call.dialect.rules.has_types && (expect.version.is_some() || expect.version_type.is_some()) {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead;",
@@ -47,9 +47,11 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let fields = url.over(&mut body);
     let body = body.validated()?;
-    write.expect = expect.or(body.if_seq_no, body.if_primary_term)?.expect(call.dialect.typed)?;
-    update_conditions(write.expect, retries, call.dialect.typed)?;
-    refuse_conditional_upsert(write.expect, &body, call.dialect.typed)?;
+    write.expect = expect
+        .or(body.if_seq_no, body.if_primary_term)?
+        .expect(call.dialect.rules.has_types)?;
+    update_conditions(write.expect, retries, call.dialect.rules.has_types)?;
+    refuse_conditional_upsert(write.expect, &body, call.dialect.rules.has_types)?;
     let spec = if from_url == SourceSpec::Default {
         body.source.clone()
     } else {
@@ -150,7 +152,7 @@ impl UpdateUrl {
             text,
             lang,
             params: Map::new(),
-            typed: true,
+            defaults_to_groovy: true,
         });
         Ok(out)
     }
@@ -212,7 +214,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         None => None,
         Some(source) => match compile(&call.rest, source).await {
             Ok(script) => Some(script),
-            Err(error) if call.dialect.typed || wraps(&error) => {
+            Err(error) if call.dialect.rules.has_types || wraps(&error) => {
                 // A script is compiled when there is a document to run it on.
                 let read = Read {
                     routing: write.routing.clone().or_else(|| write.parent.clone()),
@@ -225,7 +227,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     .await
                     .is_ok_and(|found| found.iter().any(Option::is_some));
                 if there || body.scripted_upsert {
-                    return Err(if call.dialect.typed {
+                    return Err(if call.dialect.rules.has_types {
                         es2_errors::in_update(error)
                     } else {
                         Error::illegal("failed to execute script").caused_by(error)
@@ -245,7 +247,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         moves: false,
         detect_noop: body.detect_noop,
         lenient_op: true,
-        of_2015: call.dialect.typed,
+        of_2015: call.dialect.rules.has_types,
         budget: Budget::default(),
         now_ms: call.rest.clock.wall_ms(),
     })

@@ -80,7 +80,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             SearchRequest::parse(node, call.dialect)
         });
         let mut request = match read {
-            Err(error) if call.dialect.typed => return Err(es2_errors::at_shards(error, Some(&content), &index)),
+            Err(error) if call.dialect.rules.has_types => return Err(es2_errors::at_shards(error, Some(&content), &index)),
             other => other?,
         };
         request.types = target.types.clone();
@@ -153,5 +153,5 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 
 /// What `GET /i` shows of them.
 pub(super) fn shown(info: &IndexInfo, dialect: Dialect) -> Option<Value> {
-    dialect.typed.then(|| Value::Object(of_index(info)))
+    dialect.rules.has_types.then(|| Value::Object(of_index(info)))
 }

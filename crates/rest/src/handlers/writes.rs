@@ -234,10 +234,7 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>
 
 /// A write with a type makes a typed index.
 pub(super) fn dialect_of(write: &Write, dialect: Dialect) -> Dialect {
-    Dialect {
-        typed: write.at.id.doc_type.is_some(),
-        ..dialect
-    }
+    dialect.with_types(write.at.id.doc_type.is_some())
 }
 
 /// Does this write make a missing index?
@@ -246,7 +243,7 @@ pub(super) fn creates(write: &Write, dialect: Dialect) -> bool {
         return false;
     }
     match write.op {
-        engine::WriteOp::Delete => dialect.typed || matches!(write.expect, Expect::NewerThan { .. }),
+        engine::WriteOp::Delete => dialect.rules.has_types || matches!(write.expect, Expect::NewerThan { .. }),
         _ => true,
     }
 }
@@ -496,7 +493,7 @@ pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
 
 /// A script of a request, compiled, with its parameters.
 pub(super) async fn compile(rest: &Rest, source: &ScriptSource) -> Result<(Program, Params)> {
-    let default = if source.typed { "groovy" } else { "painless" };
+    let default = if source.defaults_to_groovy { "groovy" } else { "painless" };
     let (text, lang) = match &source.text {
         ScriptText::Inline(text) => (text.clone(), source.lang.clone().unwrap_or_else(|| default.to_owned())),
         ScriptText::Stored(id) => match rest.engine.inspect(Inspection::Script(id.clone())).await? {

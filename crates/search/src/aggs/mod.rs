@@ -52,7 +52,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The letters of the date patterns in a request.
     pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
-        PatternSyntax::of(self.dialect.typed || self.views.iter().any(|view| view.typed))
+        PatternSyntax::of(self.dialect.rules.has_types || self.views.iter().any(|view| view.typed))
     }
 }
 
@@ -319,7 +319,8 @@ impl<'a> Root<'a> {
     /// Fields that an aggregation cannot work on, scripts that do not compile.
     pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
-        aggs.iter().try_for_each(|agg| no_global_inside(agg, cx.dialect.typed))?;
+        aggs.iter()
+            .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.has_types))?;
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
         let globals = global

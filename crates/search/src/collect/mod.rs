@@ -248,7 +248,7 @@ pub fn collect(
     let mut base = 0u64;
     let mut seen = 0u64;
     // Each index by itself ends after so many; in 2015 the whole search did.
-    let before = if request.dialect.typed { 0 } else { found.count };
+    let before = if request.dialect.rules.has_types { 0 } else { found.count };
     let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
     let mut spent = false;
     for (segment_no, segment) in source.view.segments.iter().enumerate() {
@@ -372,7 +372,7 @@ pub fn collect(
                         });
                     }
                 }
-                if request.dialect.typed && most.is_some_and(|most| found.count >= most) {
+                if request.dialect.rules.has_types && most.is_some_and(|most| found.count >= most) {
                     found.terminated = true;
                     return Ok(());
                 }

@@ -59,7 +59,7 @@ struct Found {
 pub(crate) fn members(request: &SearchRequest) -> Option<Members> {
     let inner_hits = &request.collapse.as_ref()?.inner_hits;
     // The least score of a search is not asked of the members of its groups: what it leaves out counts among them.
-    let least = request.min_score.is_some() && !request.dialect.typed;
+    let least = request.min_score.is_some() && !request.dialect.rules.has_types;
     (!inner_hits.is_empty() && !least).then(|| Members::new(inner_hits.iter().any(needs_scores)))
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn expand(
                 let score = if scores { set.score() * boost } else { 0.0 };
                 let passes = request
                     .min_score
-                    .filter(|_| request.dialect.typed)
+                    .filter(|_| request.dialect.rules.has_types)
                     .is_none_or(|min| score >= min)
                     && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
                 if passes {
@@ -263,7 +263,7 @@ fn page(
         hits.push(hit);
     }
     Ok(Hits {
-        total: Some(match spec.request.dialect.typed {
+        total: Some(match spec.request.dialect.rules.has_types {
             true => Total {
                 value: of.count,
                 exact: true,

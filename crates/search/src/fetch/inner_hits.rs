@@ -67,7 +67,7 @@ pub(crate) struct Wanted {
 pub(crate) fn wanted(request: &SearchRequest) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
     for query in request.query.iter().chain(&request.post_filter) {
-        gather(query, request.dialect.typed, &mut out)?;
+        gather(query, request.dialect.rules.has_types, &mut out)?;
     }
     for one in request.inner_hits.iter().map(free) {
         if out.iter().any(|known| known.name == one.name) {

@@ -355,7 +355,7 @@ impl<'a> Fetch<'a> {
         };
         if let (true, Some(value)) = (self.show_source, &value) {
             // In 2015 the paths began at the object, not at its document.
-            let typed = self.request.dialect.typed;
+            let typed = self.request.dialect.rules.has_types;
             let inside = own_of(value, lineage).filter(|_| typed);
             let filtered = self.filter.as_ref().map(|filter| filter.apply(inside.unwrap_or(value)));
             let own = match &filtered {
@@ -403,7 +403,7 @@ impl<'a> Fetch<'a> {
         }
         for field in &self.request.docvalue_fields {
             let value: Value = match field.field.as_str() {
-                _ if self.request.dialect.typed => continue,
+                _ if self.request.dialect.rules.has_types => continue,
                 "_index" => self.view.name.as_str().into(),
                 "_seq_no" => segment.core.stamp(doc).seq_no.into(),
                 _ => continue,
@@ -425,7 +425,7 @@ impl<'a> Fetch<'a> {
                      significant memory."
                 )));
             }
-            let hidden = target.slot.column.is_none() && target.kind.kind.is_keyword() && !self.request.dialect.typed;
+            let hidden = target.slot.column.is_none() && target.kind.kind.is_keyword() && !self.request.dialect.rules.has_types;
             if hidden && !target.kind.fielddata {
                 return Err(Error::illegal(format!(
                     "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
@@ -440,8 +440,8 @@ impl<'a> Fetch<'a> {
                 .iter()
                 .map(|v| match v {
                     // In 2015 what fields hold inside: milliseconds, 1 and 0.
-                    FieldValue::Date(ms) if self.request.dialect.typed && format.is_none() => (*ms).into(),
-                    FieldValue::Bool(flag) if self.request.dialect.typed => u8::from(*flag).into(),
+                    FieldValue::Date(ms) if self.request.dialect.rules.has_types && format.is_none() => (*ms).into(),
+                    FieldValue::Bool(flag) if self.request.dialect.rules.has_types => u8::from(*flag).into(),
                     v => show(&target, v, format.as_ref()),
                 })
                 .collect();
@@ -460,9 +460,9 @@ impl<'a> Fetch<'a> {
         }
         if value.or(fields).is_some() {
             // Those of a nested object were in no source of 2015 that its paths lead through.
-            let outside = hit.nested.is_some() && self.request.dialect.typed;
+            let outside = hit.nested.is_some() && self.request.dialect.rules.has_types;
             for name in self.request.stored_fields.iter().flatten().filter(|_| !outside) {
-                let typed = self.request.dialect.typed;
+                let typed = self.request.dialect.rules.has_types;
                 for path in self.view.mapping.expand(name) {
                     let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
                     let from = if stored { fields.or(value) } else { value };
@@ -490,7 +490,7 @@ impl<'a> Fetch<'a> {
                 result => result?,
             };
             let list = match result {
-                Value::Null if self.request.dialect.typed => continue,
+                Value::Null if self.request.dialect.rules.has_types => continue,
                 Value::Array(list) => list,
                 one => vec![one],
             };

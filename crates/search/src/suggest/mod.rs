@@ -396,7 +396,7 @@ fn completions(
             .then_with(|| a.input.cmp(&b.input))
             .then_with(|| place(a).cmp(&place(b)))
     });
-    let shown = match request.dialect.typed {
+    let shown = match request.dialect.rules.has_types {
         true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
         false => Vec::new(),
     };
@@ -411,7 +411,7 @@ fn completions(
         let view = &views[one.view].0;
         let mut option = Map::new();
         option.insert("text".into(), one.input.into());
-        if request.dialect.typed {
+        if request.dialect.rules.has_types {
             let (text, payload) = shown.next().unwrap_or_default();
             if let Some(text) = text {
                 option.insert("text".into(), text.into());

@@ -23,7 +23,7 @@ impl FieldAndFormat {
     /// # Errors
     /// No name, or an option that does not exist.
     pub fn parse(node: Node, dialect: Dialect) -> Result<FieldAndFormat> {
-        let typed = dialect.typed;
+        let strict = !dialect.rules.tolerates_value_types;
         let text = |value: &Node, or_null: bool| value.as_str().is_some() || or_null && value.is_null();
         let mut out = FieldAndFormat {
             field: String::new(),
@@ -31,7 +31,7 @@ impl FieldAndFormat {
             include_unmapped: false,
         };
         if !matches!(node.value, Json::Object(_)) {
-            if let (Json::Array(_) | Json::Null, false) = (&node.value, typed) {
+            if let (Json::Array(_) | Json::Null, true) = (&node.value, strict) {
                 let (line, col, found) = (node.line, node.col, node.kind_name());
                 let what = format!("[{line}:{col}] [docvalues_field] Expected START_OBJECT but was: {found}");
                 return Err(Error::new(ErrorKind::XContentParse, what));
@@ -42,7 +42,7 @@ impl FieldAndFormat {
         let mut named = false;
         for (key, value) in shape::object(node, "field_and_format")? {
             match key.as_str() {
-                "field" | "format" if !typed && !text(&value, key == "format") => {
+                "field" | "format" if strict && !text(&value, key == "format") => {
                     return Err(unsupported_value("docvalues_field", &key, &value));
                 }
                 "field" => {
@@ -76,7 +76,7 @@ impl FieldAndFormat {
     pub fn parse_list(node: Node, name: &str, dialect: Dialect) -> Result<Vec<FieldAndFormat>> {
         match node.value {
             Json::Array(items) => items.into_iter().map(|item| FieldAndFormat::parse(item, dialect)).collect(),
-            Json::String(_) if dialect.typed => Ok(vec![FieldAndFormat::parse(node, dialect)?]),
+            Json::String(_) if dialect.rules.tolerates_value_types => Ok(vec![FieldAndFormat::parse(node, dialect)?]),
             _ => Err(shape::unknown_key(name, &node, &[])),
         }
     }
@@ -127,10 +127,12 @@ pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<Sc
                 match key.as_str() {
                     "script" => script = Some(ScriptSource::parse(value, dialect)?),
                     "ignore_failure" => ignore_failure = value.boolean("ignore_failure")?,
-                    "script_id" | "script_file" if dialect.typed => script = Some(ScriptSource::stored(value.string(&key)?)),
+                    "script_id" | "script_file" if dialect.rules.takes_former_options => {
+                        script = Some(ScriptSource::stored(value.string(&key)?))
+                    }
                     _ if siblings.take(&key, &value, dialect)? => {}
                     // 2015 passed over what it did not know here.
-                    _ if dialect.typed => {}
+                    _ if dialect.rules.skips_unknown_keys => {}
                     _ => return Err(shape::unknown_key(&key, &value, &["script", "ignore_failure"])),
                 }
             }
@@ -156,13 +158,13 @@ impl ScriptSiblings {
     /// Takes a key that belongs to the script, in the typed dialect.
     pub(crate) fn take(&mut self, key: &str, value: &Node, dialect: Dialect) -> Result<bool> {
         match key {
-            "params" if dialect.typed => {
+            "params" if dialect.rules.script_options_beside_script => {
                 self.params = match value.to_value() {
                     Value::Object(params) => Some(params),
                     _ => None,
                 }
             }
-            "lang" if dialect.typed => self.lang = Some(value.string("lang")?),
+            "lang" if dialect.rules.script_options_beside_script => self.lang = Some(value.string("lang")?),
             _ => return Ok(false),
         }
         Ok(true)

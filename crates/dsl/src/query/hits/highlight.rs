@@ -137,7 +137,7 @@ fn parse_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, HighlightOp
     for part in node.items() {
         let at = (part.line, part.col);
         let fields = shape::object(part, "highlight")?;
-        if listed && fields.len() != 1 && !dialect.typed {
+        if listed && fields.len() != 1 && !dialect.rules.tolerates_value_types {
             let reason = "[fields] can be a single object with any number of fields or an array where each entry is an object \
                           with a single field";
             let cause = Error::new(ErrorKind::XContentParse, reason);
@@ -159,7 +159,7 @@ fn parse_fields(node: Node, dialect: Dialect) -> Result<Vec<(String, HighlightOp
 
 /// The refusal of an option, caused by that of its value.
 fn option_error(owner: &str, key: &str, at: (u32, u32), cause: Error, dialect: Dialect) -> Error {
-    if dialect.typed || cause.kind() == ErrorKind::XContentParse {
+    if dialect.rules.refusals_are_unwrapped || cause.kind() == ErrorKind::XContentParse {
         cause
     } else {
         shape::failed_field(owner, key, at, cause)
@@ -196,13 +196,13 @@ impl HighlightOptions {
                 _ => return Err(shape::unknown_field(owner, key, &value, &[])),
             },
             // 2015 passed over what it did not know.
-            _ if dialect.typed => {}
+            _ if dialect.rules.skips_unknown_keys => {}
             _ => return Err(shape::unknown_field(owner, key, &value, OPTIONS)),
         }
         Ok(())
     }
     fn tags_in_pairs(&self, dialect: Dialect) -> Result<()> {
-        if self.pre_tags.is_some() && self.post_tags.is_none() && !dialect.typed {
+        if self.pre_tags.is_some() && self.post_tags.is_none() && !dialect.rules.tolerates_missing_options {
             return Err(Error::parsing("pre_tags are set but post_tags are not set", 1, 1));
         }
         Ok(())

@@ -55,11 +55,11 @@ impl InnerHits {
             ignore_unmapped: false,
             collapse: None,
         };
-        if !node.is_object() && !dialect.typed {
+        if !node.is_object() && !dialect.rules.tolerates_value_types {
             return Err(node.error(format!("[inner_hits] must be an object but was {}", node.kind_name())));
         }
         // A list was passed over in 2015.
-        let node = if node.is_array() && dialect.typed {
+        let node = if node.is_array() && dialect.rules.tolerates_value_types {
             Node::from_value(serde_json::json!({}))
         } else {
             node
@@ -74,7 +74,7 @@ impl InnerHits {
                     out.collapse = fields.take_string("field")?;
                     fields.finish()?;
                 }
-                "sort" if !dialect.typed && !value.is_array() && !value.is_object() => {
+                "sort" if !dialect.rules.tolerates_value_types && !value.is_array() && !value.is_object() => {
                     let (line, col) = at;
                     let what = format!(
                         "[{line}:{col}] [inner_hits] sort doesn't support values of type: {}",
@@ -82,7 +82,7 @@ impl InnerHits {
                     );
                     return Err(Error::new(ErrorKind::XContentParse, what));
                 }
-                "from" | "size" if !dialect.typed => out
+                "from" | "size" if !dialect.rules.refusals_are_unwrapped => out
                     .page
                     .take_key(&key, value)
                     .map(drop)

@@ -55,7 +55,7 @@ impl Page {
     /// The value of the key is refused.
     pub(crate) fn take_key(&mut self, key: &str, value: Node) -> Result<Option<Node>> {
         let dialect = self.dialect;
-        if !dialect.typed && !accepts(key, value.kind_name()) {
+        if !dialect.rules.tolerates_value_types && !accepts(key, value.kind_name()) {
             return Err(shape::unknown_key(key, &value, &[]));
         }
         match key {
@@ -63,7 +63,7 @@ impl Page {
             "size" => self.size = parse_not_negative(&value, key, dialect)?,
             "sort" => self.sort = Sort::parse(value, dialect)?,
             "_source" => self.source = SourceSpec::parse(value)?,
-            "fields" if dialect.typed => self.stored_fields = Some(shape::strings(value, key)?),
+            "fields" if dialect.rules.fields_are_stored_fields => self.stored_fields = Some(shape::strings(value, key)?),
             "fields" => self.fields = FieldAndFormat::parse_list(value, key, dialect)?,
             "docvalue_fields" | "fielddata_fields" => {
                 self.docvalue_fields = FieldAndFormat::parse_list(value, key, dialect)?;
@@ -110,7 +110,14 @@ impl Page {
             }
         }
         if let Some(stored) = &self.stored_fields {
-            put(if self.dialect.typed { "fields" } else { "stored_fields" }, json!(stored));
+            put(
+                if self.dialect.rules.fields_are_stored_fields {
+                    "fields"
+                } else {
+                    "stored_fields"
+                },
+                json!(stored),
+            );
         }
         if !self.script_fields.is_empty() {
             let scripts: Map<String, Value> = self.script_fields.iter().map(ScriptField::render).collect();
@@ -137,7 +144,7 @@ fn accepts(key: &str, kind: &str) -> bool {
 
 /// A boolean; in the typed dialect also in the words of 2015.
 pub(crate) fn parse_flag(value: &Node, key: &str, dialect: Dialect) -> Result<bool> {
-    if dialect.typed {
+    if dialect.rules.reads_boolean_words {
         value.boolean_typed(key)
     } else {
         value.boolean(key)
@@ -146,11 +153,11 @@ pub(crate) fn parse_flag(value: &Node, key: &str, dialect: Dialect) -> Result<bo
 
 fn parse_stored_fields(value: Node, dialect: Dialect) -> Result<Vec<String>> {
     let wrong = value.error("Expected [VALUE_STRING] or [START_ARRAY] in [stored_fields]");
-    if !dialect.typed && !value.is_array() && value.as_str().is_none() {
+    if !dialect.rules.tolerates_value_types && !value.is_array() && value.as_str().is_none() {
         return Err(wrong);
     }
     let names = shape::strings(value, "stored_fields")?;
-    if !dialect.typed && names.len() > 1 && names.iter().any(|name| name == "_none_") {
+    if !dialect.rules.tolerates_conflicting_options && names.len() > 1 && names.iter().any(|name| name == "_none_") {
         return Err(Error::illegal("cannot combine _none_ with other fields"));
     }
     Ok(names)
@@ -160,7 +167,7 @@ fn parse_not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize
     check_bounds(value, dialect)?;
     let number = value.i64(key)?;
     usize::try_from(number).map_err(|_| {
-        if dialect.typed {
+        if dialect.rules.search_parse_exceptions {
             Error::new(
                 ErrorKind::SearchParse,
                 format!("{key} is set to [{number}] but is expected to be 0 or higher"),
@@ -173,7 +180,7 @@ fn parse_not_negative(value: &Node, key: &str, dialect: Dialect) -> Result<usize
 
 /// Refuses today a number that 32 bits do not hold.
 pub(crate) fn check_bounds(value: &Node, dialect: Dialect) -> Result<()> {
-    if let (false, Json::Number(number)) = (dialect.typed, &value.value)
+    if let (false, Json::Number(number)) = (dialect.rules.tolerates_value_bounds, &value.value)
         && number
             .as_f64()
             .is_some_and(|n| n < f64::from(i32::MIN) || n > f64::from(i32::MAX))

@@ -135,8 +135,10 @@ impl Sort {
                     }
                 }
                 Json::String(_) => out.push(by_field(item.string("sort")?, None)),
-                Json::Number(_) | Json::Bool(_) if !dialect.typed && !listed => out.push(by_field(item.string("sort")?, None)),
-                _ if listed && !dialect.typed => {
+                Json::Number(_) | Json::Bool(_) if !dialect.rules.refuses_scalar_sorts && !listed => {
+                    out.push(by_field(item.string("sort")?, None))
+                }
+                _ if listed && !dialect.rules.sort_refusal_words => {
                     return Err(Error::illegal(
                         "malformed sort format, within the sort array, an object, or an actual string are allowed",
                     ));
@@ -275,7 +277,7 @@ fn parse_key(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
         let order = direction(&options.string("order")?, &field, dialect)?;
         return Ok(by_field(field, Some(order)));
     }
-    if !options.is_object() && dialect.typed {
+    if !options.is_object() && dialect.rules.sort_refusal_words {
         let reason = format!("sort option [{field}] not supported");
         return Err(Error::new(ErrorKind::SearchParse, reason));
     }
@@ -292,18 +294,19 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
     let mut old = NestedOptions::default();
     for (key, value) in shape::object(options, "field_sort")? {
         let at = (value.line, value.col);
-        if sort.field == "_score" && !matches!(key.as_str(), "order" | "reverse") && !dialect.typed {
+        if sort.field == "_score" && !matches!(key.as_str(), "order" | "reverse") && !dialect.rules.tolerates_conflicting_options
+        {
             return Err(shape::unknown_field("_score", &key, &value, &["order"]));
         }
         match key.as_str() {
             // 2015 passed over a value that is no text.
-            "order" if dialect.typed && value.as_str().is_none() => {}
+            "order" if dialect.rules.tolerates_value_types && value.as_str().is_none() => {}
             "order" => ascending = Some(direction_option("field_sort", &sort.field, &value, dialect)?),
-            "reverse" if dialect.typed => ascending = Some(!value.boolean("reverse")?),
+            "reverse" if dialect.rules.takes_former_options => ascending = Some(!value.boolean("reverse")?),
             "mode" => sort.mode = Some(mode("field_sort", &value, dialect)?),
             "missing" => sort.missing = if value.is_null() { None } else { Some(value.into_value()) },
             "unmapped_type" | "unmappedType" => sort.unmapped_type = Some(value.string("unmapped_type")?),
-            "ignore_unmapped" | "ignoreUnmapped" if dialect.typed => {
+            "ignore_unmapped" | "ignoreUnmapped" if dialect.rules.takes_former_options => {
                 if value.boolean("ignore_unmapped")? && sort.unmapped_type.is_none() {
                     sort.unmapped_type = Some("long".into());
                 }
@@ -323,7 +326,7 @@ fn parse_field(field: String, options: Node, dialect: Dialect) -> Result<Sort> {
                 sort.format = Some(value.string("format")?);
             }
             _ if old.take(&key, &value, "field_sort", dialect)? => {}
-            _ if dialect.typed => return Err(Error::illegal(format!("sort option [{key}] not supported"))),
+            _ if dialect.rules.sort_refusal_words => return Err(Error::illegal(format!("sort option [{key}] not supported"))),
             _ => return Err(shape::unknown_field("field_sort", &key, &value, FIELD_OPTIONS)),
         }
     }
@@ -401,7 +404,7 @@ fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
 
 fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
     let refuse = |reason: &str| {
-        let kind = if dialect.typed {
+        let kind = if dialect.rules.search_parse_exceptions {
             ErrorKind::SearchParse
         } else {
             ErrorKind::IllegalArgument
@@ -421,7 +424,9 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
                 kind = Some(match text.as_str() {
                     "number" => ScriptSortKind::Number,
                     "string" => ScriptSortKind::String,
-                    _ if dialect.typed => return Err(refuse(&format!("custom script sort type [{text}] not supported"))),
+                    _ if dialect.rules.sort_refusal_words => {
+                        return Err(refuse(&format!("custom script sort type [{text}] not supported")));
+                    }
                     _ => {
                         let cause = refuse(&format!("Unknown ScriptSortType [{text}]"));
                         return Err(shape::failed_field("_script", "type", at, cause));
@@ -429,13 +434,15 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
                 });
             }
             "order" => ascending = direction_option("_script", "_script", &value, dialect)?,
-            "reverse" if dialect.typed => ascending = !value.boolean("reverse")?,
+            "reverse" if dialect.rules.takes_former_options => ascending = !value.boolean("reverse")?,
             "mode" => {
                 sort_mode = Some(mode("_script", &value, dialect)?);
                 mode_at = at;
             }
             _ if old.take(&key, &value, "_script", dialect)? => {}
-            "script_id" | "script_file" if dialect.typed => script = Some(ScriptSource::stored(value.string(&key)?)),
+            "script_id" | "script_file" if dialect.rules.takes_former_options => {
+                script = Some(ScriptSource::stored(value.string(&key)?))
+            }
             _ if siblings.take(&key, &value, dialect)? => {}
             _ => {
                 return Err(shape::unknown_field(
@@ -448,7 +455,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
         }
     }
     let mut script = script.ok_or_else(|| {
-        refuse(if dialect.typed {
+        refuse(if dialect.rules.sort_refusal_words {
             "_script sorting requires setting the script to sort by"
         } else {
             "Required [script]"
@@ -456,14 +463,14 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
     })?;
     siblings.apply(&mut script);
     let kind = kind.ok_or_else(|| {
-        refuse(if dialect.typed {
+        refuse(if dialect.rules.sort_refusal_words {
             "_script sorting requires setting the type of the script"
         } else {
             "Required [type]"
         })
     })?;
     let middling = |mode| matches!(mode, MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median);
-    if kind == ScriptSortKind::String && sort_mode.is_some_and(middling) && !dialect.typed {
+    if kind == ScriptSortKind::String && sort_mode.is_some_and(middling) && !dialect.rules.tolerates_conflicting_options {
         let cause = Error::illegal("script sort of type [string] doesn't support mode [sum], [avg] or [median]");
         return Err(shape::failed_field("_script", "mode", mode_at, cause));
     }
@@ -486,7 +493,7 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
     for (key, value) in shape::object(node, "_geo_distance")? {
         match key.as_str() {
             "order" => ascending = direction_option("_geo_distance", "_geo_distance", &value, dialect)?,
-            "reverse" if dialect.typed => ascending = !value.boolean("reverse")?,
+            "reverse" if dialect.rules.takes_former_options => ascending = !value.boolean("reverse")?,
             "unit" => {
                 unit = value.string("unit")?;
                 if crate::query::metres(&format!("1{unit}"), "m").is_err() {
@@ -496,7 +503,7 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
             "distance_type" => arc = value.string("distance_type")? != "plane",
             "mode" | "sort_mode" => {
                 let mode = mode("_geo_distance", &value, dialect)?;
-                if mode == MultiValueMode::Sum && !dialect.typed {
+                if mode == MultiValueMode::Sum && !dialect.rules.tolerates_conflicting_options {
                     return Err(Error::illegal("sort_mode [sum] isn't supported for sorting by geo distance"));
                 }
                 sort_mode = Some(mode);
@@ -512,8 +519,8 @@ fn parse_geo_distance(node: Node, dialect: Dialect) -> Result<Sort> {
                     )));
                 }
             },
-            "ignore_malformed" if dialect.typed => drop(value.boolean("ignore_malformed")?),
-            "coerce" | "normalize" if dialect.typed => wraps |= value.boolean("coerce")?,
+            "ignore_malformed" if dialect.rules.takes_former_options => drop(value.boolean("ignore_malformed")?),
+            "coerce" | "normalize" if dialect.rules.takes_former_options => wraps |= value.boolean("coerce")?,
             _ if old.take(&key, &value, "_geo_distance", dialect)? => {}
             _ => target = Some((key, parse_points(value)?)),
         }
@@ -601,7 +608,7 @@ fn parse_points(node: Node) -> Result<Vec<(f64, f64)>> {
 /// `order` among the options of a key.
 fn direction_option(owner: &str, field: &str, value: &Node, dialect: Dialect) -> Result<bool> {
     direction(&value.string("order")?, field, dialect).map_err(|cause| {
-        if dialect.typed {
+        if dialect.rules.refusals_are_unwrapped {
             cause
         } else {
             shape::failed_field(owner, "order", (value.line, value.col), cause)
@@ -613,7 +620,7 @@ fn direction(text: &str, field: &str, dialect: Dialect) -> Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "asc" => Ok(true),
         "desc" => Ok(false),
-        _ if dialect.typed => Err(Error::illegal(format!("sort direction [{field}] not supported"))),
+        _ if dialect.rules.sort_refusal_words => Err(Error::illegal(format!("sort direction [{field}] not supported"))),
         _ => Err(Error::illegal(format!(
             "Unknown sort order [{text}], expected [asc] or [desc]"
         ))),
@@ -628,7 +635,7 @@ fn mode(owner: &str, value: &Node, dialect: Dialect) -> Result<MultiValueMode> {
         "avg" => Ok(MultiValueMode::Avg),
         "sum" => Ok(MultiValueMode::Sum),
         "median" => Ok(MultiValueMode::Median),
-        _ if dialect.typed => Err(Error::illegal(format!("Illegal sort mode: {text}"))),
+        _ if dialect.rules.sort_refusal_words => Err(Error::illegal(format!("Illegal sort mode: {text}"))),
         _ => {
             let cause = Error::illegal(format!("Unknown SortMode [{text}]"));
             Err(shape::failed_field(owner, "mode", (value.line, value.col), cause))

@@ -70,7 +70,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
         fill(&mut row, columns, figures.as_ref());
         rows.push(row);
     }
-    if !call.dialect.typed {
+    if !call.dialect.rules.has_types {
         return layout.write(columns, rows);
     }
     let without = |i: &usize| *i != UUID;
@@ -113,7 +113,7 @@ const ALIASES: &[Column] = &[
 pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
-    let typed = call.dialect.typed;
+    let typed = call.dialect.rules.has_types;
     let mut rows = Vec::new();
     for info in call.rest.indices(&target).await? {
         for (alias, body) in &info.aliases {

@@ -39,7 +39,7 @@ fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<O
         AggKind::ReverseNested { .. } if scope.is_none() => {
             let name = &agg.name;
             let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
-            let kind = if cx.dialect.typed {
+            let kind = if cx.dialect.rules.has_types {
                 ErrorKind::SearchParse
             } else {
                 ErrorKind::IllegalArgument

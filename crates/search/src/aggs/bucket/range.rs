@@ -49,7 +49,7 @@ impl Ranges {
             })
             .collect();
         let mut made = Ranges::new(source, ranges, keyed, "range", subs);
-        made.as_texts = cx.dialect.typed;
+        made.as_texts = cx.dialect.rules.has_types;
         Ok(made)
     }
 
@@ -292,7 +292,7 @@ impl IpRanges {
             source,
             ranges: out,
             keyed,
-            as_numbers: cx.dialect.typed,
+            as_numbers: cx.dialect.rules.has_types,
             counts: Counts::default(),
             subs,
             codes: Vec::new(),

@@ -339,7 +339,7 @@ impl Terms {
             .shard_size
             .unwrap_or_else(|| {
                 // 2015 asked one shard for no more than was wanted.
-                let alone = cx.dialect.typed
+                let alone = cx.dialect.rules.has_types
                     && cx
                         .views
                         .iter()
@@ -415,7 +415,7 @@ impl Terms {
             }
         }
         // Of equals today's reference tells the greater term first.
-        let typed = to.cx.dialect.typed;
+        let typed = to.cx.dialect.rules.has_types;
         scored.sort_by(|a, b| {
             let keys = self.source.compare(a.2.code, b.2.code);
             b.0.total_cmp(&a.0).then(if typed { keys } else { keys.reverse() })
@@ -432,7 +432,7 @@ impl Terms {
         }
         let mut out = Map::new();
         out.insert("doc_count".into(), subset.into());
-        if !to.cx.dialect.typed {
+        if !to.cx.dialect.rules.has_types {
             out.insert("bg_count".into(), superset.into());
         }
         out.insert("buckets".into(), Value::Array(list));

@@ -69,8 +69,13 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
         } => {
             let source = numeric(source, "percentiles")?;
             Box::new(
-                percentiles::Percentiles::new(source, percentiles::Ask::Values(percents.clone()), *keyed, cx.dialect.typed)
-                    .of_hdr(*hdr),
+                percentiles::Percentiles::new(
+                    source,
+                    percentiles::Ask::Values(percents.clone()),
+                    *keyed,
+                    cx.dialect.rules.has_types,
+                )
+                .of_hdr(*hdr),
             )
         }
         AggKind::PercentileRanks {
@@ -81,9 +86,14 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
         } => {
             let source = numeric(source, "percentile_ranks")?;
             Box::new(
-                percentiles::Percentiles::new(source, percentiles::Ask::Ranks(values.clone()), *keyed, cx.dialect.typed)
-                    .ranked_by(ranks::RankRule::of(cx.dialect))
-                    .of_hdr(*hdr),
+                percentiles::Percentiles::new(
+                    source,
+                    percentiles::Ask::Ranks(values.clone()),
+                    *keyed,
+                    cx.dialect.rules.has_types,
+                )
+                .ranked_by(ranks::RankRule::of(cx.dialect))
+                .of_hdr(*hdr),
             )
         }
         AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),

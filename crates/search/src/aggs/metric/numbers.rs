@@ -232,7 +232,7 @@ impl Collector for Numbers {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);
         Ok(match self.kind {
-            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.typed => {
+            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.rules.has_types => {
                 let mut out = match self.kind {
                     "stats" => stats(&moments, &self.source.format),
                     _ => extended(&moments, self.sigma, &self.source.format, true),
@@ -242,7 +242,12 @@ impl Collector for Numbers {
                 Value::Object(out)
             }
             "stats" => Value::Object(stats(&moments, &self.source.format)),
-            "extended_stats" => Value::Object(extended(&moments, self.sigma, &self.source.format, to.cx.dialect.typed)),
+            "extended_stats" => Value::Object(extended(
+                &moments,
+                self.sigma,
+                &self.source.format,
+                to.cx.dialect.rules.has_types,
+            )),
             kind => one(moments.get(kind, 0.0), &self.source),
         })
     }
