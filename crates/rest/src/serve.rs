@@ -7,6 +7,7 @@ use crate::busy_poll::Awake;
 use crate::call::Call;
 use crate::handlers::locks::{is_about_locks, told};
 use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::metrics::Answered;
 use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
 use crate::query_params::{Params, split_list};
@@ -15,6 +16,7 @@ use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
 use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
+use crate::trace_context::TraceParent;
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -32,7 +34,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -239,11 +241,12 @@ async fn one(
     }
     if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
         arriving.arrived();
-        return respond(&rest, &request, answer, &Style::default(), head).0;
+        return answered(&rest, &request, answer, &Style::default(), head);
     }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
     let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
     arriving.arrived();
+    request.begun = Some(Instant::now());
     request.body = match body {
         Ok(bytes) => bytes,
         Err(error) => return respond_to(&rest, &request, &error, head),
@@ -259,7 +262,7 @@ async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    respond(&rest, &request, answer, &style, head).0
+    answered(&rest, &request, answer, &style, head)
 }
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
@@ -281,10 +284,13 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         admitted: Admitted::default(),
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
+        trace: text(HeaderName::from_static("traceparent")).and_then(TraceParent::parse),
         body: Bytes::new(),
         booking: Booking::none(),
         persona,
         caller,
+        begun: None,
+        api: None,
     }
 }
 
@@ -342,6 +348,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
             (answer, style)
         }
         Err(error) => {
+            rest.metrics.count_error(error.kind());
             // A refusal is told whole.
             style.filter_path.clear();
             let mut body = envelope::render(&error, dialect);
@@ -384,6 +391,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
         {
+            request.api = Some("cat.indices");
             return cat_of_2015(rest, request, style, params, path).boxed().await;
         }
     }
@@ -406,6 +414,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         }
     };
     params.set_api(endpoint.api);
+    request.api = Some(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
     dialect.clauses_max = dialect::clauses_max(rest, request.body.len()).await;
     dialect.total_as_int = params.is_given("rest_total_hits_as_int")
@@ -461,8 +470,9 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         plain: style.is_plain(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
+        trace: request.trace.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
-        begun: std::time::Instant::now(),
+        begun: request.begun.unwrap_or_else(Instant::now),
     }
 }
 
@@ -579,9 +589,10 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
 
 /// The refusal of a request that nobody has looked into.
 fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Outgoing> {
+    rest.metrics.count_error(error.kind());
     let dialect = Dialect::of(request.persona);
     let answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
-    respond(rest, request, answer, &Style::default(), head).0
+    answered(rest, request, answer, &Style::default(), head)
 }
 
 /// The bytes of an answer, booked until they are dropped.
@@ -594,6 +605,20 @@ impl AsRef<[u8]> for BookedAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// An answer as hyper's, counted.
+fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: bool) -> hyper::Response<Outgoing> {
+    let status = answer.status;
+    let (response, sent_bytes) = respond(rest, request, answer, style, head);
+    rest.metrics.requests.record(Answered {
+        api: request.api,
+        status,
+        took: request.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
+        received_bytes: request.body.len(),
+        sent_bytes,
+    });
+    response
 }
 
 fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
@@ -622,6 +647,9 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     }
     if let Some(id) = &request.opaque_id {
         set("x-opaque-id", id);
+    }
+    if let Some(trace) = &request.trace {
+        set("traceparent", trace.as_str());
     }
     for (name, value) in request.admitted.headers() {
         set(name, value);
