@@ -205,3 +205,196 @@ fn the_dashboard_and_the_docs_name_metrics_that_there_are() {
     let dashboard: Value = serde_json::from_slice(&std::fs::read(operations.join("grafana-dashboard.json")).unwrap()).unwrap();
     assert!(dashboard["panels"].as_array().unwrap().len() >= 12);
 }
+
+/// A server whose log lines go to a file.
+struct Logged {
+    server: Server,
+    file: std::path::PathBuf,
+}
+
+impl Logged {
+    fn start(folder: &std::path::Path, settings: &[&str]) -> Logged {
+        let file = folder.join("log");
+        let errors = std::fs::File::create(&file).unwrap();
+        let mut command = tests::command();
+        command.current_dir(folder).stderr(errors);
+        let server = Server::start_by(command, &folder.join("data"), &["es8"], settings, &[]);
+        Logged { server, file }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.file).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Lines with this in them, once there are any.
+    fn wait_for(&self, part: &str) -> Vec<String> {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        loop {
+            let found: Vec<String> = self.lines().into_iter().filter(|line| line.contains(part)).collect();
+            if !found.is_empty() {
+                return found;
+            }
+            assert!(std::time::Instant::now() < until, "no [{part}] in {:#?}", self.lines());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn slow_searches_and_writes_are_logged_by_the_settings_of_their_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = Logged::start(folder.path(), &["log.format=json"]);
+    let server = &logged.server;
+    server.ok("PUT", "/quiet/_doc/1?refresh=true", &json!({ "a": "not logged" }));
+    server.ok(
+        "PUT",
+        "/slow",
+        &json!({ "settings": { "index.search.slowlog.threshold.query.warn": "1h", "index.search.slowlog.threshold.query.info": "0ms" } }),
+    );
+    server.ok("PUT", "/slow/_doc/1?refresh=true", &json!({ "a": "not logged" }));
+    let headers = [
+        ("x-opaque-id", "report 7"),
+        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let body = br#"{ "query": { "match": { "a": "logged" } },
+        "size": 3 }"#;
+    for path in ["/slow/_search", "/quiet/_search", "/_search"] {
+        assert_eq!(
+            send(server.address("es8"), "POST", path, &headers, body).unwrap().status,
+            200,
+            "{path}"
+        );
+    }
+    let lines = logged.wait_for("slowlog");
+    let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 2, "{events:#?}");
+    let event = &events[0];
+    assert_eq!(
+        (&event["level"], &event["target"]),
+        (&json!("INFO"), &json!("index.search.slowlog.query"))
+    );
+    assert_eq!(
+        (&event["message"], &event["total_hits"]),
+        (&json!("[slow][0]"), &json!("1 hits"))
+    );
+    assert_eq!(
+        (&event["id"], &event["trace.id"]),
+        (&json!("report 7"), &json!("0af7651916cd43dd8448eb211c80319c"))
+    );
+    assert!(
+        event["source"]
+            .as_str()
+            .unwrap()
+            .contains(r#""match": { "a": "logged" } },         "size""#),
+        "{event}"
+    );
+    assert!(event["took_millis"].is_u64() && event["took"].is_string(), "{event}");
+    // Changed while it runs: searches are quiet, writes are not.
+    let settings = json!({ "index.search.slowlog.threshold.query.info": "-1", "index.search.slowlog.threshold.fetch.debug": "0ms",
+        "index.indexing.slowlog.threshold.index.warn": "0ms", "index.indexing.slowlog.source": "8" });
+    server.ok("PUT", "/slow/_settings", &settings);
+    server.ok("PUT", "/slow/_doc/2", &json!({ "abcdefgh": 1 }));
+    server.ok("GET", "/slow/_search", &Value::Null);
+    let bulk = "{\"index\":{\"_index\":\"slow\",\"_id\":\"3\"}}\n{\"b\":1}\n{\"index\":{\"_index\":\"quiet\",\"_id\":\"3\"}}\n{\"b\":1}\n";
+    assert_eq!(server.send("POST", "/_bulk", bulk).unwrap().body["errors"], false);
+    logged.wait_for(r#""document":"3""#);
+    let events: Vec<Value> = logged
+        .wait_for("slowlog")
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .skip(2)
+        .collect();
+    let of = |target: &str| {
+        events
+            .iter()
+            .filter(|event| event["target"] == target)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("index.search.slowlog.query").len(), 0, "{events:#?}");
+    assert_eq!(of("index.search.slowlog.fetch").len(), 1, "{events:#?}");
+    let writes = of("index.indexing.slowlog.index");
+    assert_eq!(writes.len(), 2, "{events:#?}");
+    assert_eq!(
+        (&writes[0]["document"], &writes[0]["source"]),
+        (&json!("2"), &json!(r#"{"abcdef"#))
+    );
+    assert_eq!(writes[0]["level"], "WARN");
+    // Names and values that there are not are refused.
+    for (settings, part) in [
+        (json!({ "index.search.slowlog.threshold.query.wran": "1s" }), "wran"),
+        (json!({ "index.search.slowlog.threshold.query.warn": "soon" }), "soon"),
+        (json!({ "index.indexing.slowlog.source": "some" }), "number of characters"),
+    ] {
+        let refused = server.call("PUT", "/slow/_settings", &settings);
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.text.contains(part), "{}", refused.text);
+    }
+}
+
+#[test]
+fn sighup_reads_the_levels_of_the_log_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pleach.toml");
+    std::fs::write(&file, "log.level = \"warn\"\n").unwrap();
+    let logged = Logged::start(folder.path(), &[]);
+    logged.server.ok("GET", "/", &Value::Null);
+    assert_eq!(logged.lines(), Vec::<String>::new(), "nothing is worth a warning");
+    std::fs::write(&file, "log.level = \"info,http=debug\"\ncluster.name = \"other\"\n").unwrap();
+    logged.server.signal(libc::SIGHUP);
+    let told = logged.wait_for("a restart makes them take effect");
+    assert!(
+        told[0].contains("[cluster_name]") && told[0].contains("WARN server"),
+        "{told:?}"
+    );
+    logged.wait_for("[log.level] is in effect");
+    logged.server.ok("GET", "/_cluster/health", &Value::Null);
+    let line = &logged.wait_for("/_cluster/health")[0];
+    assert!(line.contains("DEBUG http: request") && line.contains("status=200"), "{line}");
+    // A broken file changes nothing, and is told.
+    std::fs::write(&file, "log.level = \"loud\"\n").unwrap();
+    logged.server.signal(libc::SIGHUP);
+    let told = logged.wait_for("the old ones stay");
+    assert!(
+        told[0].contains("must be one of [off, error, warn, info, debug, trace]"),
+        "{told:?}"
+    );
+    logged.server.ok("GET", "/_cluster/stats", &Value::Null);
+    logged.wait_for("/_cluster/stats");
+}
+
+#[test]
+fn a_service_manager_learns_of_start_reload_and_stop() {
+    use std::os::unix::net::UnixDatagram;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let mut command = tests::command();
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000")
+        .current_dir(folder.path());
+    let mut server = Server::start_by(command, &folder.path().join("data"), &["es8"], &[], &[]);
+    let next = || {
+        let mut buffer = [0; 256];
+        let length = socket.recv(&mut buffer).expect("it is told in time");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert_eq!(next(), "READY=1\nSTATUS=serving");
+    assert_eq!((next(), next()), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
+    server.signal(libc::SIGHUP);
+    let reloading = std::iter::repeat_with(next).find(|told| told != "WATCHDOG=1").unwrap();
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    let ready = std::iter::repeat_with(next).find(|told| told != "WATCHDOG=1").unwrap();
+    assert_eq!(ready, "READY=1\nSTATUS=serving");
+    server.signal(libc::SIGTERM);
+    let stopping = std::iter::repeat_with(next).find(|told| told != "WATCHDOG=1").unwrap();
+    assert_eq!(stopping, "STOPPING=1");
+    assert_eq!(
+        server.wait(std::time::Duration::from_secs(10)).expect("it ends").code(),
+        Some(0)
+    );
+}

@@ -41,6 +41,7 @@ mod routes;
 mod running;
 mod self_wake;
 mod serve;
+mod slow_log;
 mod tables;
 mod trace_context;
 mod utf16;

@@ -607,14 +607,29 @@ impl AsRef<[u8]> for BookedAnswer {
     }
 }
 
+/// A line for each request at `debug`, for each that the server failed at `warn`.
+fn log_request(request: &Request, status: u16, took: Duration) {
+    let (method, path, api) = (request.method.as_str(), request.path.as_str(), request.api);
+    let took_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let (peer, id) = (request.caller.peer.as_deref(), request.opaque_id.as_deref());
+    let trace = request.trace.as_ref().map(TraceParent::trace_id);
+    if status >= 500 {
+        tracing::warn!(target: "http", method, path, status, took_millis, endpoint = api, peer, id, trace.id = trace, "request failed");
+    } else {
+        tracing::debug!(target: "http", method, path, status, took_millis, endpoint = api, peer, id, trace.id = trace, "request");
+    }
+}
+
 /// An answer as hyper's, counted.
 fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: bool) -> hyper::Response<Outgoing> {
     let status = answer.status;
     let (response, sent_bytes) = respond(rest, request, answer, style, head);
+    let took = request.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+    log_request(request, status, took);
     rest.metrics.requests.record(Answered {
         api: request.api,
         status,
-        took: request.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
+        took,
         received_bytes: request.body.len(),
         sent_bytes,
     });

@@ -5,6 +5,7 @@
 //!
 //! Not here: index and cluster settings, which are given over HTTP.
 
+use crate::logging::{self, FORMAT, LEVEL};
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Persona, Result, units};
 use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
@@ -36,6 +37,12 @@ pub(crate) struct Flags {
     /// Any other setting by its name, as `http.max_content_length=50mb`; may be repeated.
     #[arg(short = 'E', long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Levels of the log, as `warn,http=debug` [default: info].
+    #[arg(long, value_name = "LEVELS")]
+    pub(crate) log_level: Option<String>,
+    /// Form of the lines of the log: text or json [default: text].
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
     /// Print the configuration with the origin of each value, and stop.
     #[arg(long)]
     pub(crate) print_config: bool,
@@ -48,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<(SocketAddr, Persona)>,
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
+    pub(crate) log_levels: tracing_subscriber::filter::Targets,
+    pub(crate) log_format: logging::Format,
     /// `auto` or `portable`.
     pub(crate) changes_path: String,
     pub(crate) product_header: bool,
@@ -114,6 +123,13 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "Origins of web pages, as https://example.org, separated by commas. `*` is any.",
     ),
+    (
+        LEVEL,
+        "",
+        "info",
+        "Levels of the log: one for all modules, then MODULE=LEVEL. SIGHUP reads it again.",
+    ),
+    (FORMAT, "", "text", "Lines of the log: text or json."),
     (
         DESTRUCTIVE,
         "",
@@ -259,6 +275,8 @@ impl Config {
             listen,
             cluster_name: text("cluster_name"),
             node_name: text("node_name"),
+            log_levels: logging::parse_levels(&text(LEVEL))?,
+            log_format: logging::Format::parse(&text(FORMAT))?,
             changes_path: text(settings::CHANGES_PATH.name),
             product_header: parse_flag("http.product_header", &text("http.product_header"))?,
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
@@ -274,6 +292,27 @@ impl Config {
             connections_bounded: None,
             values,
         })
+    }
+
+    /// Settings that differ in another configuration and are read at the start only.
+    pub(crate) fn fixed_differences(&self, other: &Config) -> Vec<&'static str> {
+        let names = NAMES.iter().map(|(name, ..)| *name);
+        let node = settings::ALL.iter().filter(|s| s.scope == Scope::Node).map(|s| s.name);
+        let given = |config: &Config, name: &str| match name {
+            // Lowered after it was read.
+            _ if name == settings::HTTP_MAX_CONNECTIONS.name && config.connections_bounded.is_some() => None,
+            _ => Some(
+                config
+                    .values
+                    .get(name)
+                    .map_or_else(|| vec![one(&config.values, name)], |(values, _)| values.clone()),
+            ),
+        };
+        let differs = |name: &&str| match (given(self, name), given(other, name)) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            _ => false,
+        };
+        names.chain(node).filter(|name| *name != LEVEL).filter(differs).collect()
     }
 
     /// Lowers `http.max_connections` to what a process with that many open files can hold beside its log and segments.
@@ -361,6 +400,8 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
         ("persona", &flags.persona),
         ("cluster_name", &flags.cluster_name),
         ("node_name", &flags.node_name),
+        (LEVEL, &flags.log_level),
+        (FORMAT, &flags.log_format),
     ];
     out.extend(
         plain
@@ -670,6 +711,13 @@ mod tests {
         check(&[], &[], "[cluster]\nname = 'blue'", Ok(r#"cluster_name = "blue""#));
         check(&["--data", "x"], &[], "path.data = 'y'", Ok(r#"data = "x""#));
         check(
+            &["--log-level", "warn,http=debug"],
+            &[],
+            "",
+            Ok(r#"log.level = "warn,http=debug""#),
+        );
+        check(&[], &[], "log.format = 'json'", Ok(r#"log.format = "json""#));
+        check(
             &[],
             &[],
             "http.max_content_length = '5mb'",
@@ -753,5 +801,7 @@ mod tests {
             Err("must be true or false"),
         );
         check(&[], &[], "data = ", Err("not TOML"));
+        check(&["--log-level", "inf"], &[], "", Err("did you mean [info]?"));
+        check(&[], &[("PLEACH_LOG_FORMAT", "jsno")], "", Err("did you mean [json]?"));
     }
 }

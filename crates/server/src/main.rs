@@ -13,8 +13,10 @@ mod config;
 mod console;
 mod descriptors;
 mod identity;
+mod logging;
 mod memory;
 mod private;
+mod service_manager;
 mod wire;
 
 #[global_allocator]
@@ -51,6 +53,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.command, Some(Command::Import(_) | Command::Check(_))) {
+        logging::begin_for_people();
+    }
     let done = match cli.command {
         None => commands::serve::run(&cli.serve),
         Some(Command::Serve(flags)) => commands::serve::run(&flags),
