@@ -414,6 +414,9 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
     Ok(out)
 }
 
+/// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server.
+const OTHER_VARIABLES: [&str; 4] = ["CONFIG", "COMMIT", "LOCK_ID", "FENCING_TOKEN"];
+
 /// `PLEACH_HTTP_PORT` is `http.port`.
 fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {
     let mut out = Vec::new();
@@ -422,7 +425,7 @@ fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec
             continue;
         };
         // Kubernetes sets these for a service that is called pleach.
-        if name == "CONFIG" || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
+        if OTHER_VARIABLES.contains(&name) || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
             continue;
         }
         let flat = |known: &str| known.replace(['.', '-'], "_").to_uppercase();

@@ -142,7 +142,7 @@ fn unbound(address: SocketAddr, cause: &std::io::Error) -> Error {
 
 /// Where it listens, where its data is, and what to try next.
 fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
-    let mut out = format!("pleach {}\n", env!("CARGO_PKG_VERSION"));
+    let mut out = format!("pleach {}\n", env!("PLEACH_VERSION"));
     for (address, persona) in listening {
         out.push_str(&format!(
             "listening on http://{address} as {}\n",
