@@ -44,6 +44,7 @@ mod serve;
 mod slow_log;
 mod tables;
 mod trace_context;
+mod transport;
 mod utf16;
 mod yaml;
 
@@ -51,6 +52,7 @@ pub use call::Call;
 pub use respond::{Answer, Body};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
+pub use transport::{Listener, TlsConfig};
 
 /// What every request shares.
 #[derive(Debug)]

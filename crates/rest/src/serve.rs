@@ -17,6 +17,7 @@ use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
 use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
 use crate::trace_context::TraceParent;
+use crate::transport::{Listener, Transport};
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -30,12 +31,12 @@ use relations::leases::Caller;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// How serving ended.
@@ -46,26 +47,15 @@ pub struct Served {
 }
 
 /// Accepts connections until `stop` turns true, then finishes what was accepted within `grace`.
-pub async fn serve(
-    rest: Arc<Rest>,
-    listeners: Vec<(TcpListener, Persona)>,
-    mut stop: watch::Receiver<bool>,
-    grace: Duration,
-) -> Served {
+pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::Receiver<bool>, grace: Duration) -> Served {
     let open = rest.traffic.open.clone();
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
     rest.go_on();
     let mut accepting = Vec::new();
-    for (listener, persona) in listeners {
-        accepting.push(tokio::spawn(accept(
-            rest.clone(),
-            listener,
-            persona,
-            stop.clone(),
-            open.clone(),
-        )));
+    for listener in listeners {
+        accepting.push(tokio::spawn(accept(rest.clone(), listener, stop.clone(), open.clone())));
     }
     while !*stop.borrow_and_update() {
         if stop.changed().await.is_err() {
@@ -141,27 +131,39 @@ fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
     let _ = stream.try_write(answer.as_bytes());
 }
 
+/// Opens a connection within the time that a request may take to come; zero is no limit.
+async fn handshake(opening: impl Future<Output = io::Result<Transport>>, most: Duration) -> io::Result<Transport> {
+    if most.is_zero() {
+        return opening.await;
+    }
+    match tokio::time::timeout(most, opening).await {
+        Ok(opened) => opened,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
 /// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+    let Listener { socket, persona, tls } = listener;
     let timeouts = Timeouts {
         read: node_duration(HTTP_READ_TIMEOUT),
         write: node_duration(HTTP_WRITE_TIMEOUT),
     };
     let busy_poll = node_duration(HTTP_BUSY_POLL);
     loop {
-        let Ok((stream, from)) = listener.accept().await else {
+        let Ok((stream, from)) = socket.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
         if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
             let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
-            refuse(
-                &stream,
-                persona,
-                &Error::new(ErrorKind::CircuitBreaking, reason).status_of(503),
-            );
+            // Who waits for a handshake could not read it.
+            if tls.is_none() {
+                let error = Error::new(ErrorKind::CircuitBreaking, reason).status_of(503);
+                refuse(&stream, persona, &error);
+            }
             continue;
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
@@ -177,7 +179,17 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
             ..Caller::default()
         };
         let arriving = Arc::<Arriving>::default();
+        let tls = tls.clone();
         tokio::spawn(again(async move {
+            let opening = Transport::open(Awake::new(stream, number, busy_poll), tls.as_ref());
+            let transport = match handshake(opening, timeouts.read).await {
+                Ok(transport) => transport,
+                Err(cause) => {
+                    tracing::debug!(target: "http", peer = caller.peer.as_deref(), "the handshake failed: {cause}");
+                    open.fetch_sub(1, Ordering::AcqRel);
+                    return;
+                }
+            };
             let coming = arriving.clone();
             let service = hyper::service::service_fn(move |request| {
                 let (rest, caller, coming) = (rest.clone(), caller.clone(), coming.clone());
@@ -187,7 +199,7 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                     Ok::<_, std::convert::Infallible>(answer)
                 }
             });
-            let watched = Escaping::new(Watched::new(Awake::new(stream, number, busy_poll), arriving.clone()));
+            let watched = Escaping::new(Watched::new(transport, arriving.clone()));
             let mut connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
                 .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
@@ -210,8 +222,11 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                     "the request was not there within [{time}], the limit of [{}]",
                     HTTP_READ_TIMEOUT.name
                 );
-                let stream = connection.into_parts().io.into_inner().into_inner().stream.stream;
-                refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
+                let transport = connection.into_parts().io.into_inner().into_inner().stream;
+                // Who does not end its request over TLS sees the connection closed.
+                if let Transport::Plain(awake) = &transport {
+                    refuse(&awake.stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
+                }
             }
             open.fetch_sub(1, Ordering::AcqRel);
             // What cannot be ended now ends with the next sweep.

@@ -17,6 +17,7 @@ mod logging;
 mod memory;
 mod private;
 mod service_manager;
+mod tls;
 mod wire;
 
 #[global_allocator]
@@ -49,6 +50,8 @@ enum Command {
     Import(commands::import::Flags),
     /// Look through the data folder of a stopped server, and tell what is damaged.
     Check(commands::check::Flags),
+    /// Make a private authority, and certificates by it.
+    Cert(commands::cert::Flags),
     /// Print a document.
     Get(commands::documents::GetFlags),
     /// Write a document.
@@ -98,6 +101,7 @@ fn run(command: &Command) -> model::Result<ExitCode> {
         Command::Serve(flags) => commands::serve::run(flags),
         Command::Import(flags) => commands::import::run(flags),
         Command::Check(flags) => commands::check::run(flags),
+        Command::Cert(flags) => commands::cert::run(flags),
         Command::Get(flags) => commands::documents::get(flags),
         Command::Put(flags) => commands::documents::put(flags),
         Command::Search(flags) => commands::documents::search(flags),

@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub(crate) mod cert;
 pub(crate) mod check;
 pub(crate) mod documents;
 pub(crate) mod import;

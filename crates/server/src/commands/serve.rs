@@ -4,8 +4,11 @@ use crate::config::{Config, Flags};
 use crate::console::say;
 use crate::logging::{LEVEL, Logs};
 use crate::service_manager::ServiceManager;
+use crate::tls::TlsFiles;
 use crate::wire::wire;
+use arc_swap::ArcSwap;
 use model::{Error, ErrorKind, Persona, Result};
+use rest::{Listener, TlsConfig};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -61,16 +64,24 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs) -> Result<ExitCode> 
         }
     };
     let (tell, stop) = watch::channel(false);
+    let tls = match &config.tls {
+        Some(files) => Some(Arc::new(ArcSwap::new(files.read()?))),
+        None => None,
+    };
     // Before anything is written, so that an early signal also ends in order.
     let mut signals = Signals::listen()?;
     // Bound before the engine opens: who connects meanwhile waits instead of being refused.
     let mut listeners = Vec::new();
     let mut listening = Vec::new();
     for (address, persona) in &config.listen {
-        let listener = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
-        let bound = listener.local_addr().unwrap_or(*address);
+        let socket = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
+        let bound = socket.local_addr().unwrap_or(*address);
         listening.push((bound, *persona));
-        listeners.push((listener, *persona));
+        listeners.push(Listener {
+            socket,
+            persona: *persona,
+            tls: tls.clone(),
+        });
     }
     let address = listening.first().map_or_else(String::new, |(a, _)| a.to_string());
     let opening = config.clone();
@@ -91,7 +102,7 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs) -> Result<ExitCode> 
         if let Some(manager) = &manager {
             manager.reloading();
         }
-        reload(&mut config, flags, logs);
+        reload(&mut config, flags, logs, tls.as_ref());
         if let Some(manager) = &manager {
             manager.ready("serving");
         }
@@ -140,12 +151,17 @@ fn unbound(address: SocketAddr, cause: &std::io::Error) -> Error {
     Error::illegal(reason)
 }
 
+fn scheme(config: &Config) -> &'static str {
+    if config.tls.is_some() { "https" } else { "http" }
+}
+
 /// Where it listens, where its data is, and what to try next.
 fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
     let mut out = format!("pleach {}\n", env!("PLEACH_VERSION"));
     for (address, persona) in listening {
         out.push_str(&format!(
-            "listening on http://{address} as {}\n",
+            "listening on {}://{address} as {}\n",
+            scheme(config),
             crate::config::persona_name(*persona)
         ));
     }
@@ -155,7 +171,7 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
         out.push_str(&format!("{bound}\n"));
     }
     if let Some((address, _)) = listening.first() {
-        let url = format!("http://{address}");
+        let url = format!("{}://{address}", scheme(config));
         let import_url = if address.to_string() == "127.0.0.1:9200" {
             String::new()
         } else {
@@ -171,14 +187,24 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
     out
 }
 
-/// Reads the settings again: the levels of the log take effect, others are named. What cannot be read changes nothing.
-fn reload(config: &mut Config, flags: &Flags, logs: &Logs) {
-    let read = Config::settle(flags).and_then(|read| logs.set_levels(read.log_levels.clone()).map(|()| read));
+/// Reads the settings and certificates again: the levels of the log and the certificates take effect, others are named. What
+/// cannot be read changes nothing.
+fn reload(config: &mut Config, flags: &Flags, logs: &Logs, tls: Option<&TlsConfig>) {
+    let read = Config::settle(flags).and_then(|read| {
+        // The files of the start: other names wait for a restart.
+        let certificates = config.tls.as_ref().map(TlsFiles::read).transpose()?;
+        logs.set_levels(read.log_levels.clone())?;
+        if let (Some(tls), Some(certificates)) = (tls, certificates) {
+            tls.store(certificates);
+        }
+        Ok(read)
+    });
     match read {
         Ok(read) => {
             let fixed = config.fixed_differences(&read);
             config.log_levels = read.log_levels;
-            info!(target: "server", "the settings were read again: [{LEVEL}] is in effect");
+            let and_certificates = if tls.is_some() { ", and so are the certificates" } else { "" };
+            info!(target: "server", "the settings were read again: [{LEVEL}] is in effect{and_certificates}");
             if !fixed.is_empty() {
                 warn!(target: "server", "[{}] differ from what the server started with: a restart makes them take effect", fixed.join(", "));
             }
