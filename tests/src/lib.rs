@@ -129,7 +129,8 @@ impl Server {
                 .next()
                 .expect("the server says where it listens before it ends")
                 .expect("stdout is text");
-            if let Some((address, persona)) = line.strip_prefix("listening on http://").and_then(|l| l.split_once(" as ")) {
+            let shown = line.strip_prefix("listening on ").and_then(|l| l.split_once("://"));
+            if let Some((address, persona)) = shown.and_then(|(_, l)| l.split_once(" as ")) {
                 listening.push((persona.to_owned(), address.to_owned()));
             }
         }

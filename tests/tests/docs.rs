@@ -140,7 +140,11 @@ curl() {
   esac
 }
 pleach() {
-  if [ "$1" = import ]; then shift; command pleach import --url "http://$ADDRESS" "$@"; else command pleach "$@"; fi
+  case "$1" in
+    import|get|put|search|count|indices|bulk|export) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
+    lock) shift 2; command pleach lock run --url "http://$ADDRESS" "$@" ;;
+    *) command pleach "$@" ;;
+  esac
 }
 "#;
 

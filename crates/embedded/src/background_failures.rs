@@ -1,5 +1,4 @@
-//! What goes wrong behind the scenes: kept for each index until it works again, told on standard error, tried
-//! again later and later.
+//! What goes wrong behind the scenes: kept for each index until it works again, logged, tried again later and later.
 //!
 //! Refreshes, merges and checkpoints that nobody waits for have nobody to tell. What they fail of stands here and
 //! in `_stats` and `_nodes/stats`, turns the health yellow, and is tried again after 1 s, 2 s, 4 s, up to a minute.
@@ -10,7 +9,6 @@ use crate::lock_order::Mutex;
 use engine::Trouble;
 use model::{Error, ErrorKind, IndexName};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -118,7 +116,7 @@ pub(crate) fn panicked(work: &str) -> Error {
 
 /// A line for whoever runs the server, on standard error; that nobody reads it does not matter.
 pub(crate) fn tell(line: &str) {
-    drop(writeln!(std::io::stderr(), "pleach: {line}"));
+    tracing::warn!(target: "store", "{line}");
 }
 
 #[cfg(test)]

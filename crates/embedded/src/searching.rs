@@ -292,8 +292,11 @@ impl Store {
                 },
             };
             let run = |failures: Vec<ShardFailure>| {
-                let done = run_in_part(&views, failures, request, cx);
+                let mut done = run_in_part(&views, failures, request, cx);
                 counted.took(&cx.phases);
+                if let Ok(response) = &mut done {
+                    response.fetch = cx.phases.fetch.sum();
+                }
                 done
             };
             if !(kept && asked.fits()) {
@@ -306,7 +309,10 @@ impl Store {
             let known = self.caches.answers().get(&asked);
             figures.iter().for_each(|figures| figures.look_up(known.is_some()));
             if let Some(known) = known {
-                return Ok((*known).clone());
+                return Ok(SearchResponse {
+                    fetch: Duration::ZERO,
+                    ..(*known).clone()
+                });
             }
             let found = run(Vec::new())?;
             if found.failures.is_empty() && !found.timed_out {

@@ -18,6 +18,8 @@ pub struct Task {
     pub description: String,
     /// Milliseconds since 1970.
     pub start_ms: i64,
+    /// What its client calls the request, by the name of the header.
+    pub headers: Vec<(&'static str, String)>,
     cancellation: Cancellation,
     status: Mutex<Value>,
     outcome: Mutex<Option<Result<Value, model::Error>>>,
@@ -92,19 +94,31 @@ impl Tasks {
     /// A task of an earlier process, under its number; later ones get greater numbers.
     pub fn restore(&self, id: u64, action: &str, description: String, start_ms: i64) -> Arc<Task> {
         self.next.fetch_max(id + 1, Ordering::Relaxed);
-        self.enter(id, action, description, start_ms)
+        self.enter(id, action, description, Vec::new(), start_ms)
     }
     /// Registers a task.
     pub fn start(&self, action: &str, description: String, now_ms: i64) -> Arc<Task> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.enter(id, action, description, now_ms)
+        self.start_for(action, description, Vec::new(), now_ms)
     }
-    fn enter(&self, id: u64, action: &str, description: String, start_ms: i64) -> Arc<Task> {
+    /// Registers a task of a request with these headers.
+    pub fn start_for(&self, action: &str, description: String, headers: Vec<(&'static str, String)>, now_ms: i64) -> Arc<Task> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.enter(id, action, description, headers, now_ms)
+    }
+    fn enter(
+        &self,
+        id: u64,
+        action: &str,
+        description: String,
+        headers: Vec<(&'static str, String)>,
+        start_ms: i64,
+    ) -> Arc<Task> {
         let task = Arc::new(Task {
             id,
             action: action.to_owned(),
             description,
             start_ms,
+            headers,
             cancellation: Cancellation::default(),
             status: Mutex::new(Value::Null),
             outcome: Mutex::new(None),

@@ -41,6 +41,21 @@ accepted! {
     "index.similarity." IndexStatic Changes "How matches are scored: BM25 with numbers of its own, or boolean.";
     "index.blocks." IndexDynamic Changes "What the index refuses: reads, writes, changes of its mapping and settings.";
     "index.hidden" IndexDynamic Changes "Wildcards pass the index by.";
+    "index.search.slowlog.threshold.query.warn" IndexDynamic Changes "Searches of the index that take so long, their hits left out, are logged as `warn`.";
+    "index.search.slowlog.threshold.query.info" IndexDynamic Changes "Searches of the index that take so long, their hits left out, are logged as `info`.";
+    "index.search.slowlog.threshold.query.debug" IndexDynamic Changes "Searches of the index that take so long, their hits left out, are logged as `debug`.";
+    "index.search.slowlog.threshold.query.trace" IndexDynamic Changes "Searches of the index that take so long, their hits left out, are logged as `trace`.";
+    "index.search.slowlog.threshold.fetch.warn" IndexDynamic Changes "Searches of the index that read their hits for so long are logged as `warn`.";
+    "index.search.slowlog.threshold.fetch.info" IndexDynamic Changes "Searches of the index that read their hits for so long are logged as `info`.";
+    "index.search.slowlog.threshold.fetch.debug" IndexDynamic Changes "Searches of the index that read their hits for so long are logged as `debug`.";
+    "index.search.slowlog.threshold.fetch.trace" IndexDynamic Changes "Searches of the index that read their hits for so long are logged as `trace`.";
+    "index.search.slowlog.level" IndexDynamic Changes "Lines of its slow log of searches that are less severe are left out.";
+    "index.indexing.slowlog.threshold.index.warn" IndexDynamic Changes "Writes of the index that take so long are logged as `warn`.";
+    "index.indexing.slowlog.threshold.index.info" IndexDynamic Changes "Writes of the index that take so long are logged as `info`.";
+    "index.indexing.slowlog.threshold.index.debug" IndexDynamic Changes "Writes of the index that take so long are logged as `debug`.";
+    "index.indexing.slowlog.threshold.index.trace" IndexDynamic Changes "Writes of the index that take so long are logged as `trace`.";
+    "index.indexing.slowlog.level" IndexDynamic Changes "Lines of its slow log of writes that are less severe are left out.";
+    "index.indexing.slowlog.source" IndexDynamic Changes "Characters of the document that such a line shows, `true` (all) or `false` (none); 1000 if it is not set.";
     "index.max_rescore_window" IndexDynamic Changes "The largest window of a rescorer.";
     "index.mapping.coerce" IndexStatic Changes "The default of fields that do not say.";
     "index.mapping.ignore_malformed" IndexStatic Changes "The default of fields that do not say.";
@@ -73,8 +88,10 @@ accepted! {
     "index.requests." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
     "index.warmer." IndexDynamic Nothing "a warmer runs once, when it is put";
 
-    "index.search.slowlog." IndexDynamic Nothing "there is no slow log";
-    "index.indexing.slowlog." IndexDynamic Nothing "there is no slow log";
+    "index.search.slowlog.include.user" IndexDynamic Nothing "there are no users";
+    "index.indexing.slowlog.include.user" IndexDynamic Nothing "there are no users";
+    "index.indexing.slowlog.reformat" IndexDynamic Nothing "a line of the slow log is always one line";
+    "index.search.slowlog.reformat" IndexDynamic Nothing "a line of the slow log is always one line";
     "index.lifecycle." IndexDynamic Nothing "there is no lifecycle of indices";
     "index.search.default_pipeline" IndexDynamic Only "_none" "search pipelines are not supported";
     "index.final_pipeline" IndexDynamic Only "_none" "ingest pipelines are not supported";

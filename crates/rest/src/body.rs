@@ -1,10 +1,12 @@
 //! What comes in: one request with its headers read, its body decompressed, its media type understood.
 
+use crate::trace_context::TraceParent;
 use bytes::Bytes;
 use engine::breaker::Booking;
 use model::{Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use std::io::Read as _;
+use std::time::Instant;
 
 /// A request that may be answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) accepts_gzip: bool,
     /// `X-Opaque-Id`, returned as it came.
     pub(crate) opaque_id: Option<String>,
+    /// `traceparent`, returned as it came if it is of its form.
+    pub(crate) trace: Option<TraceParent>,
     /// As sent.
     pub(crate) body: Bytes,
     /// The bytes of its body, booked with `in_flight_requests`.
@@ -44,6 +48,10 @@ pub(crate) struct Request {
     pub(crate) persona: Persona,
     /// The connection it came by, and who says to be there.
     pub(crate) caller: Caller,
+    /// When its body was there, or its head if it has none yet.
+    pub(crate) begun: Option<Instant>,
+    /// The endpoint that answers it, as `ENDPOINTS` names it.
+    pub(crate) api: Option<&'static str>,
 }
 
 /// Room that is made for decompressed bytes at least.

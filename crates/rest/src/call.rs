@@ -4,10 +4,12 @@ use crate::Rest;
 use crate::path_args::PathArgs;
 use crate::query_params::Params;
 use crate::respond::Answer;
+use crate::trace_context::{TraceParent, task_headers};
 use bytes::Bytes;
 use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
 use engine::breaker::Booking;
+use engine::tasks::Task;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::leases::Caller;
 use relations::transactions::{Digest, Key};
@@ -30,6 +32,8 @@ pub struct Call {
     pub(crate) plain: bool,
     /// Who sends it, as far as it says, and by which connection.
     pub(crate) caller: Caller,
+    /// The trace that it is a part of.
+    pub(crate) trace: Option<TraceParent>,
     /// The memory that it builds, beside its body.
     pub(crate) booking: Mutex<Booking>,
     /// When its body was there: a search's `timeout` counts from here, its parsing included.
@@ -37,6 +41,13 @@ pub struct Call {
 }
 
 impl Call {
+    /// Enters a task for this request, under the ids that its client gave it.
+    pub(crate) fn start_task(&self, action: &str, description: String) -> Arc<Task> {
+        let headers = task_headers(self.caller.opaque_id.as_deref(), self.trace.as_ref());
+        self.rest
+            .tasks
+            .start_for(action, description, headers, self.rest.clock.wall_ms())
+    }
     /// Books memory that the request is about to take, until the request ends.
     ///
     /// # Errors

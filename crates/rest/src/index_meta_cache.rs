@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** what is learned of a catalog that has changed since is not kept: nobody would ever forget it.
 
+use crate::slow_log::SlowLog;
 use arc_swap::ArcSwap;
 use engine::IndexInfo;
 use model::lock_index::LockIndex;
@@ -42,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) routed_among: u64,
     /// Where documents are read and written through an alias with a routing of its own.
     pub(crate) index_routing: Option<String>,
+    /// Slow logs of the open indices behind the name, where they have thresholds.
+    pub(crate) slow: Option<Arc<[SlowLog]>>,
 }
 
 impl Known {
@@ -71,6 +74,7 @@ impl Known {
                 .any(|info| settings::text(&info.settings, settings::PLEACH_LOCKS) != "off"),
             lock_index: Arc::new(infos.iter().find_map(lock_index_of).unwrap_or_default()),
             shards,
+            slow: slow_logs(infos),
             index_routing: alias
                 .and_then(|options| options.get("index_routing")?.as_str())
                 .map(str::to_owned),
@@ -95,6 +99,12 @@ fn is_written(name: &str, info: &IndexInfo, count: usize) -> bool {
         .get(name)
         .and_then(|alias| alias.get("is_write_index")?.as_bool());
     option.unwrap_or(count == 1)
+}
+
+fn slow_logs(infos: &[IndexInfo]) -> Option<Arc<[SlowLog]>> {
+    let open = infos.iter().filter(|info| info.open);
+    let logs: Vec<SlowLog> = open.filter_map(|info| SlowLog::of(&info.name, &info.settings)).collect();
+    (!logs.is_empty()).then(|| logs.into())
 }
 
 fn lock_index_of(info: &IndexInfo) -> Option<LockIndex> {
@@ -171,6 +181,7 @@ mod tests {
             shards: 1,
             routed_among: 1,
             index_routing: None,
+            slow: None,
         }
     }
 

@@ -27,6 +27,7 @@ mod handlers;
 mod human;
 mod index_meta_cache;
 mod machine;
+mod metrics;
 mod outgoing;
 mod packed_text;
 pub mod parameter_table;
@@ -40,7 +41,10 @@ mod routes;
 mod running;
 mod self_wake;
 mod serve;
+mod slow_log;
 mod tables;
+mod trace_context;
+mod transport;
 mod utf16;
 mod yaml;
 
@@ -48,6 +52,7 @@ pub use call::Call;
 pub use respond::{Answer, Body};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
+pub use transport::{Listener, TlsConfig};
 
 /// What every request shares.
 #[derive(Debug)]
@@ -69,6 +74,8 @@ pub struct Rest {
     script_compilations: AtomicU64,
     /// Connections and bodies, for `_nodes/stats`.
     pub(crate) traffic: Traffic,
+    /// Requests, errors and waits, for `/_prometheus/metrics`.
+    pub(crate) metrics: metrics::Metrics,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
@@ -138,6 +145,7 @@ impl Rest {
             points_in_time: handlers::pit_counts::PointsInTime::default(),
             script_compilations: AtomicU64::new(0),
             traffic: Traffic::default(),
+            metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
             left: std::sync::Mutex::default(),
             cat_paths: routes::cat_paths,
             stopping: tokio::sync::watch::Sender::new(false),

@@ -387,6 +387,8 @@ const TABLE: &[(&[&str], &[Group])] = &[
             "no task waits for another": wait_for_events;
             "one process is in no zone": awareness_attribute ensure_node_weighed_in;
         )]),
+    (&["health_report"], &[changes!(verbose size), nothing!("one process: there is no one to wait for": timeout;)]),
+    (&["prometheus.metrics"], &[changes!(level)]),
     (&["cluster.state"], &[LOCAL, TARGET, changes!(flat_settings),
         nothing!("one process: its state is the newest": wait_for_metadata_version wait_for_timeout;)]),
     (&["cluster.stats"], &[

@@ -6,7 +6,7 @@
 //!
 //! Not here: what is read (`serve`), how much of it (`body`).
 
-use crate::busy_poll::Awake;
+use crate::transport::Transport;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -127,14 +127,14 @@ impl Arriving {
 /// A connection whose requests are seen to begin, and whose answers are seen to wait.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    pub(crate) stream: Awake,
+    pub(crate) stream: Transport,
     arriving: Arc<Arriving>,
     /// The socket took nothing the last time.
     is_stalled: bool,
 }
 
 impl Watched {
-    pub(crate) fn new(stream: Awake, arriving: Arc<Arriving>) -> Watched {
+    pub(crate) fn new(stream: Transport, arriving: Arc<Arriving>) -> Watched {
         Watched {
             stream,
             arriving,
@@ -145,7 +145,7 @@ impl Watched {
 
 impl Watched {
     /// Notes whether the socket took something.
-    fn note_write(&mut self, polled: &Poll<io::Result<usize>>) {
+    fn note_write<T>(&mut self, polled: &Poll<io::Result<T>>) {
         match polled {
             Poll::Pending if !self.is_stalled => {
                 self.is_stalled = true;
@@ -178,7 +178,10 @@ impl AsyncWrite for Watched {
         polled
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        // TLS keeps what the socket did not take.
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.note_write(&polled);
+        polled
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)

@@ -2,9 +2,9 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    absent, aliases, analyze, apis_2015, bulk, by_query, cat, cluster, cluster_settings, documents, explain, get, hot_threads,
-    indices, locks, mappings, mget, nodes, percolate, rank_eval, resolve, rollover, script_execution, scroll, search,
-    search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transaction,
+    absent, aliases, analyze, apis_2015, bulk, by_query, cat, cluster, cluster_settings, documents, explain, get, health_report,
+    hot_threads, indices, locks, mappings, mget, nodes, percolate, prometheus, rank_eval, resolve, rollover, script_execution,
+    scroll, search, search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transaction,
     transaction_session, unsupported, update, warmers,
 };
 use crate::path_args::PathArgs;
@@ -169,6 +169,10 @@ endpoints! {
     "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => analyze::analyze;
 
     "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
+    "health_report" ["GET"] ["/_health_report", "/_health_report/{indicator}"] => health_report::report;
+    "livez" ["GET", "HEAD"] ["/livez"] => health_report::live;
+    "readyz" ["GET", "HEAD"] ["/readyz"] => health_report::ready;
+    "prometheus.metrics" ["GET"] ["/_prometheus/metrics"] => prometheus::metrics;
     "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::state;
     "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::stats;
     "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster_settings::get;
@@ -287,7 +291,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
         }
     }
     let rows = || by_length().get(segments.len()).into_iter().flat_map(|rows| &rows.all);
-    // No name begins with an underscore, and every literal does: most paths can only be of a few rows.
+    // No name begins with an underscore, and every literal but the probes does: most paths can only be of a few rows.
     let named = segments
         .first()
         .is_some_and(|first| !first.is_empty() && !first.starts_with('_'));
@@ -331,11 +335,15 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     }
 }
 
+/// Paths without an underscore, as every orchestrator writes its probes. `GET` of an index of this name is answered by the probe;
+/// all other requests reach the index.
+const PROBES: [&str; 2] = ["livez", "readyz"];
+
 /// The patterns with so many segments, in the order of the table.
 #[derive(Default)]
 struct Rows {
     all: Vec<Row>,
-    /// Of each method all of them, and those that do not begin with a literal, the best first.
+    /// Of each method all of them, and those that may begin with a name, the best first.
     by_method: Vec<(&'static str, [Vec<Row>; 2])>,
 }
 
@@ -386,14 +394,14 @@ fn by_length() -> &'static [Rows] {
 
 impl Rows {
     fn add(&mut self, row: Row) {
-        let literal = match row.parts.first() {
+        let underscored = match row.parts.first() {
             Some(Part::Literal(first)) => {
                 assert!(
-                    first.is_empty() || first.starts_with('_'),
+                    first.is_empty() || first.starts_with('_') || PROBES.contains(first),
                     "[{}] could be an index",
                     row.pattern
                 );
-                true
+                !PROBES.contains(first)
             }
             _ => false,
         };
@@ -405,7 +413,7 @@ impl Rows {
             });
             let (_, [any, with_name]) = &mut self.by_method[at];
             any.push(row.clone());
-            if !literal {
+            if !underscored {
                 with_name.push(row.clone());
             }
         }
@@ -506,5 +514,8 @@ mod tests {
         check("POST", "/i/_doc/1/_update", "update id=1 index=i");
         check("POST", "/i/_doc", "index index=i");
         check("GET", "/i/_doc", "405 POST");
+        check("GET", "/livez", "livez");
+        check("PUT", "/livez", "indices.create index=livez");
+        check("GET", "/readyz/_search", "search index=readyz");
     }
 }

@@ -25,7 +25,7 @@ impl Running {
     /// Enters a search among the tasks, and ties the request to it.
     pub(crate) fn enter(call: &Call, target: &Target, request: &mut SearchRequest) -> Running {
         let rest = call.rest.clone();
-        let task = rest.tasks.start(ACTION, description(call, target), rest.clock.wall_ms());
+        let task = call.start_task(ACTION, description(call, target));
         let deadline = request.timeout.and_then(|timeout| call.begun.checked_add(timeout));
         request.cancellation = task.cancellation().with_deadline(deadline);
         Running { rest, task }

@@ -7,6 +7,7 @@ use crate::busy_poll::Awake;
 use crate::call::Call;
 use crate::handlers::locks::{is_about_locks, told};
 use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::metrics::Answered;
 use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
 use crate::query_params::{Params, split_list};
@@ -15,6 +16,8 @@ use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
 use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
+use crate::trace_context::TraceParent;
+use crate::transport::{Listener, Transport};
 use crate::{Rest, dialect, envelope, first_type};
 use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
@@ -28,12 +31,12 @@ use relations::leases::Caller;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::net::TcpListener;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How serving ended.
@@ -44,26 +47,15 @@ pub struct Served {
 }
 
 /// Accepts connections until `stop` turns true, then finishes what was accepted within `grace`.
-pub async fn serve(
-    rest: Arc<Rest>,
-    listeners: Vec<(TcpListener, Persona)>,
-    mut stop: watch::Receiver<bool>,
-    grace: Duration,
-) -> Served {
+pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::Receiver<bool>, grace: Duration) -> Served {
     let open = rest.traffic.open.clone();
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
     rest.go_on();
     let mut accepting = Vec::new();
-    for (listener, persona) in listeners {
-        accepting.push(tokio::spawn(accept(
-            rest.clone(),
-            listener,
-            persona,
-            stop.clone(),
-            open.clone(),
-        )));
+    for listener in listeners {
+        accepting.push(tokio::spawn(accept(rest.clone(), listener, stop.clone(), open.clone())));
     }
     while !*stop.borrow_and_update() {
         if stop.changed().await.is_err() {
@@ -139,27 +131,39 @@ fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
     let _ = stream.try_write(answer.as_bytes());
 }
 
+/// Opens a connection within the time that a request may take to come; zero is no limit.
+async fn handshake(opening: impl Future<Output = io::Result<Transport>>, most: Duration) -> io::Result<Transport> {
+    if most.is_zero() {
+        return opening.await;
+    }
+    match tokio::time::timeout(most, opening).await {
+        Ok(opened) => opened,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
 /// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
+    let Listener { socket, persona, tls } = listener;
     let timeouts = Timeouts {
         read: node_duration(HTTP_READ_TIMEOUT),
         write: node_duration(HTTP_WRITE_TIMEOUT),
     };
     let busy_poll = node_duration(HTTP_BUSY_POLL);
     loop {
-        let Ok((stream, from)) = listener.accept().await else {
+        let Ok((stream, from)) = socket.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
         if open.load(Ordering::Acquire) >= model::settings::node_count(HTTP_MAX_CONNECTIONS) {
             let reason = format!("there are as many connections as [{}] says", HTTP_MAX_CONNECTIONS.name);
-            refuse(
-                &stream,
-                persona,
-                &Error::new(ErrorKind::CircuitBreaking, reason).status_of(503),
-            );
+            // Who waits for a handshake could not read it.
+            if tls.is_none() {
+                let error = Error::new(ErrorKind::CircuitBreaking, reason).status_of(503);
+                refuse(&stream, persona, &error);
+            }
             continue;
         }
         // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
@@ -175,7 +179,17 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
             ..Caller::default()
         };
         let arriving = Arc::<Arriving>::default();
+        let tls = tls.clone();
         tokio::spawn(again(async move {
+            let opening = Transport::open(Awake::new(stream, number, busy_poll), tls.as_ref());
+            let transport = match handshake(opening, timeouts.read).await {
+                Ok(transport) => transport,
+                Err(cause) => {
+                    tracing::debug!(target: "http", peer = caller.peer.as_deref(), "the handshake failed: {cause}");
+                    open.fetch_sub(1, Ordering::AcqRel);
+                    return;
+                }
+            };
             let coming = arriving.clone();
             let service = hyper::service::service_fn(move |request| {
                 let (rest, caller, coming) = (rest.clone(), caller.clone(), coming.clone());
@@ -185,7 +199,7 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                     Ok::<_, std::convert::Infallible>(answer)
                 }
             });
-            let watched = Escaping::new(Watched::new(Awake::new(stream, number, busy_poll), arriving.clone()));
+            let watched = Escaping::new(Watched::new(transport, arriving.clone()));
             let mut connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
                 .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
@@ -208,8 +222,11 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                     "the request was not there within [{time}], the limit of [{}]",
                     HTTP_READ_TIMEOUT.name
                 );
-                let stream = connection.into_parts().io.into_inner().into_inner().stream.stream;
-                refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
+                let transport = connection.into_parts().io.into_inner().into_inner().stream;
+                // Who does not end its request over TLS sees the connection closed.
+                if let Transport::Plain(awake) = &transport {
+                    refuse(&awake.stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
+                }
             }
             open.fetch_sub(1, Ordering::AcqRel);
             // What cannot be ended now ends with the next sweep.
@@ -239,11 +256,12 @@ async fn one(
     }
     if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
         arriving.arrived();
-        return respond(&rest, &request, answer, &Style::default(), head).0;
+        return answered(&rest, &request, answer, &Style::default(), head);
     }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
     let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
     arriving.arrived();
+    request.begun = Some(Instant::now());
     request.body = match body {
         Ok(bytes) => bytes,
         Err(error) => return respond_to(&rest, &request, &error, head),
@@ -259,7 +277,7 @@ async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    respond(&rest, &request, answer, &style, head).0
+    answered(&rest, &request, answer, &style, head)
 }
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
@@ -281,10 +299,13 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         admitted: Admitted::default(),
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
+        trace: text(HeaderName::from_static("traceparent")).and_then(TraceParent::parse),
         body: Bytes::new(),
         booking: Booking::none(),
         persona,
         caller,
+        begun: None,
+        api: None,
     }
 }
 
@@ -342,6 +363,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
             (answer, style)
         }
         Err(error) => {
+            rest.metrics.count_error(error.kind());
             // A refusal is told whole.
             style.filter_path.clear();
             let mut body = envelope::render(&error, dialect);
@@ -384,6 +406,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         if let Some(path) = request.path.strip_prefix("/_cat")
             && request.method == "GET"
         {
+            request.api = Some("cat.indices");
             return cat_of_2015(rest, request, style, params, path).boxed().await;
         }
     }
@@ -408,6 +431,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         }
     };
     params.set_api(endpoint.api);
+    request.api = Some(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
     dialect.clauses_max = dialect::clauses_max(rest, request.body.len()).await;
     dialect.total_as_int = params.is_given("rest_total_hits_as_int")
@@ -463,8 +487,9 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         plain: style.is_plain(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
+        trace: request.trace.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
-        begun: std::time::Instant::now(),
+        begun: request.begun.unwrap_or_else(Instant::now),
     }
 }
 
@@ -581,9 +606,10 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
 
 /// The refusal of a request that nobody has looked into.
 fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Outgoing> {
+    rest.metrics.count_error(error.kind());
     let dialect = Dialect::of(request.persona);
     let answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
-    respond(rest, request, answer, &Style::default(), head).0
+    answered(rest, request, answer, &Style::default(), head)
 }
 
 /// The bytes of an answer, booked until they are dropped.
@@ -596,6 +622,35 @@ impl AsRef<[u8]> for BookedAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// A line for each request at `debug`, for each that the server failed at `warn`.
+fn log_request(request: &Request, status: u16, took: Duration) {
+    let (method, path, api) = (request.method.as_str(), request.path.as_str(), request.api);
+    let took_millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let (peer, id) = (request.caller.peer.as_deref(), request.opaque_id.as_deref());
+    let trace = request.trace.as_ref().map(TraceParent::trace_id);
+    if status >= 500 {
+        tracing::warn!(target: "http", method, path, status, took_millis, endpoint = api, peer, id, trace.id = trace, "request failed");
+    } else {
+        tracing::debug!(target: "http", method, path, status, took_millis, endpoint = api, peer, id, trace.id = trace, "request");
+    }
+}
+
+/// An answer as hyper's, counted.
+fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: bool) -> hyper::Response<Outgoing> {
+    let status = answer.status;
+    let (response, sent_bytes) = respond(rest, request, answer, style, head);
+    let took = request.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+    log_request(request, status, took);
+    rest.metrics.requests.record(Answered {
+        api: request.api,
+        status,
+        took,
+        received_bytes: request.body.len(),
+        sent_bytes,
+    });
+    response
 }
 
 fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
@@ -624,6 +679,9 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     }
     if let Some(id) = &request.opaque_id {
         set("x-opaque-id", id);
+    }
+    if let Some(trace) = &request.trace {
+        set("traceparent", trace.as_str());
     }
     for (name, value) in request.admitted.headers() {
         set(name, value);

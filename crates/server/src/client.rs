@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client for `import`: one kept connection to one server, whole bodies.
+//! A small HTTP/1.1 client for the commands that ask a running server: one kept connection to one server, whole bodies.
 //!
 //! Not here: TLS, redirects, chunked requests.
 
@@ -19,6 +19,8 @@ pub(crate) struct Client {
     /// `host:port`.
     authority: String,
     connection: Option<BufReader<TcpStream>>,
+    /// How long an answer is waited for.
+    patience: Duration,
 }
 
 /// What the server said.
@@ -50,7 +52,15 @@ impl Client {
         Ok(Client {
             authority,
             connection: None,
+            patience: PATIENCE,
         })
+    }
+
+    /// Waits so long for an answer from here on.
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
+        // The system has no shorter time.
+        self.patience = patience.max(Duration::from_millis(1));
+        self.connection = None;
     }
 
     /// Sends a request that may be applied twice, and reads its answer.
@@ -95,8 +105,8 @@ impl Client {
         if self.connection.is_none() {
             let stream = TcpStream::connect(&self.authority)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(self.patience))?;
+            stream.set_write_timeout(Some(self.patience))?;
             self.connection = Some(BufReader::new(stream));
         }
         let Some(connection) = self.connection.as_mut() else {

@@ -5,6 +5,8 @@
 //!
 //! Not here: index and cluster settings, which are given over HTTP.
 
+use crate::logging::{self, FORMAT, LEVEL};
+use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Persona, Result, units};
 use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
@@ -36,6 +38,24 @@ pub(crate) struct Flags {
     /// Any other setting by its name, as `http.max_content_length=50mb`; may be repeated.
     #[arg(short = 'E', long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+    /// PEM file of the server's certificate: every listener speaks TLS.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_certificate: Option<String>,
+    /// PEM file of the certificate's key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<String>,
+    /// PEM file of authorities; clients without a certificate of theirs are refused.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_client_ca: Option<String>,
+    /// Listen on any address, though everybody who reaches it may do everything.
+    #[arg(long)]
+    pub(crate) insecure_listen: bool,
+    /// Levels of the log, as `warn,http=debug` [default: info].
+    #[arg(long, value_name = "LEVELS")]
+    pub(crate) log_level: Option<String>,
+    /// Form of the lines of the log: text or json [default: text].
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
     /// Print the configuration with the origin of each value, and stop.
     #[arg(long)]
     pub(crate) print_config: bool,
@@ -48,6 +68,9 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<(SocketAddr, Persona)>,
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) log_levels: tracing_subscriber::filter::Targets,
+    pub(crate) log_format: logging::Format,
     /// `auto` or `portable`.
     pub(crate) changes_path: String,
     pub(crate) product_header: bool,
@@ -67,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) connections_bounded: Option<String>,
     values: Values,
 }
+
+const INSECURE_LISTEN: &str = "insecure_listen";
 
 /// Also a setting of the cluster, which wins.
 const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
@@ -114,6 +139,32 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "Origins of web pages, as https://example.org, separated by commas. `*` is any.",
     ),
+    (
+        CERTIFICATE,
+        "xpack.security.http.ssl.certificate",
+        "",
+        "PEM file of the server's certificate: every listener speaks TLS. SIGHUP reads the files again.",
+    ),
+    (KEY, "xpack.security.http.ssl.key", "", "PEM file of its key."),
+    (
+        CLIENT_CA,
+        "xpack.security.http.ssl.certificate_authorities",
+        "",
+        "PEM file of authorities: clients without a certificate of theirs are refused.",
+    ),
+    (
+        INSECURE_LISTEN,
+        "",
+        "false",
+        "Addresses other than loopback may be listened on, though everybody who reaches them may do everything.",
+    ),
+    (
+        LEVEL,
+        "",
+        "info",
+        "Levels of the log: one for all modules, then MODULE=LEVEL. SIGHUP reads it again.",
+    ),
+    (FORMAT, "", "text", "Lines of the log: text or json."),
     (
         DESTRUCTIVE,
         "",
@@ -186,8 +237,11 @@ impl Config {
                 vec![parse_listen(&joined, persona)?]
             }
         };
-        for (address, _) in &listen {
-            refuse_open(*address)?;
+        let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA))?;
+        if !parse_flag(INSECURE_LISTEN, &text(INSECURE_LISTEN))? {
+            for (address, _) in &listen {
+                refuse_open(*address, tls.as_ref())?;
+            }
         }
         // `data` is also given as text of a byte size here and there: an empty path is surely a mistake.
         let data = text("data");
@@ -259,6 +313,9 @@ impl Config {
             listen,
             cluster_name: text("cluster_name"),
             node_name: text("node_name"),
+            tls,
+            log_levels: logging::parse_levels(&text(LEVEL))?,
+            log_format: logging::Format::parse(&text(FORMAT))?,
             changes_path: text(settings::CHANGES_PATH.name),
             product_header: parse_flag("http.product_header", &text("http.product_header"))?,
             body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
@@ -274,6 +331,27 @@ impl Config {
             connections_bounded: None,
             values,
         })
+    }
+
+    /// Settings that differ in another configuration and are read at the start only.
+    pub(crate) fn fixed_differences(&self, other: &Config) -> Vec<&'static str> {
+        let names = NAMES.iter().map(|(name, ..)| *name);
+        let node = settings::ALL.iter().filter(|s| s.scope == Scope::Node).map(|s| s.name);
+        let given = |config: &Config, name: &str| match name {
+            // Lowered after it was read.
+            _ if name == settings::HTTP_MAX_CONNECTIONS.name && config.connections_bounded.is_some() => None,
+            _ => Some(
+                config
+                    .values
+                    .get(name)
+                    .map_or_else(|| vec![one(&config.values, name)], |(values, _)| values.clone()),
+            ),
+        };
+        let differs = |name: &&str| match (given(self, name), given(other, name)) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            _ => false,
+        };
+        names.chain(node).filter(|name| *name != LEVEL).filter(differs).collect()
     }
 
     /// Lowers `http.max_connections` to what a process with that many open files can hold beside its log and segments.
@@ -361,17 +439,28 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
         ("persona", &flags.persona),
         ("cluster_name", &flags.cluster_name),
         ("node_name", &flags.node_name),
+        (CERTIFICATE, &flags.tls_certificate),
+        (KEY, &flags.tls_key),
+        (CLIENT_CA, &flags.tls_client_ca),
+        (LEVEL, &flags.log_level),
+        (FORMAT, &flags.log_format),
     ];
     out.extend(
         plain
             .into_iter()
             .filter_map(|(name, value)| Some((name, vec![value.clone()?]))),
     );
+    if flags.insecure_listen {
+        out.push((INSECURE_LISTEN, vec!["true".to_owned()]));
+    }
     if !flags.listen.is_empty() {
         out.push(("listen", flags.listen.clone()));
     }
     Ok(out)
 }
+
+/// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server.
+const OTHER_VARIABLES: [&str; 4] = ["CONFIG", "COMMIT", "LOCK_ID", "FENCING_TOKEN"];
 
 /// `PLEACH_HTTP_PORT` is `http.port`.
 fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {
@@ -381,7 +470,7 @@ fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec
             continue;
         };
         // Kubernetes sets these for a service that is called pleach.
-        if name == "CONFIG" || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
+        if OTHER_VARIABLES.contains(&name) || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
             continue;
         }
         let flat = |known: &str| known.replace(['.', '-'], "_").to_uppercase();
@@ -557,14 +646,15 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
     Ok(access)
 }
 
-/// There is no security yet, so nobody else may reach the server.
-fn refuse_open(address: SocketAddr) -> Result<()> {
-    if address.ip().is_loopback() {
+/// There are no users yet, so others may reach the server only if they prove who they are by a certificate.
+fn refuse_open(address: SocketAddr, tls: Option<&TlsFiles>) -> Result<()> {
+    if address.ip().is_loopback() || tls.is_some_and(|tls| tls.client_ca.is_some()) {
         return Ok(());
     }
     let reason = format!(
-        "refusing to listen on [{address}]: this version has no passwords and no TLS, so everybody who can reach the address could read and delete everything. \
-         Listen on 127.0.0.1 and put a proxy that authenticates in front of it"
+        "refusing to listen on [{address}]: this version has no passwords, so everybody who can reach the address could read and delete everything. \
+         Ask clients for certificates (--tls-certificate, --tls-key and --tls-client-ca; pleach cert makes them), or listen on 127.0.0.1 behind \
+         a proxy that authenticates, or say --insecure-listen"
     );
     Err(Error::new(ErrorKind::Security, reason))
 }
@@ -668,7 +758,35 @@ mod tests {
             Ok(r#"listen = ["127.0.0.1:1234=es7", "127.0.0.1:1235=es9"]"#),
         );
         check(&[], &[], "[cluster]\nname = 'blue'", Ok(r#"cluster_name = "blue""#));
+        check(
+            &["--listen", "0.0.0.0:9200", "--insecure-listen"],
+            &[],
+            "",
+            Ok(r#"listen = ["0.0.0.0:9200=es8"]"#),
+        );
+        check(
+            &[
+                "--listen",
+                "0.0.0.0:9200",
+                "--tls-certificate",
+                "a",
+                "--tls-key",
+                "b",
+                "--tls-client-ca",
+                "c",
+            ],
+            &[],
+            "",
+            Ok(r#"http.tls.client_ca = "c""#),
+        );
         check(&["--data", "x"], &[], "path.data = 'y'", Ok(r#"data = "x""#));
+        check(
+            &["--log-level", "warn,http=debug"],
+            &[],
+            "",
+            Ok(r#"log.level = "warn,http=debug""#),
+        );
+        check(&[], &[], "log.format = 'json'", Ok(r#"log.format = "json""#));
         check(
             &[],
             &[],
@@ -719,6 +837,19 @@ mod tests {
             Err("refusing to listen on [0.0.0.0:9200]"),
         );
         check(&[], &[], "network.host = '192.168.1.1'", Err("no passwords"));
+        check(
+            &["--listen", "0.0.0.0:1", "--tls-certificate", "a", "--tls-key", "b"],
+            &[],
+            "",
+            Err("--tls-client-ca"),
+        );
+        check(&["--tls-certificate", "a"], &[], "", Err("without [http.tls.key]"));
+        check(
+            &["--tls-client-ca", "a"],
+            &[],
+            "",
+            Err("[http.tls.client_ca] is given without [http.tls.certificate]"),
+        );
         check(&["--listen", "nowhere"], &[], "", Err("ADDR:PORT"));
         check(&[], &[], "search.max_buckets = 1", Err("PUT /_cluster/settings"));
         check(&[], &[], "index.refresh_interval = '1s'", Err("the settings of an index"));
@@ -753,5 +884,7 @@ mod tests {
             Err("must be true or false"),
         );
         check(&[], &[], "data = ", Err("not TOML"));
+        check(&["--log-level", "inf"], &[], "", Err("did you mean [info]?"));
+        check(&[], &[("PLEACH_LOG_FORMAT", "jsno")], "", Err("did you mean [json]?"));
     }
 }

@@ -13,8 +13,11 @@ mod config;
 mod console;
 mod descriptors;
 mod identity;
+mod logging;
 mod memory;
 mod private;
+mod service_manager;
+mod tls;
 mod wire;
 
 #[global_allocator]
@@ -31,7 +34,7 @@ fn give_back() {
 
 /// A search engine with related documents that speaks the Elasticsearch REST API.
 #[derive(clap::Parser, Debug)]
-#[command(name = "pleach", version, args_conflicts_with_subcommands = true)]
+#[command(name = "pleach", version = env!("PLEACH_VERSION"), args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -47,15 +50,40 @@ enum Command {
     Import(commands::import::Flags),
     /// Look through the data folder of a stopped server, and tell what is damaged.
     Check(commands::check::Flags),
+    /// Make a private authority, and certificates by it.
+    Cert(commands::cert::Flags),
+    /// Print a document.
+    Get(commands::documents::GetFlags),
+    /// Write a document.
+    Put(commands::documents::PutFlags),
+    /// Print what a search finds.
+    Search(commands::documents::SearchFlags),
+    /// Print how many documents a query finds.
+    Count(commands::documents::CountFlags),
+    /// List the indices.
+    Indices(commands::documents::IndicesFlags),
+    /// Send the lines of one bulk request.
+    Bulk(commands::documents::BulkFlags),
+    /// Print every document of an index as lines that `import` takes.
+    Export(commands::documents::ExportFlags),
+    /// Hold a lock while a command runs.
+    #[command(subcommand)]
+    Lock(commands::lock::LockCommand),
+    /// Print the script by which a shell completes these commands.
+    Completions(commands::shell::CompletionFlags),
+    /// Print the manual page.
+    Man,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match cli.command {
+    let done = match &cli.command {
         None => commands::serve::run(&cli.serve),
-        Some(Command::Serve(flags)) => commands::serve::run(&flags),
-        Some(Command::Import(flags)) => commands::import::run(&flags),
-        Some(Command::Check(flags)) => commands::check::run(&flags),
+        Some(Command::Serve(flags)) => commands::serve::run(flags),
+        Some(other) => {
+            logging::begin_for_people();
+            run(other)
+        }
     };
     match done {
         Ok(code) => code,
@@ -64,5 +92,25 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "pleach: {}", error.reason());
             ExitCode::from(1)
         }
+    }
+}
+
+/// Runs a command that is no server.
+fn run(command: &Command) -> model::Result<ExitCode> {
+    match command {
+        Command::Serve(flags) => commands::serve::run(flags),
+        Command::Import(flags) => commands::import::run(flags),
+        Command::Check(flags) => commands::check::run(flags),
+        Command::Cert(flags) => commands::cert::run(flags),
+        Command::Get(flags) => commands::documents::get(flags),
+        Command::Put(flags) => commands::documents::put(flags),
+        Command::Search(flags) => commands::documents::search(flags),
+        Command::Count(flags) => commands::documents::count(flags),
+        Command::Indices(flags) => commands::documents::indices(flags),
+        Command::Bulk(flags) => commands::documents::bulk(flags),
+        Command::Export(flags) => commands::documents::export(flags),
+        Command::Lock(command) => commands::lock::run(command),
+        Command::Completions(flags) => Ok(commands::shell::completions(flags)),
+        Command::Man => commands::shell::man(),
     }
 }

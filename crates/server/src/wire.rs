@@ -3,7 +3,6 @@
 //! The only place that names a concrete engine. Not here: listening, signals (`commands::serve`).
 
 use crate::config::Config;
-use crate::console::complain;
 use crate::identity::identity;
 use crate::private;
 use embedded::EmbeddedEngine;
@@ -13,6 +12,7 @@ use engine::{Clock, Engine};
 use model::{Error, ErrorKind, Result};
 use rest::{Limits, Names, Rest};
 use std::sync::Arc;
+use tracing::warn;
 
 /// A server that is ready to answer.
 pub(crate) struct Wired {
@@ -29,7 +29,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     embedded::at_rest(crate::give_back);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     if let Err(cause) = private::mend(&config.data) {
-        complain(&format!("others on this machine may read files of the data folder: {cause}"));
+        warn!(target: "server", "others on this machine may read files of the data folder: {cause}");
     }
     let resident = crate::memory::resident(config.breaker_limits.total).map_err(|cause| {
         Error::new(
@@ -46,7 +46,13 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
             ..config.engine_limits.clone()
         },
     )?);
-    let identity = identity(&config.data, &engine, clock.as_ref(), &config.changes_path, complain)?;
+    let identity = identity(
+        &config.data,
+        &engine,
+        clock.as_ref(),
+        &config.changes_path,
+        |told| warn!(target: "server", "{told}"),
+    )?;
     let names = Names {
         cluster: config.cluster_name.clone(),
         cluster_uuid: identity.cluster_uuid,
@@ -71,7 +77,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     let rest = Arc::new(rest);
     // Before the first answer: locks are held again, or somebody could pass.
     if let Some(reason) = futures::executor::block_on(rest.recover_or_refuse()) {
-        complain(&reason);
+        warn!(target: "server", "{reason}");
     }
     crate::give_back();
     Ok(Wired { rest, engine })

@@ -308,6 +308,8 @@ pub struct ShardFailure {
 #[derive(Clone, Debug, Default)]
 pub struct SearchResponse {
     pub took_ms: u64,
+    /// Reading the hits that are shown, out of the whole time. No part of the answer.
+    pub fetch: std::time::Duration,
     pub timed_out: bool,
     pub terminated_early: Option<bool>,
     /// Shards (one an index) searched, and indices skipped.

@@ -13,6 +13,8 @@ enum Shape {
     Flag,
     /// A whole number from there up.
     Whole(i64),
+    /// `true`, `false` or a whole number.
+    FlagOrWhole,
     Duration,
     Bytes,
     Word(&'static [&'static str]),
@@ -63,6 +65,7 @@ const SHAPES: &[(&str, Shape)] = &[
         "index.indexing.slowlog.level",
         Shape::Word(&["trace", "debug", "info", "warn"]),
     ),
+    ("index.indexing.slowlog.source", Shape::FlagOrWhole),
     ("index.soft_deletes.enabled", Shape::Flag),
     ("index.soft_deletes.retention_lease.period", Shape::Duration),
     ("index.queries.cache.enabled", Shape::Flag),
@@ -87,6 +90,8 @@ impl Shape {
                 Ok(number) if number < *least => refuse(&format!(" must be >= {least}")),
                 Ok(_) => Ok(()),
             },
+            Shape::FlagOrWhole if text == "true" || text == "false" || text.parse::<u32>().is_ok() => Ok(()),
+            Shape::FlagOrWhole => refuse(" must be [true], [false] or a number of characters"),
             Shape::Duration => model::units::parse_duration_or_never(text, name).map(drop),
             Shape::Bytes => model::units::parse_bytes(text, name).map(drop),
             Shape::Word(words) if !words.iter().any(|word| word.eq_ignore_ascii_case(text)) => {

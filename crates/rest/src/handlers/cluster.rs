@@ -106,7 +106,7 @@ impl Health {
 }
 
 /// Why the control index cannot be used, if it cannot: wildcards pass it by, so it is not among the indices.
-async fn control_damage(rest: &crate::Rest) -> Option<String> {
+pub(super) async fn control_damage(rest: &crate::Rest) -> Option<String> {
     if let Some(error) = rest.relations.control_failure() {
         return Some(error.reason().to_owned());
     }

@@ -73,6 +73,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         listener: dialect.persona,
         wants_json: true,
         caller: Caller::from_json(&request["caller"]),
+        trace: None,
         plain: false,
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
         begun: std::time::Instant::now(),
@@ -147,7 +148,7 @@ async fn begin(call: &Call, job: Job, order: Order, (action, description): (&str
         );
         return Err(Error::new(ErrorKind::RejectedExecution, reason));
     }
-    let task = rest.tasks.start(action, description, rest.clock.wall_ms());
+    let task = call.start_task(action, description);
     let begun = rest.relations.begin(job, &task, &order).await;
     match begun {
         Ok(Begun::Run(run)) => {

@@ -4,6 +4,7 @@
 
 use crate::Rest;
 use crate::call::Call;
+use crate::metrics::LockWait;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
 use dsl::json::Node;
@@ -61,6 +62,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let until = Instant::now() + timeout;
     // Dropped on every way out but a grant, it gives the place in the queue up; also if the client hangs up.
     let mut turn: Option<Turn> = None;
+    let mut waited: Option<LockWait<'_>> = None;
     let lease = loop {
         match call.rest.relations.acquire(&ask).await? {
             Asked::Granted(lease) => {
@@ -74,6 +76,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
                     turn.keep();
                 }
                 ask.place = Some(place);
+                waited.get_or_insert_with(|| LockWait::begin(&call.rest.metrics));
                 let next = turn.insert(next);
                 match wait_for(&call.rest, next, until).await? {
                     Some(Told::Granted(lease)) => {
@@ -89,6 +92,9 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
             }
         }
     };
+    if let Some(wait) = waited {
+        wait.granted();
+    }
     Ok(Answer {
         status,
         ..Answer::raw(written(&call.rest, &lease))

@@ -368,8 +368,9 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         return Err(envelope::all_shards_failed(error, named(target), call.dialect));
     }
     // What has begun counts: no search takes no time.
-    let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
-    response.took_ms = u64::try_from(took).unwrap_or(0);
+    let took = call.rest.clock.monotonic() - start;
+    response.took_ms = u64::try_from(took.as_nanos().div_ceil(1_000_000)).unwrap_or(0);
+    crate::slow_log::search(call, target, &response, took).await;
     Ok(response)
 }
 

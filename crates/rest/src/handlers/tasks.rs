@@ -23,11 +23,10 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    pub(super) fn begin(rest: &Arc<Rest>) -> Listing {
-        let task = rest.tasks.start(LIST, String::new(), rest.clock.wall_ms());
+    pub(super) fn begin(call: &Call) -> Listing {
         Listing {
-            rest: rest.clone(),
-            task,
+            rest: call.rest.clone(),
+            task: call.start_task(LIST, String::new()),
         }
     }
 }
@@ -58,7 +57,12 @@ fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
     out.insert("running_time_in_nanos".into(), nanos.into());
     out.insert("cancellable".into(), (task.action != LIST).into());
     out.insert("cancelled".into(), task.is_cancelled().into());
-    out.insert("headers".into(), json!({}));
+    let headers: Map<String, Value> = task
+        .headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
+        .collect();
+    out.insert("headers".into(), headers.into());
     Value::Object(out)
 }
 
@@ -112,7 +116,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let wanted = |task: &Task| here && (actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action)));
     let rest = &call.rest;
-    let _listing = Listing::begin(rest);
+    let _listing = Listing::begin(&call);
     let running: Vec<Arc<Task>> = rest
         .tasks
         .list()
@@ -288,7 +292,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
 /// Runs catalog work that a client does not want to wait for: the answer is a task.
 pub(super) fn in_background(call: &Call, action: &str, description: String, work: engine::Alteration) -> Answer {
     let rest = call.rest.clone();
-    let task = rest.tasks.start(action, description, rest.clock.wall_ms());
+    let task = call.start_task(action, description);
     let id = format!("{}:{}", rest.names.node_id, task.id);
     tokio::spawn(async move {
         let done = rest

@@ -3,6 +3,7 @@
 use crate::blocking::{aside, is_scripted};
 use crate::call::Call;
 use crate::respond::Answer;
+use crate::slow_log::SlowWrites;
 use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
@@ -26,7 +27,12 @@ pub(super) struct Guarded {
 /// Sends writes, or stages them in a transaction.
 pub(super) async fn send_in(call: &Call, transaction: Option<&str>, writes: Vec<Guarded>, refresh: Refresh) -> Result<Vec<Sent>> {
     match transaction {
-        None => send(&Sender::of(call, refresh), writes).await,
+        None => {
+            let slow = SlowWrites::begin(call, writes.iter().map(|guarded| &guarded.write)).await;
+            let sent = send(&Sender::of(call, refresh), writes).await;
+            slow.end(call);
+            sent
+        }
         // Others see it when the commit says; in the transaction it is seen at once.
         Some(id) => super::transaction_session::stage(&call.rest, id, writes, call.dialect).await,
     }

@@ -1,5 +1,9 @@
 //! One file a subcommand.
 
+pub(crate) mod cert;
 pub(crate) mod check;
+pub(crate) mod documents;
 pub(crate) mod import;
+pub(crate) mod lock;
 pub(crate) mod serve;
+pub(crate) mod shell;

@@ -1,14 +1,21 @@
-//! `pleach serve`: listens, answers until told to stop, closes the engine.
+//! `pleach serve`: listens, answers until told to stop, closes the engine. SIGHUP reads the settings again that can change.
 
 use crate::config::{Config, Flags};
-use crate::console::{complain, say};
+use crate::console::say;
+use crate::logging::{LEVEL, Logs};
+use crate::service_manager::ServiceManager;
+use crate::tls::TlsFiles;
 use crate::wire::wire;
+use arc_swap::ArcSwap;
 use model::{Error, ErrorKind, Persona, Result};
+use rest::{Listener, TlsConfig};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tracing::{debug, info, warn};
 
 /// Threads for long work end after so long without any.
 const IDLE_THREAD: Duration = Duration::from_secs(1);
@@ -22,15 +29,17 @@ const CLOSING: Duration = Duration::from_millis(1300);
 /// A configuration, address or data folder that cannot be used.
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let mut config = Config::settle(flags)?;
-    match crate::descriptors::raise() {
-        Ok(open_files) => config.bound_connections(open_files),
-        Err(cause) => complain(&format!(
-            "the limit of open files is unknown ({cause}); [http.max_connections] is not checked against it"
-        )),
+    let open_files = crate::descriptors::raise();
+    if let Ok(open_files) = &open_files {
+        config.bound_connections(*open_files);
     }
     if flags.print_config {
         say(&config.render());
         return Ok(ExitCode::SUCCESS);
+    }
+    let logs = Logs::begin(config.log_levels.clone(), config.log_format)?;
+    if let Err(cause) = open_files {
+        warn!(target: "server", "the limit of open files is unknown ({cause}); [http.max_connections] is not checked against it");
     }
     crate::private::make_files_private();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -40,57 +49,93 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         .on_thread_park(crate::memory::reclaim_at_rest)
         .build()
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))?;
-    let done = runtime.block_on(serve(&config));
+    let done = runtime.block_on(serve(&config, flags, &logs));
     // A request that outlived its grace must not keep the process.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(config: &Config) -> Result<ExitCode> {
+async fn serve(config: &Config, flags: &Flags, logs: &Logs) -> Result<ExitCode> {
+    let manager = match ServiceManager::connect() {
+        Ok(manager) => manager.map(Arc::new),
+        Err(cause) => {
+            warn!(target: "server", "the service manager cannot be told how the server is: {cause}");
+            None
+        }
+    };
     let (tell, stop) = watch::channel(false);
+    let tls = match &config.tls {
+        Some(files) => Some(Arc::new(ArcSwap::new(files.read()?))),
+        None => None,
+    };
     // Before anything is written, so that an early signal also ends in order.
     let mut signals = Signals::listen()?;
     // Bound before the engine opens: who connects meanwhile waits instead of being refused.
     let mut listeners = Vec::new();
     let mut listening = Vec::new();
     for (address, persona) in &config.listen {
-        let listener = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
-        let bound = listener.local_addr().unwrap_or(*address);
+        let socket = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
+        let bound = socket.local_addr().unwrap_or(*address);
         listening.push((bound, *persona));
-        listeners.push((listener, *persona));
+        listeners.push(Listener {
+            socket,
+            persona: *persona,
+            tls: tls.clone(),
+        });
     }
     let address = listening.first().map_or_else(String::new, |(a, _)| a.to_string());
     let opening = config.clone();
     let wired = tokio::task::spawn_blocking(move || wire(&opening, &address))
         .await
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("opening the data folder failed: {cause}")))??;
-    say(&greeting(config, &listening));
     let serving = tokio::spawn(rest::serve(wired.rest.clone(), listeners, stop, GRACE));
-    signals.next().await;
+    say(&greeting(config, &listening));
+    for (address, persona) in &listening {
+        debug!(target: "server", persona = crate::config::persona_name(*persona), "listening on {address}");
+    }
+    if let Some(manager) = &manager {
+        manager.ready("serving");
+        keep_alive(manager);
+    }
+    let mut config = config.clone();
+    while signals.next().await == Signal::Reload {
+        if let Some(manager) = &manager {
+            manager.reloading();
+        }
+        reload(&mut config, flags, logs, tls.as_ref());
+        if let Some(manager) = &manager {
+            manager.ready("serving");
+        }
+    }
+    if let Some(manager) = &manager {
+        manager.stopping();
+    }
+    info!(target: "server", "stopping");
     let _ = tell.send(true);
     let cut = tokio::select! {
         served = serving => served.map_or(0, |s| s.cut),
-        () = signals.next() => {
-            complain("stopped at once by a second signal; what was acknowledged is on disk");
+        () = signals.stop() => {
+            warn!(target: "server", "stopped at once by a second signal; what was acknowledged is on disk");
             return Ok(ExitCode::from(130));
         }
     };
     if cut > 0 {
-        complain(&format!("{cut} connections were still busy and were cut"));
+        warn!(target: "server", "{cut} connections were still busy and were cut");
     }
     let engine = wired.engine.clone();
     drop(wired);
     let closed = tokio::task::spawn_blocking(move || engine.close());
     match tokio::time::timeout(CLOSING, closed).await {
         Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(cause))) => complain(&format!(
+        Ok(Ok(Err(cause))) => warn!(
+            target: "server",
             "closing the engine failed: {}; the log has everything that was acknowledged",
             cause.reason()
-        )),
-        Ok(Err(cause)) => complain(&format!(
-            "closing the engine failed: {cause}; the log has everything that was acknowledged"
-        )),
-        Err(_) => complain("closing the engine took too long; the next start reads the rest from the log"),
+        ),
+        Ok(Err(cause)) => {
+            warn!(target: "server", "closing the engine failed: {cause}; the log has everything that was acknowledged");
+        }
+        Err(_) => warn!(target: "server", "closing the engine took too long; the next start reads the rest from the log"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,12 +151,17 @@ fn unbound(address: SocketAddr, cause: &std::io::Error) -> Error {
     Error::illegal(reason)
 }
 
+fn scheme(config: &Config) -> &'static str {
+    if config.tls.is_some() { "https" } else { "http" }
+}
+
 /// Where it listens, where its data is, and what to try next.
 fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
-    let mut out = format!("pleach {}\n", env!("CARGO_PKG_VERSION"));
+    let mut out = format!("pleach {}\n", env!("PLEACH_VERSION"));
     for (address, persona) in listening {
         out.push_str(&format!(
-            "listening on http://{address} as {}\n",
+            "listening on {}://{address} as {}\n",
+            scheme(config),
             crate::config::persona_name(*persona)
         ));
     }
@@ -121,7 +171,7 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
         out.push_str(&format!("{bound}\n"));
     }
     if let Some((address, _)) = listening.first() {
-        let url = format!("http://{address}");
+        let url = format!("{}://{address}", scheme(config));
         let import_url = if address.to_string() == "127.0.0.1:9200" {
             String::new()
         } else {
@@ -137,7 +187,54 @@ fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
     out
 }
 
-/// SIGINT and SIGTERM end the server. SIGHUP does not: it comes when a terminal is closed, and there is nothing to read again.
+/// Reads the settings and certificates again: the levels of the log and the certificates take effect, others are named. What
+/// cannot be read changes nothing.
+fn reload(config: &mut Config, flags: &Flags, logs: &Logs, tls: Option<&TlsConfig>) {
+    let read = Config::settle(flags).and_then(|read| {
+        // The files of the start: other names wait for a restart.
+        let certificates = config.tls.as_ref().map(TlsFiles::read).transpose()?;
+        logs.set_levels(read.log_levels.clone())?;
+        if let (Some(tls), Some(certificates)) = (tls, certificates) {
+            tls.store(certificates);
+        }
+        Ok(read)
+    });
+    match read {
+        Ok(read) => {
+            let fixed = config.fixed_differences(&read);
+            config.log_levels = read.log_levels;
+            let and_certificates = if tls.is_some() { ", and so are the certificates" } else { "" };
+            info!(target: "server", "the settings were read again: [{LEVEL}] is in effect{and_certificates}");
+            if !fixed.is_empty() {
+                warn!(target: "server", "[{}] differ from what the server started with: a restart makes them take effect", fixed.join(", "));
+            }
+        }
+        Err(cause) => warn!(target: "server", "the settings were not read again, the old ones stay: {}", cause.reason()),
+    }
+}
+
+/// Tells the service manager that the runtime makes progress, as often as it wants.
+fn keep_alive(manager: &Arc<ServiceManager>) {
+    let Some(interval) = manager.watchdog() else { return };
+    let manager = manager.clone();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(interval);
+        loop {
+            ticks.tick().await;
+            manager.alive();
+        }
+    });
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    /// SIGINT, SIGTERM.
+    Stop,
+    /// SIGHUP; it also comes when a terminal is closed.
+    Reload,
+}
+
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -154,13 +251,16 @@ impl Signals {
             hangup: signal(SignalKind::hangup()).map_err(failed)?,
         })
     }
-    async fn next(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
-                _ = self.hangup.recv() => complain("SIGHUP is ignored: SIGTERM ends the server; settings are read at the start"),
-            }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.hangup.recv() => Signal::Reload,
         }
+    }
+
+    async fn stop(&mut self) {
+        while self.next().await != Signal::Stop {}
     }
 }

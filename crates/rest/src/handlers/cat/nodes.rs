@@ -346,7 +346,7 @@ pub(crate) async fn tasks(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let rest = &call.rest;
     let wall = rest.clock.wall_ms();
-    let _listing = super::super::tasks::Listing::begin(rest);
+    let _listing = super::super::tasks::Listing::begin(&call);
     let columns = if detailed { TASKS } else { &TASKS[..TASKS.len() - 1] };
     let rows = rest
         .tasks

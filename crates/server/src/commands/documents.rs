@@ -1,0 +1,523 @@
+//! `pleach get`, `put`, `search`, `count`, `indices`, `bulk` and `export`: the requests that people make most, without curl.
+//!
+//! Tables for people at a terminal, a line of JSON a row for programs. Not here: filling an index from files of any form
+//! (`import`), locks (`lock`).
+
+use crate::client::{Answer, Client, segment};
+use crate::console::complain;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// There is no such document or index.
+const NOT_FOUND: u8 = 3;
+/// Another version, or a lock, is in the way.
+const CONFLICT: u8 = 4;
+/// Exit codes, for `--help`.
+const CODES: &str = "The exit code is 0 if it was done, 1 if the server refused or could not be reached, 2 if a flag cannot be read, \
+                     3 if there is no such document or index, 4 if a version or a lock was in the way.";
+/// Hits of one page of an export.
+const PAGE: usize = 1000;
+/// Characters of a cell of a table.
+const CELL_CHARS: usize = 80;
+
+/// The form of what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// A table.
+    Table,
+    /// A line of JSON for each row.
+    Ndjson,
+}
+
+/// Where the server is, and what the answer looks like.
+#[derive(clap::Args, Clone, Debug)]
+struct Common {
+    /// The server.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
+    url: String,
+    /// What to print [default: a table at a terminal, else lines of JSON].
+    #[arg(long, value_name = "FORM")]
+    output: Option<Output>,
+}
+
+impl Common {
+    fn output(&self) -> Output {
+        let by_itself = || match std::io::stdout().is_terminal() {
+            true => Output::Table,
+            false => Output::Ndjson,
+        };
+        self.output.unwrap_or_else(by_itself)
+    }
+
+    fn client(&self) -> Result<Client> {
+        Client::new(&self.url)
+    }
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct GetFlags {
+    /// The index.
+    index: String,
+    /// The id of the document.
+    id: String,
+    /// Print the whole answer, with version and sequence number.
+    #[arg(long)]
+    meta: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct PutFlags {
+    /// The index; it is made if it is missing.
+    index: String,
+    /// The id of the document.
+    id: String,
+    /// File with the document [default: standard input].
+    file: Option<PathBuf>,
+    /// Do not replace a document that is there.
+    #[arg(long)]
+    create: bool,
+    /// Write under this lock; may be repeated.
+    #[arg(long, value_name = "ID")]
+    lock: Vec<String>,
+    /// Let searches see it before this ends.
+    #[arg(long)]
+    refresh: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct SearchFlags {
+    /// The index, a pattern, or several separated by commas.
+    index: String,
+    /// The query as Lucene writes it, such as `title:quick AND year:>2000` [default: everything].
+    query: Option<String>,
+    /// File with the body of a search, `-` for standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "query")]
+    body: Option<PathBuf>,
+    /// Hits at most.
+    #[arg(long, value_name = "N")]
+    size: Option<usize>,
+    /// Sort by `FIELD` or `FIELD:desc`.
+    #[arg(long, value_name = "SORT")]
+    sort: Option<String>,
+    /// Fields to show, separated by commas [default: the whole source].
+    #[arg(long, value_name = "FIELDS")]
+    fields: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct CountFlags {
+    /// The index, a pattern, or several separated by commas.
+    index: String,
+    /// The query as Lucene writes it [default: everything].
+    query: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct IndicesFlags {
+    /// A pattern [default: all of them].
+    pattern: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct BulkFlags {
+    /// File with the lines of one bulk request, `-` for standard input.
+    file: PathBuf,
+    /// The index of lines that name none.
+    #[arg(long, value_name = "NAME")]
+    index: Option<String>,
+    /// All of it or nothing.
+    #[arg(long)]
+    atomic: bool,
+    /// Let searches see it before this ends.
+    #[arg(long)]
+    refresh: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = CODES)]
+pub(crate) struct ExportFlags {
+    /// The index, a pattern, or several separated by commas.
+    index: String,
+    /// Documents of this query only, as Lucene writes it.
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+    /// The server.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
+    url: String,
+}
+
+/// `pleach get`: the source of a document.
+///
+/// # Errors
+/// A server that cannot be reached or refuses.
+pub(crate) fn get(flags: &GetFlags) -> Result<ExitCode> {
+    let path = format!("/{}/_doc/{}", segment(&flags.index), segment(&flags.id));
+    let answer = flags.common.client()?.send("GET", &path, JSON, b"")?;
+    if answer.status == 404 && answer.body["found"] == Value::Bool(false) {
+        complain(&format!("there is no document [{}] in [{}]", flags.id, flags.index));
+        return Ok(ExitCode::from(NOT_FOUND));
+    }
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    let shown = if flags.meta { &answer.body } else { &answer.body["_source"] };
+    match flags.common.output() {
+        Output::Table => print(&format!("{shown:#}\n")),
+        Output::Ndjson => print(&format!("{shown}\n")),
+    }
+}
+
+/// `pleach put`: writes one document.
+///
+/// # Errors
+/// A file that cannot be read; a server that cannot be reached or refuses.
+pub(crate) fn put(flags: &PutFlags) -> Result<ExitCode> {
+    let body = contents(flags.file.as_deref())?;
+    let word = if flags.create { "_create" } else { "_doc" };
+    let mut path = format!(
+        "/{}/{word}/{}?refresh={}",
+        segment(&flags.index),
+        segment(&flags.id),
+        flags.refresh
+    );
+    if !flags.lock.is_empty() {
+        path.push_str(&format!("&lock={}", segment(&flags.lock.join(","))));
+    }
+    let answer = flags.common.client()?.send_once("PUT", &path, JSON, &body)?;
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    let columns = ["_index", "_id", "result", "_version", "_seq_no", "_primary_term"];
+    table(&flags.common, &columns, &[pick(&answer.body, &columns)])
+}
+
+/// `pleach search`: the hits of a query.
+///
+/// # Errors
+/// A file that cannot be read; a server that cannot be reached or refuses.
+pub(crate) fn search(flags: &SearchFlags) -> Result<ExitCode> {
+    let mut path = format!("/{}/_search?", targets(&flags.index));
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            path.push_str(&format!("{name}={}&", segment(&value)));
+        }
+    };
+    add("q", flags.query.clone());
+    add("size", flags.size.map(|size| size.to_string()));
+    add("sort", flags.sort.clone());
+    add("_source", flags.fields.clone());
+    let path = path.trim_end_matches(['&', '?']).to_owned();
+    let body = match &flags.body {
+        Some(file) => contents(Some(file))?,
+        None => Vec::new(),
+    };
+    let answer = flags.common.client()?.send("POST", &path, JSON, &body)?;
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    let hits = answer.body["hits"]["hits"].as_array().cloned().unwrap_or_default();
+    match flags.common.output() {
+        Output::Ndjson => print(&lines(&hits)),
+        Output::Table => {
+            let fields: Vec<&str> = flags
+                .fields
+                .as_deref()
+                .map_or_else(|| vec!["_source"], |list| list.split(',').collect());
+            let columns: Vec<&str> = ["_index", "_id", "_score"]
+                .into_iter()
+                .chain(fields.iter().copied())
+                .collect();
+            let row = |hit: &Value| {
+                let mut row = pick(hit, &columns);
+                for field in fields.iter().filter(|field| **field != "_source") {
+                    let value = match model::path::read(&hit["_source"], field)[..] {
+                        [] => Value::Null,
+                        [one] => one.clone(),
+                        ref several => several.iter().map(|value| (*value).clone()).collect(),
+                    };
+                    row.insert((*field).to_owned(), value);
+                }
+                row
+            };
+            let rows: Vec<Map<String, Value>> = hits.iter().map(row).collect();
+            table(&flags.common, &columns, &rows)?;
+            let total = &answer.body["hits"]["total"];
+            let count = total["value"]
+                .as_u64()
+                .or_else(|| total.as_u64())
+                .unwrap_or(hits.len() as u64);
+            complain(&format!("{} of {count} hits in {} ms", hits.len(), answer.body["took"]));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// `pleach count`: how many documents a query finds.
+///
+/// # Errors
+/// A server that cannot be reached or refuses.
+pub(crate) fn count(flags: &CountFlags) -> Result<ExitCode> {
+    let mut path = format!("/{}/_count", targets(&flags.index));
+    if let Some(query) = &flags.query {
+        path.push_str(&format!("?q={}", segment(query)));
+    }
+    let answer = flags.common.client()?.send("GET", &path, JSON, b"")?;
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    match flags.common.output() {
+        Output::Table => print(&format!("{}\n", answer.body["count"])),
+        Output::Ndjson => print(&format!("{}\n", json!({ "count": answer.body["count"] }))),
+    }
+}
+
+/// `pleach indices`: the indices with their documents and bytes.
+///
+/// # Errors
+/// A server that cannot be reached or refuses.
+pub(crate) fn indices(flags: &IndicesFlags) -> Result<ExitCode> {
+    let columns = ["index", "health", "status", "docs.count", "docs.deleted", "store.size"];
+    let pattern = flags
+        .pattern
+        .as_deref()
+        .map_or_else(String::new, |pattern| format!("/{}", targets(pattern)));
+    let path = format!("/_cat/indices{pattern}?format=json&h={}&s=index", columns.join(","));
+    let answer = flags.common.client()?.send("GET", &path, JSON, b"")?;
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    let rows: Vec<Map<String, Value>> = answer
+        .body
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|row| pick(row, &columns))
+        .collect();
+    table(&flags.common, &columns, &rows)
+}
+
+/// `pleach bulk`: sends one bulk request as it stands; what fails is printed.
+///
+/// # Errors
+/// A file that cannot be read; a server that cannot be reached or refuses.
+pub(crate) fn bulk(flags: &BulkFlags) -> Result<ExitCode> {
+    let mut body = contents(Some(&flags.file))?;
+    if body.last().is_some_and(|last| *last != b'\n') {
+        body.push(b'\n');
+    }
+    let index = flags
+        .index
+        .as_deref()
+        .map_or_else(String::new, |index| format!("/{}", segment(index)));
+    let path = format!("{index}/_bulk?atomic={}&refresh={}", flags.atomic, flags.refresh);
+    let answer = flags
+        .common
+        .client()?
+        .send_once("POST", &path, "application/x-ndjson", &body)?;
+    if let Some(code) = failure(&answer) {
+        return Ok(code);
+    }
+    let items = answer.body["items"].as_array().cloned().unwrap_or_default();
+    let outcomes: Vec<&Value> = items.iter().filter_map(|item| item.as_object()?.values().next()).collect();
+    let failed: Vec<Map<String, Value>> = outcomes
+        .iter()
+        .filter(|outcome| !outcome["error"].is_null())
+        .map(|outcome| {
+            let mut row = pick(outcome, &["_index", "_id", "status"]);
+            row.insert("type".into(), outcome["error"]["type"].clone());
+            row.insert("reason".into(), outcome["error"]["reason"].clone());
+            row
+        })
+        .collect();
+    if !failed.is_empty() {
+        table(&flags.common, &["_index", "_id", "status", "type", "reason"], &failed)?;
+    }
+    complain(&format!("{} done, {} failed", outcomes.len() - failed.len(), failed.len()));
+    Ok(ExitCode::from(u8::from(!failed.is_empty())))
+}
+
+/// `pleach export`: every document as a line that `pleach import` takes.
+///
+/// # Errors
+/// A server that cannot be reached or refuses, or that stops in between.
+pub(crate) fn export(flags: &ExportFlags) -> Result<ExitCode> {
+    let mut client = Client::new(&flags.url)?;
+    let mut path = format!("/{}/_search?scroll=5m&size={PAGE}&sort=_doc", targets(&flags.index));
+    if let Some(query) = &flags.query {
+        path.push_str(&format!("&q={}", segment(query)));
+    }
+    let mut answer = client.send_once("GET", &path, JSON, b"")?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut written: u64 = 0;
+    let done = loop {
+        if let Some(code) = failure(&answer) {
+            break Ok(code);
+        }
+        let hits = answer.body["hits"]["hits"].as_array().cloned().unwrap_or_default();
+        if hits.is_empty() {
+            break Ok(ExitCode::SUCCESS);
+        }
+        for hit in &hits {
+            let kept = pick(hit, &["_index", "_type", "_id", "_routing", "_source"]);
+            // Who reads no further has enough.
+            if writeln!(out, "{}", Value::Object(kept)).is_err() {
+                return Ok(ExitCode::SUCCESS);
+            }
+            written += 1;
+        }
+        let next = json!({ "scroll": "5m", "scroll_id": answer.body["_scroll_id"] }).to_string();
+        answer = match client.send_once("POST", "/_search/scroll", JSON, next.as_bytes()) {
+            Ok(answer) => answer,
+            Err(error) => break Err(error),
+        };
+    };
+    let _ = out.flush();
+    let scroll = json!({ "scroll_id": answer.body["_scroll_id"] }).to_string();
+    // One that is not closed ends by itself.
+    let _ = client.send_once("DELETE", "/_search/scroll", JSON, scroll.as_bytes());
+    complain(&format!("{written} documents"));
+    done
+}
+
+const JSON: &str = "application/json";
+
+/// Names in a path; commas and stars stay.
+fn targets(names: &str) -> String {
+    segment(names).replace("%2C", ",").replace("%2A", "*")
+}
+
+/// The bytes of a file, or of standard input.
+fn contents(file: Option<&Path>) -> Result<Vec<u8>> {
+    let stdin = || {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    };
+    match file.filter(|file| file.as_os_str() != "-") {
+        Some(file) => {
+            std::fs::read(file).map_err(|cause| Error::illegal(format!("[{}] cannot be read: {cause}", file.display())))
+        }
+        None => stdin().map_err(|cause| Error::illegal(format!("standard input cannot be read: {cause}"))),
+    }
+}
+
+/// The exit code of a refusal, which is printed; `None` of an answer that is none.
+fn failure(answer: &Answer) -> Option<ExitCode> {
+    if answer.status < 400 {
+        return None;
+    }
+    let error = &answer.body["error"];
+    let reason = error["reason"]
+        .as_str()
+        .or_else(|| error.as_str())
+        .unwrap_or("the server gave no reason");
+    complain(&format!("answered {}: {reason}", answer.status));
+    Some(ExitCode::from(match answer.status {
+        404 => NOT_FOUND,
+        409 => CONFLICT,
+        _ => 1,
+    }))
+}
+
+/// These members of an object, where it has them, in this order.
+fn pick(value: &Value, names: &[&str]) -> Map<String, Value> {
+    let found = names
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), value.get(*name)?.clone())));
+    found.collect()
+}
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+/// Prints rows as the flags say.
+fn table(common: &Common, columns: &[&str], rows: &[Map<String, Value>]) -> Result<ExitCode> {
+    match common.output() {
+        Output::Ndjson => print(&lines(&rows.iter().cloned().map(Value::Object).collect::<Vec<_>>())),
+        Output::Table => print(&render(columns, rows)),
+    }
+}
+
+/// Rows with a head, in columns as wide as their longest cell.
+fn render(columns: &[&str], rows: &[Map<String, Value>]) -> String {
+    let cell = |value: Option<&Value>| {
+        let text = match value {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((end, _)) = text.char_indices().nth(CELL_CHARS) {
+            text.truncate(end);
+            text.push('…');
+        }
+        text
+    };
+    let mut all: Vec<Vec<String>> = vec![columns.iter().map(|column| (*column).to_owned()).collect()];
+    all.extend(
+        rows.iter()
+            .map(|row| columns.iter().map(|column| cell(row.get(*column))).collect()),
+    );
+    let width = |at: usize| all.iter().map(|row: &Vec<String>| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(text, width)| format!("{text:<width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    all.iter().map(line).collect()
+}
+
+/// To standard output; who reads no further has enough.
+fn print(text: &str) -> Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            ErrorKind::Internal,
+            format!("standard output cannot be written: {cause}"),
+        )),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_as_wide_as_their_cells() {
+        let rows = [json!({ "a": "ä\nb", "b": 1 }), json!({ "a": "x".repeat(100) })];
+        let rows: Vec<Map<String, Value>> = rows.iter().filter_map(|row| row.as_object().cloned()).collect();
+        let text = render(&["a", "b"], &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], format!("a{}  b", " ".repeat(80)));
+        assert_eq!(lines[1], format!("ä b{}  1", " ".repeat(78)));
+        assert_eq!(lines[2], format!("{}…", "x".repeat(80)));
+    }
+
+    #[test]
+    fn names_keep_their_commas_and_stars() {
+        assert_eq!(targets("a,b*"), "a,b*");
+        assert_eq!(targets("a/b?c"), "a%2Fb%3Fc");
+    }
+}

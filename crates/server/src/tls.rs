@@ -1,0 +1,100 @@
+//! Certificates and keys from PEM files, for the listener.
+//!
+//! TLS 1.2 and 1.3 by rustls with its ring provider. Not here: making certificates (`commands::cert`), handshakes
+//! (`rest::transport`).
+
+use model::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+/// The settings of the files.
+pub(crate) const CERTIFICATE: &str = "http.tls.certificate";
+pub(crate) const KEY: &str = "http.tls.key";
+pub(crate) const CLIENT_CA: &str = "http.tls.client_ca";
+
+/// Files that a listener with TLS reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// The certificate of the server, then those between it and its authority.
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    /// Authorities of clients: who has no certificate of theirs is refused.
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// From the values of the settings, where an empty one is not given.
+    ///
+    /// # Errors
+    /// One of the certificate and its key without the other; an authority of clients without a certificate.
+    pub(crate) fn of(certificate: &str, key: &str, client_ca: &str) -> Result<Option<TlsFiles>> {
+        let path = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+        match (path(certificate), path(key), path(client_ca)) {
+            (None, None, None) => Ok(None),
+            (Some(certificate), Some(key), client_ca) => Ok(Some(TlsFiles {
+                certificate,
+                key,
+                client_ca,
+            })),
+            (Some(_), None, _) => Err(Error::illegal(format!("[{CERTIFICATE}] is given without [{KEY}]"))),
+            (None, _, _) => {
+                let given = if key.is_empty() { CLIENT_CA } else { KEY };
+                Err(Error::illegal(format!("[{given}] is given without [{CERTIFICATE}]")))
+            }
+        }
+    }
+
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is no PEM; a key that is not the certificate's.
+    pub(crate) fn read(&self) -> Result<Arc<ServerConfig>> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| Error::illegal(format!("TLS cannot be used: {cause}")))?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(path, CLIENT_CA)? {
+                    roots
+                        .add(certificate)
+                        .map_err(|cause| unusable(path, CLIENT_CA, &cause.to_string()))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|cause| unusable(path, CLIENT_CA, &cause.to_string()))?)
+            }
+        };
+        let chain = certificates(&self.certificate, CERTIFICATE)?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|cause| unusable(&self.key, KEY, &cause.to_string()))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|cause| {
+            unusable(
+                &self.certificate,
+                CERTIFICATE,
+                &format!("{cause}, with the key [{}]", self.key.display()),
+            )
+        })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+/// The certificates of a file, at least one.
+fn certificates(path: &Path, setting: &str) -> Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>);
+    let found: Vec<CertificateDer<'static>> = read.map_err(|cause| unusable(path, setting, &cause.to_string()))?;
+    if found.is_empty() {
+        return Err(unusable(path, setting, "it has no certificate"));
+    }
+    Ok(found)
+}
+
+fn unusable(path: &Path, setting: &str, why: &str) -> Error {
+    Error::illegal(format!("[{setting}] is [{}], which cannot be used: {why}", path.display()))
+}
