@@ -133,6 +133,17 @@ fn hits(answer: &SearchResponse) -> Vec<(String, Option<f32>, String)> {
         .collect()
 }
 
+/// Begins a sorted search behind one of its own hits.
+fn after_some_hit(view: &Arc<IndexView>, body: &mut Value, nth: u64) {
+    let mut before = body.clone();
+    (before["from"], before["size"]) = (nth.into(), 1.into());
+    let answer = search_again(view, &before).unwrap();
+    if let Some(hit) = answer.hits.hits.first() {
+        body["search_after"] = hit.sort.clone().into();
+        body["from"] = 0.into();
+    }
+}
+
 #[test]
 fn the_best_without_looking_at_all_are_the_best() {
     let cases = std::env::var("PLEACH_PRUNING_CASES").map_or(CASES, |cases| cases.parse().unwrap());
@@ -151,6 +162,9 @@ fn the_best_without_looking_at_all_are_the_best() {
             1 => false.into(),
             _ => most.into(),
         };
+        if body.get("sort").is_some() && random(2) == 0 {
+            after_some_hit(view, &mut body, random(30));
+        }
         let pruned = search_again(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
         let mut all = body.clone();
         all["terminate_after"] = i32::MAX.into();

@@ -10,10 +10,10 @@ use crate::collect::top::Smallest;
 use crate::collect::{Best, Collected, LOOK, Ranked, Source};
 use crate::context::Context;
 use crate::scorers::node::seek_to;
-use crate::sort::{Key, Ranks, Reader};
+use crate::sort::{Key, KeyRank, Ranks, Reader};
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
-use segment::column_bounds::ColumnBounds;
+use segment::column_bounds::{Block, ColumnBounds};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -37,6 +37,8 @@ pub(crate) struct ByRank<'a> {
     readers: &'a [Reader],
     ranks: Vec<Ranks>,
     bounds: Option<Arc<ColumnBounds>>,
+    /// The keys of `search_after`; none if hits begin with the first.
+    after: Vec<KeyRank>,
 }
 
 /// Whether a search asks for nothing but the best by its sort and how many match.
@@ -45,7 +47,6 @@ pub(crate) fn applies(source: &Source<'_>, request: &SearchRequest) -> bool {
         && source.sort.len() <= KEYS_MAX
         && source.post_filter.is_none()
         && source.collapse.is_none()
-        && source.after.is_none()
         && request.min_score.is_none()
         && request.terminate_after == 0
         && !request.track_scores
@@ -66,6 +67,11 @@ impl<'a> ByRank<'a> {
             return Ok(None);
         };
         let Some(first) = ranks.first() else { return Ok(None) };
+        let mut after = Vec::new();
+        for (key, ranks) in source.after.unwrap_or_default().iter().zip(&ranks) {
+            let Some(rank) = ranks.rank_of(key)? else { return Ok(None) };
+            after.push(rank);
+        }
         let bounds = first.bounds(segment)?;
         Ok(Some(ByRank {
             source,
@@ -74,6 +80,7 @@ impl<'a> ByRank<'a> {
             readers,
             ranks,
             bounds,
+            after,
         }))
     }
 
@@ -137,7 +144,10 @@ impl<'a> ByRank<'a> {
             return Ok(None);
         }
         match best.threshold().and_then(|worst| worst.keys.first()) {
-            Some(key) => self.ranks[0].not_worse_than(key, self.ties_matter()),
+            Some(key) => match self.ranks[0].rank_of(key)? {
+                Some(worst) => Ok(worst.reach(self.ties_matter())),
+                None => Ok(Some(u64::MAX)),
+            },
             None => Ok(Some(u64::MAX)),
         }
     }
@@ -145,6 +155,28 @@ impl<'a> ByRank<'a> {
     /// With one key the first of equal documents wins, and they come in order.
     fn ties_matter(&self) -> bool {
         self.ranks.len() > 1
+    }
+
+    /// The least rank in a block that `search_after` leaves; `None` if it leaves none.
+    fn least_in(&self, block: &Block) -> Option<u64> {
+        let (least, greatest) = self.ranks[0].range_in(block)?;
+        self.may_be_after(greatest)
+            .then(|| self.after.first().map_or(least, |after| least.max(after.rank)))
+    }
+
+    /// Whether documents of a first rank may come after the keys of `search_after`.
+    fn may_be_after(&self, first: u64) -> bool {
+        let after = self.after.first();
+        after.is_none_or(|after| first > after.rank || after.exact && first == after.rank)
+    }
+
+    fn is_after(&self, rank: &Rank) -> bool {
+        for (rank, after) in rank.iter().zip(&self.after) {
+            if *rank != after.rank || !after.exact {
+                return *rank > after.rank;
+            }
+        }
+        self.after.is_empty()
     }
 
     fn rank(&self, first: u64, doc: DocId) -> Rank {
@@ -193,8 +225,11 @@ impl<'a> ByRank<'a> {
                 }
             }
             let first = self.ranks[0].rank(doc);
-            if first <= reach {
-                nearest.push(self.rank(first, doc), doc);
+            if first <= reach && self.may_be_after(first) {
+                let rank = self.rank(first, doc);
+                if self.is_after(&rank) {
+                    nearest.push(rank, doc);
+                }
                 if let Some(worst) = nearest.worst() {
                     let next = if self.ties_matter() {
                         Some(worst[0])
@@ -217,7 +252,9 @@ impl<'a> ByRank<'a> {
     /// The first block from one on with a rank within reach.
     fn next_block(&self, bounds: &ColumnBounds, from: usize, reach: u64) -> Option<usize> {
         let blocks = bounds.blocks().get(from..)?;
-        let next = blocks.iter().position(|block| self.ranks[0].least_in(block) <= reach)?;
+        let next = blocks
+            .iter()
+            .position(|block| self.least_in(block).is_some_and(|least| least <= reach))?;
         Some(from + next)
     }
 
@@ -229,9 +266,11 @@ impl<'a> ByRank<'a> {
         let mut blocks = FIRST_BLOCKS;
         while blocks <= blocks_max {
             cx.check_cancelled()?;
-            let mut order: Vec<(u64, usize)> = (0..all.len()).map(|at| (self.ranks[0].least_in(&all[at]), at)).collect();
-            order.select_nth_unstable(blocks - 1);
-            order.truncate(blocks);
+            let mut order: Vec<(u64, usize)> = (0..all.len()).filter_map(|at| Some((self.least_in(&all[at])?, at))).collect();
+            if order.len() > blocks {
+                order.select_nth_unstable(blocks - 1);
+                order.truncate(blocks);
+            }
             let mut chosen: Vec<usize> = order.into_iter().map(|(_, at)| at).collect();
             chosen.sort_unstable();
             let mut ranks = Vec::new();
@@ -254,7 +293,10 @@ impl<'a> ByRank<'a> {
         let end = ColumnBounds::first_doc(block + 1);
         let mut doc = seek_to(set, ColumnBounds::first_doc(block));
         while doc < end {
-            ranks.push(self.ranks[0].rank(doc));
+            let rank = self.ranks[0].rank(doc);
+            if self.after.first().is_none_or(|after| rank > after.rank) {
+                ranks.push(rank);
+            }
             doc = set.advance();
         }
     }

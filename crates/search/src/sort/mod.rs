@@ -24,7 +24,7 @@ mod ranks;
 mod reader;
 
 use field::{address, check_mode, extreme, field_key, given, unit_metres};
-pub(crate) use ranks::Ranks;
+pub(crate) use ranks::{KeyRank, Ranks};
 use reader::ReadBy;
 pub use reader::Reader;
 

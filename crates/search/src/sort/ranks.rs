@@ -14,7 +14,7 @@ use segment::column_bounds::{Block, ColumnBounds};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::DocId;
-use tantivy::columnar::{self, ColumnIndex, MonotonicallyMappableToU64, StrColumn};
+use tantivy::columnar::{self, ColumnIndex, MonotonicallyMappableToU64, StrColumn, TermOrdHit};
 
 /// The ranks of one sort key in one segment.
 pub(crate) struct Ranks {
@@ -122,39 +122,57 @@ impl Ranks {
         }
     }
 
-    /// No document of a block has a smaller rank.
-    pub(crate) fn least_in(&self, block: &Block) -> u64 {
-        let of_values = match block.least > block.greatest {
-            true => u64::MAX,
-            false if self.ascending => self.of_place(block.least),
-            false => self.of_place(block.greatest),
-        };
-        match block.has_missing {
-            true => of_values.min(self.missing),
-            false => of_values,
+    /// The least and the greatest rank in a block; `None` for a block without documents.
+    pub(crate) fn range_in(&self, block: &Block) -> Option<(u64, u64)> {
+        let values = (block.least <= block.greatest).then(|| {
+            let (least, greatest) = (self.of_place(block.least), self.of_place(block.greatest));
+            (least.min(greatest), least.max(greatest))
+        });
+        match (values, block.has_missing) {
+            (Some((least, greatest)), true) => Some((least.min(self.missing), greatest.max(self.missing))),
+            (None, true) => Some((self.missing, self.missing)),
+            (values, false) => values,
         }
     }
 
-    /// The greatest rank that is not worse than a key, or not as good either unless `ties` matter; `None`: every rank is.
+    /// Where a key stands among the ranks of the segment; `None` for a key of another kind, of another index.
     ///
     /// # Errors
     /// Unreadable files.
-    pub(crate) fn not_worse_than(&self, key: &Key, ties: bool) -> Result<Option<u64>> {
-        let exact = |rank: u64| if ties { Some(rank) } else { rank.checked_sub(1) };
-        Ok(match (key, &self.values) {
-            (Key::Int(n), Values::Int(_)) => exact(self.of_place(n.to_u64())),
-            (Key::Float(n), Values::Float(_)) => exact(self.of_place(n.to_u64())),
-            (Key::None { first }, Values::Text(_)) => exact(if *first { 0 } else { u64::MAX }),
+    pub(crate) fn rank_of(&self, key: &Key) -> Result<Option<KeyRank>> {
+        let at = |rank: u64, exact: bool| Ok(Some(KeyRank { rank, exact }));
+        match (key, &self.values) {
+            (Key::Int(n), Values::Int(_)) => at(self.of_place(n.to_u64()), true),
+            (Key::Float(n), Values::Float(_)) => at(self.of_place(n.to_u64()), true),
+            (Key::None { first }, Values::Text(_)) => at(if *first { 0 } else { u64::MAX }, true),
             (Key::Text(text), Values::Text(column)) => {
-                let dictionary = column.dictionary();
-                match dictionary.term_ord(text.as_bytes()).map_err(broken)? {
-                    Some(ord) => exact(self.of_place(ord)),
-                    // A string that this segment does not have: how many are less is not looked up.
-                    None => Some(u64::MAX),
+                match column.dictionary().term_ord_or_next(text.as_bytes()).map_err(broken)? {
+                    TermOrdHit::Exact(ord) => at(self.of_place(ord), true),
+                    // The string would stand before the next ordinal.
+                    TermOrdHit::Next(next) if self.ascending => at(self.of_place(next).saturating_sub(1), false),
+                    TermOrdHit::Next(next) => at(self.of_place(next), false),
                 }
             }
-            // Keys of another kind, of another index: any rank may matter.
-            _ => Some(u64::MAX),
-        })
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Where a key stands among the ranks of a segment: documents with a greater rank come after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyRank {
+    /// The rank.
+    pub(crate) rank: u64,
+    /// Documents of this rank are equal to the key, else they come before it.
+    pub(crate) exact: bool,
+}
+
+impl KeyRank {
+    /// The greatest rank that comes before the key, or is equal to it where `ties` matter; `None`: no rank does.
+    pub(crate) fn reach(self, ties: bool) -> Option<u64> {
+        match self.exact && !ties {
+            true => self.rank.checked_sub(1),
+            false => Some(self.rank),
+        }
     }
 }
