@@ -22,6 +22,7 @@ pub mod clock;
 pub mod contract;
 mod delegate;
 mod expect;
+pub mod joins;
 pub mod keys;
 pub mod memory;
 mod numbered;
