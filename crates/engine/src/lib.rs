@@ -17,6 +17,7 @@ mod atomic;
 mod batches;
 pub mod breaker;
 pub mod catalog;
+pub mod client_activity;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;

@@ -175,6 +175,7 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
             ..Caller::default()
         };
         let arriving = Arc::<Arriving>::default();
+        let clients = rest.clients.clone();
         tokio::spawn(again(async move {
             let coming = arriving.clone();
             let service = hyper::service::service_fn(move |request| {
@@ -185,7 +186,7 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                     Ok::<_, std::convert::Infallible>(answer)
                 }
             });
-            let watched = Escaping::new(Watched::new(Awake::new(stream, number, busy_poll), arriving.clone()));
+            let watched = Escaping::new(Watched::new(Awake::new(stream, clients, busy_poll), arriving.clone()));
             let mut connection = hyper::server::conn::http1::Builder::new()
                 .max_buf_size(64 * 1024)
                 .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
