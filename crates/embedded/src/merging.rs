@@ -77,16 +77,18 @@ impl Store {
         }
     }
 
-    /// The published segments of an index and the unpublished ones, as the built set has them.
+    /// The published segments of an index and the unpublished ones, each with the live documents that a merge takes. Those of a
+    /// published segment are the published ones: the built set may lack documents whose deletion is not published yet, and a
+    /// merge must not take them out of what searches see.
     fn groups(&self, state: &IndexState) -> [Vec<Arc<SegmentView>>; 2] {
         let built = state.built();
         let shown = self.publication.set_of(state.no());
         let shown = shown.iter().flat_map(|set| &set.segments);
         let shown: HashMap<u64, &Arc<SegmentView>> = shown.map(|segment| (segment.id, segment)).collect();
-        let published = built.segments.iter().filter(|segment| shown.contains_key(&segment.id));
+        let published = built.segments.iter().filter_map(|segment| shown.get(&segment.id));
         let unpublished = built.segments.iter().filter(|segment| !shown.contains_key(&segment.id));
         [
-            published.cloned().collect(),
+            published.map(|segment| (*segment).clone()).collect(),
             unpublished.cloned().collect(),
         ]
     }
