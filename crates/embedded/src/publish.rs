@@ -205,6 +205,8 @@ impl Store {
             let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
             // Someone may have built further meanwhile: then that is the moment.
             target = sets.iter().map(|set| set.position).fold(target, u64::max);
+            // An index that was made just now reaches the end of a record that may not be durable yet.
+            self.log.wait_durable(target)?;
             let reaches = |(state, set): (&Arc<IndexState>, &Arc<IndexView>)| {
                 let pending = state.pending();
                 // Built but not yet drained, or drained since: in both cases the set is another by now.
@@ -349,6 +351,8 @@ impl Store {
                 self.build_to(state, target, PartBytes::Waited)?;
             }
             let publishing = self.publication.lock();
+            // The set of an index that was deleted meanwhile would stay for ever: nothing takes it out again.
+            states.retain(|state| self.catalog.entry(state.no()).is_some());
             let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
             let highest = sets.iter().map(|set| set.position).max().unwrap_or(target);
             let before = all.len();
@@ -358,6 +362,8 @@ impl Store {
                 target = highest.max(target);
                 if all.len() > before || sets.iter().any(|set| set.position < target) {
                     drop(publishing);
+                    // The set of an index that was made just now reaches the end of a record that may not be durable yet.
+                    self.log.wait_durable(target)?;
                     continue;
                 }
             }
