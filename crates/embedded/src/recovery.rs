@@ -266,8 +266,9 @@ impl Store {
         if is_whole {
             state.set_flushed(&state.built(), entry.revision);
         }
-        self.replay_tombstones(entry.no, body);
-        let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no);
+        let buried = self.replay_tombstones(entry.no, body);
+        // Tombstones may be newer than the set: where a repair leaves out the log, their numbers are not given again.
+        let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no).max(buried);
         state.pending().begin_at(next_seq_no.unwrap_or(0));
         Arc::new(state)
     }
