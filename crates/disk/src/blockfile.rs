@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one CRC covers.
+/// Bytes that one CRC covers.
 const BLOCK_BYTES: usize = 64 << 10;
 const TRAILER_BYTES: usize = 40;
 const MAGIC: [u8; 4] = *b"PLsg";
@@ -49,10 +49,21 @@ fn write_components(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std:
     for (name, bytes) in components {
         out.append(&[0; 8][..(8 - out.length % 8) % 8])?;
         let before = layout.insert(name.clone(), (out.length as u64, bytes.len() as u64));
-        assert!(before.is_none(), "a component has one place");
+        assert!(
+            before.is_none(),
+            "write-path.md 7: component [{name}] has one place in its file"
+        );
         out.component(bytes)?;
     }
     let data_bytes = out.length;
+    assert_eq!(
+        out.done.len(),
+        components
+            .iter()
+            .map(|(_, bytes)| bytes.len().div_ceil(BLOCK_BYTES))
+            .sum::<usize>(),
+        "write-path.md 7: each block of each component has its checksum"
+    );
     let mut tail = Vec::new();
     for (name, (offset, length)) in &layout {
         tail.extend_from_slice(&(name.len() as u32).to_le_bytes());
@@ -73,11 +84,19 @@ fn write_components(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std:
     trailer.extend_from_slice(&((data_bytes + 2 * (tail.len() + TRAILER_BYTES)) as u64).to_le_bytes());
     trailer.extend_from_slice(&tables_crc.to_le_bytes());
     trailer.extend_from_slice(&crc32fast::hash(&trailer).to_le_bytes());
-    debug_assert_eq!(trailer.len(), TRAILER_BYTES);
+    assert_eq!(
+        trailer.len(),
+        TRAILER_BYTES,
+        "write-path.md 7: a trailer is read by its length"
+    );
     tail.extend_from_slice(&trailer);
     out.append(&tail)?;
     out.append(&tail)?;
     out.flush()?;
+    assert!(
+        out.waiting.is_empty() && out.length == data_bytes + 2 * tail.len(),
+        "write-path.md 7: a segment file ends with the second copy of its tables"
+    );
     Ok(layout)
 }
 
@@ -127,6 +146,10 @@ impl<'a> Blocks<'a> {
     }
 
     fn write(&mut self, at: usize) -> std::io::Result<()> {
+        debug_assert!(
+            at + self.waiting.len() <= self.length,
+            "write-path.md 7: bytes are written where they belong"
+        );
         if !self.waiting.is_empty() {
             self.file.write_all_at(&self.waiting, at as u64)?;
             self.waiting.clear();
@@ -273,11 +296,11 @@ fn corrupt(path: &Path, reason: String) -> Error {
     Error::new(ErrorKind::Corruption, reason).with("path", crate::shown(path))
 }
 
-/// What a file says of its data.
+/// The tables of a file.
 #[derive(Debug, Default)]
 struct Tables {
     layout: Layout,
-    /// Of each component its first block; empty in old files, whose blocks are those of the whole data.
+    /// The first block of each component; empty in old files, whose blocks are those of the whole data.
     first_blocks: BTreeMap<String, usize>,
     crcs: Vec<u32>,
     data_bytes: usize,

@@ -1,6 +1,6 @@
 //! A disk in memory that fails as disks do, the same way for the same seed.
 //!
-//! What a crash leaves: every synced byte and name; of the unsynced bytes any subset of sectors (so
+//! A crash leaves every synced byte and name; of the unsynced bytes any subset of sectors (so
 //! writes are lost, torn, reordered); of the unsynced names a prefix in the order they were made.
 //! A synced sector is never harmed by a crash: that would be corruption, see [`FaultyDisk::flip`].
 //!
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a crash keeps or loses as one.
+/// Bytes that a crash keeps or loses as one.
 const SECTOR_BYTES: usize = 512;
 
 /// A disk in memory, with faults on command. A clone is another handle to the same disk.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the engine asks of a disk. Every path is whole (not relative to a folder of the disk).
+/// A disk, as the engine uses it. Every path is whole (not relative to a folder of the disk).
 pub trait Disk: Send + Sync {
     /// Makes a folder and its parents; one that exists is fine.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
@@ -75,7 +75,7 @@ pub trait DiskFile: Send + Sync {
         while done < bytes.len() {
             match self.write_some_at(&bytes[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => done += n,
+                Ok(n) => done = advanced(done, n, bytes.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -94,7 +94,7 @@ pub trait DiskFile: Send + Sync {
             match self.write_some_at(&bytes[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
-                    done += n;
+                    done = advanced(done, n, bytes.len());
                     if done < bytes.len() {
                         self.sync_data()?;
                     }
@@ -112,7 +112,7 @@ pub trait DiskFile: Send + Sync {
         while done < into.len() {
             match self.read_some_at(&mut into[done..], offset + done as u64) {
                 Ok(0) => break,
-                Ok(n) => done += n,
+                Ok(n) => done = advanced(done, n, into.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -149,6 +149,16 @@ pub trait DiskFile: Send + Sync {
         }
         self.sync_data()
     }
+}
+
+/// The place after `n` more of `all` bytes.
+fn advanced(done: usize, n: usize, all: usize) -> usize {
+    assert!(
+        n <= all - done,
+        "a disk moves [{n}] bytes where [{}] were asked for",
+        all - done
+    );
+    done + n
 }
 
 /// The bytes of a file that does not change: mapped, or held in memory.

@@ -37,7 +37,7 @@ impl MappedFile {
     /// Nobody changes or shortens the file while this lives.
     ///
     /// # Errors
-    /// Those of the system; an empty file.
+    /// Errors of the system; an empty file.
     pub(crate) unsafe fn open(file: &File) -> io::Result<MappedFile> {
         // SAFETY: the caller's promise is that of `Mmap::map`.
         let map = Arc::new(unsafe { Mmap::map(file)? });

@@ -1,4 +1,4 @@
-//! A document as the mapping of its index reads it: accepted with what the mapping grows by, or refused.
+//! A document as the mapping of its index reads it: accepted with the growth of the mapping, or refused.
 //!
 //! Not here: whether it may be written (`evaluate`), what growth means for other writes (`commit`).
 
@@ -8,13 +8,13 @@ use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::{DocAddress, Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What a mapping grows by: the type of the document, in typed indices, and the fields that it brings.
+/// The growth of a mapping: the type of the document, in typed indices, and the fields that it brings.
 pub(crate) type Growth = (Option<Arc<str>>, Mapping);
 
-/// What the mapping of an index says of a document.
+/// A document that the mapping of an index has accepted.
 pub(crate) struct Accepted {
     pub(crate) mapping: Mapping,
-    /// What was read, if it is to be indexed under the mapping that there is.
+    /// The document as it was read, if it is to be indexed under the mapping that there is.
     pub(crate) parsed: Option<Parsed>,
     pub(crate) growth: Option<Growth>,
 }

@@ -1,4 +1,4 @@
-//! What the filters of aliases look up or join, resolved in the moment that is searched.
+//! Lookups and joins in the filters of aliases, resolved in the moment that is searched (search.md S17).
 //!
 //! A filter may look terms up in a document of another index, and join other indices, which may be named by aliases
 //! with such filters again; `search.max_join_depth` ends it. What a lookup reads is what searches see of its
@@ -10,9 +10,12 @@ use crate::catalog::alias_filter::parse;
 use crate::catalog::resolve::{Resolved, Through};
 use crate::scan::ScanAt;
 use crate::store::Store;
-use dsl::query::{BoolQuery, Clause, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
-use engine::{KeysOf, See};
-use model::{Error, Result, Target, path, settings};
+use async_trait::async_trait;
+use dsl::query::{BoolQuery, Clause, InnerHits, Keys, Query};
+use engine::joins::{JoinSides, ResolvedJoin, ResolvedLookup, has_joins, resolve};
+use engine::{Document, KeysOf, See};
+use futures::FutureExt as _;
+use model::{Error, Result, Target, settings};
 use search::Searched;
 use segment::searchable::Searchable;
 use std::collections::HashSet;
@@ -88,8 +91,7 @@ impl Store {
                 queries.extend(routed);
                 continue;
             }
-            let mut query = parse(&filter.filter, typed)?;
-            self.resolve_filter(&mut query, searchable, depth)?;
+            let query = self.resolve_filter(parse(&filter.filter, typed)?, searchable, depth)?;
             queries.push(match routed {
                 Some(routed) => Clause::Bool(BoolQuery {
                     filter: vec![query, routed],
@@ -109,105 +111,91 @@ impl Store {
         })
     }
 
-    /// Puts terms and keys in the places of lookups and joins; the depth of a query is bounded by the parser.
-    fn resolve_filter(&self, query: &mut Query, searchable: &Searchable, depth: u64) -> Result<()> {
-        let resolved = match &query.clause {
-            Clause::Join(join) => self.join_of_filter(join, searchable, depth)?,
-            Clause::TermsLookup(lookup) => self.lookup_of_filter(lookup, searchable, depth)?,
-            _ => return query.children_mut(&mut |child| self.resolve_filter(child, searchable, depth)),
-        };
-        query.clause = resolved;
-        Ok(())
-    }
-
-    /// What a filter reads, in the same moment.
-    fn read_by_filter(&self, target: &Target, searchable: &Searchable, depth: u64) -> Result<Vec<Searched>> {
-        let catalog = self.catalog.now();
-        let most = catalog.cluster_number(settings::MAX_JOIN_DEPTH);
-        if depth >= most {
-            return Err(Error::illegal(format!(
-                "the filters of aliases read other indices more than [{most}] deep, the limit of [{}]",
-                settings::MAX_JOIN_DEPTH.name
-            )));
+    /// Puts terms and keys in the places of lookups and joins.
+    fn resolve_filter(&self, query: Query, searchable: &Searchable, depth: u64) -> Result<Query> {
+        if !has_joins(&query) {
+            return Ok(query);
         }
-        let found = catalog.resolve(target, self.env.wall_ms())?;
-        self.searched_within(searchable, &found, depth + 1)
+        let mut sides = FilterSides {
+            store: self,
+            searchable,
+            depth_max: self.catalog.load().cluster_number(settings::MAX_JOIN_DEPTH),
+        };
+        let nowhere = Target::of(Vec::new());
+        let resolved = resolve(&mut sides, &nowhere, query, depth).now_or_never();
+        Ok(resolved.expect("reading sets that are there waits for nothing")?.0)
+    }
+}
+
+/// The other sides of joins in filters: sets of one moment.
+struct FilterSides<'a> {
+    store: &'a Store,
+    searchable: &'a Searchable,
+    depth_max: u64,
+}
+
+impl FilterSides<'_> {
+    /// The indices that a filter reads, with the filters on the way to them.
+    fn views(&self, target: &Target, depth: u64) -> Result<Vec<Searched>> {
+        let found = self.store.catalog.now().resolve(target, self.store.env.wall_ms())?;
+        self.store.searched_within(self.searchable, &found, depth + 1)
+    }
+}
+
+#[async_trait]
+impl JoinSides for FilterSides<'_> {
+    type Shown = ();
+
+    fn check_depth(&self, depth: u64) -> Result<()> {
+        if depth < self.depth_max {
+            return Ok(());
+        }
+        Err(Error::illegal(format!(
+            "the filters of aliases read other indices more than [{}] deep, the limit of [{}]",
+            self.depth_max,
+            settings::MAX_JOIN_DEPTH.name
+        )))
     }
 
-    fn lookup_of_filter(&self, lookup: &TermsLookup, searchable: &Searchable, depth: u64) -> Result<Clause> {
-        let index = lookup
-            .index
-            .clone()
-            .ok_or_else(|| Error::illegal("[terms] query lookup element requires specifying the index."))?;
-        let Some(id) = &lookup.id else {
-            let query = lookup
-                .query
-                .clone()
-                .ok_or_else(|| Error::illegal("[terms] query lookup element requires specifying the id."))?;
-            let join = JoinQuery {
-                index: vec![index],
-                on: (lookup.field.clone(), lookup.path.clone()),
-                query,
-                kind: JoinKind::Semi,
-                score_mode: ScoreMode::None,
-                inner_hits: None,
-            };
-            return self.join_of_filter(&join, searchable, depth);
+    fn scores(&self) -> bool {
+        false
+    }
+
+    async fn keys(&mut self, _: &Target, join: &ResolvedJoin) -> Result<Keys> {
+        let views = self.views(&join.theirs, join.depth)?;
+        let of = KeysOf {
+            query: join.query.clone(),
+            field: join.on.1.clone(),
+            scores: false,
+            view: None,
+            joined_with: None,
+            types: Vec::new(),
+            cancellation: model::Cancellation::default(),
         };
-        let views = self.read_by_filter(&Target::index(&index), searchable, depth)?;
-        let types: Vec<String> = lookup.doc_type.iter().cloned().collect();
+        let found = self.store.keys_in(&views, &of, &search::interrupt::Interrupt::default())?;
+        Ok(found.keys)
+    }
+
+    async fn document(&mut self, lookup: ResolvedLookup) -> Result<Option<Document>> {
+        self.check_depth(lookup.depth)?;
+        let views = self.views(&Target::index(lookup.at.index.as_str()), lookup.depth)?;
+        let types: Vec<String> = lookup.at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect();
         let by_id = Clause::Ids {
-            values: vec![id.clone()],
+            values: vec![lookup.at.id.id.to_string()],
             types: types.clone(),
         };
-        let (found, _) = self.scan_part(&views, &by_id.into(), See::Plain, &types, ScanAt::default(), 1)?;
-        let values = match found.first() {
-            Some(document) => {
-                let source = document.source.parse()?;
-                let read = path::read(&source, &lookup.path);
-                read.into_iter().filter(|value| !value.is_null()).cloned().collect()
-            }
-            None => Vec::new(),
-        };
-        Ok(Clause::Terms(TermsQuery {
-            field: lookup.field.clone(),
-            values,
-            minimum_should_match: None,
-            disable_coord: false,
-        }))
+        let (mut found, _) = self
+            .store
+            .scan_part(&views, &by_id.into(), See::Plain, &types, ScanAt::default(), 1)?;
+        Ok(found.drain(..).next())
     }
 
-    fn join_of_filter(&self, join: &JoinQuery, searchable: &Searchable, depth: u64) -> Result<Clause> {
-        let views = self.read_by_filter(&Target::of(join.index.clone()), searchable, depth)?;
-        let mut query = (*join.query).clone();
-        self.resolve_filter(&mut query, searchable, depth + 1)?;
-        let found = self.keys_in(
-            &views,
-            &KeysOf {
-                query,
-                field: join.on.1.clone(),
-                scores: false,
-                view: None,
-                joined_with: None,
-                types: Vec::new(),
-                cancellation: model::Cancellation::default(),
-            },
-            &search::interrupt::Interrupt::default(),
-        )?;
-        let set = Clause::KeySet(KeySet {
-            field: join.on.0.clone(),
-            keys: found.keys,
-            score_mode: ScoreMode::None,
-        });
-        Ok(match join.kind {
-            JoinKind::Semi => set,
-            JoinKind::Anti => Clause::Bool(BoolQuery {
-                must_not: vec![set.into()],
-                ..BoolQuery::default()
-            }),
-            // Everything stays.
-            JoinKind::Left => Clause::MatchAll,
-        })
+    async fn show(&mut self, _: ResolvedJoin, _: Option<Box<InnerHits>>, _: Vec<()>) -> Result<Vec<()>> {
+        Ok(Vec::new())
+    }
+
+    async fn enclose(&mut self, _: &Target, _: &mut Query, _: u64, _: Vec<()>) -> Result<Vec<()>> {
+        Ok(Vec::new())
     }
 }
 

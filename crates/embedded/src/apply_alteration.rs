@@ -51,7 +51,7 @@ impl Store {
         let next_seq_no = catalog
             .indices
             .get(CONTROL_INDEX)
-            .and_then(|entry| self.indices.get(entry.no).map(|state| state.queue.lock().next_seq_no));
+            .and_then(|entry| self.indices.get(entry.no).map(|state| state.pending().next_seq_no()));
         let turns = gone.as_ref().map_or(0, |(_, turns)| *turns);
         if let Some((next, _)) = gone {
             self.log_alteration(&catalog, next)?;
@@ -112,7 +112,7 @@ impl Store {
             let mut record = record;
             for participant in &mut record.participants {
                 let state = self.indices.get(participant.index_no);
-                participant.first_seq_no = state.map_or(0, |state| state.queue.lock().next_seq_no);
+                participant.first_seq_no = state.map_or(0, |state| state.pending().next_seq_no());
             }
             let ticket = self.log.enqueue(&mut room, record, Durability::Request)?;
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
@@ -141,13 +141,13 @@ impl Store {
         let view = self.caches.blank_view(entry, position);
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
         let state = IndexState::new(entry.no, term, view, from);
-        state.queue.lock().next_seq_no = entry.first_seq_no.unwrap_or(0);
+        state.pending().begin_at(entry.first_seq_no.unwrap_or(0));
         Arc::new(state)
     }
 
     /// From here on it is known; searches see it empty.
     pub(crate) fn admit(&self, state: Arc<IndexState>) {
-        let built = state.built.load_full();
+        let built = state.built();
         self.indices.insert(state);
         self.publication.replace(&self.publication.lock(), &built);
     }
@@ -165,10 +165,7 @@ impl Store {
         self.maintenance.failures().forget(no);
         self.maintenance.mark_clean(no);
         if let Some(state) = state {
-            let mut queue = state.queue.lock();
-            self.write_path.subtract_pending(queue.bytes);
-            queue.ops.clear();
-            queue.bytes = 0;
+            self.write_path.subtract_pending(state.pending().clear());
         }
     }
 
@@ -177,10 +174,10 @@ impl Store {
         let Some(state) = self.indices.get(entry.no) else {
             return Ok(());
         };
-        let _building = state.build.lock();
-        let built = state.built.load_full();
+        let building = state.lock_build();
+        let built = state.built();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
-            let segments = self.reopened(entry, old, |_| Ok(None))?;
+            let segments = self.reopen(entry, old, |_| Ok(None))?;
             Ok(Arc::new(IndexView {
                 segments,
                 ..self.caches.blank_view(entry, old.position)
@@ -188,6 +185,6 @@ impl Store {
         };
         let publishing = self.publication.lock();
         let next = again(&built)?;
-        self.replace(&publishing, &state, &built, &next, again)
+        self.replace(&building, &publishing, &state, &built, &next, again)
     }
 }

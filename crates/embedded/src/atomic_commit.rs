@@ -4,25 +4,31 @@
 //! grows) → sequencer. The plan runs under the stripes; what it touched beyond them is locked too and it runs
 //! again, so that in the end everything it rests on is held from its first read to the record's place in the log.
 //!
-//! Not here: what is planned (`relations`), waiting for the disk (`lib`), stamps (`evaluate`).
+//! Not here: making the plan (`relations`), waiting for the disk (`lib`), evaluating one write (`evaluate`), stamps (`commit`).
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::commit::{PreparedWrite, SideEffects, WaitFor};
+use crate::commit::{Committed, SideEffects};
 use crate::counts::share;
+use crate::current_document::{CurrentDocument, CurrentDocuments};
 use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
-use crate::evaluate::{Judged, check_write, visible};
+use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::index_state::IndexState;
+use crate::prepared_write::CommitItem;
+use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
 use crate::versions::Versions;
+use crate::wait_for::WaitFor;
 use crate::write_path::{GateGuard, STRIPES};
 use engine::{
-    Alteration, Decision, Document, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
+    Alteration, Decision, Document, Expect, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex,
+    WriteOp,
 };
 use model::{DocAddress, DocId, Error, Result, Stamp};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,15 +36,15 @@ use std::time::Instant;
 /// After so many runs of a plan that always touches something else, everything is locked.
 const RUNS_MAX: usize = 3;
 
-/// What a decision came to before the disk has it.
+/// The state of a decision before the disk has it.
 pub(crate) struct AtomicCommit {
     /// One for each write.
     pub(crate) outcomes: Result<Vec<Outcome>>,
-    /// What the answer waits for.
+    /// The answer waits for it.
     pub(crate) after: WaitFor,
     /// Indices written to.
     pub(crate) numbers: Vec<u32>,
-    /// Where the record stands, if there is one.
+    /// The place of the record, if there is one.
     pub(crate) place: Option<u64>,
 }
 
@@ -46,21 +52,29 @@ impl Store {
     /// All of the plan's writes or none.
     pub(crate) fn decide(&self, plan: &mut TxnBody<'_>, how: &TxnOptions) -> AtomicCommit {
         let gate = self.write_path.pass_gate(how.gate);
-        let mut settled = AtomicCommit {
-            outcomes: Ok(Vec::new()),
+        let mut run = DecisionRun {
+            store: self,
+            gate: &gate,
+            how,
+            keys: Keys::default(),
             after: WaitFor::default(),
             numbers: Vec::new(),
             place: None,
         };
         if how.gate != Gate::None {
-            // What was altered in memory before rests on a record that may not be durable yet.
-            settled.after.durable = self.write_path.gate_altered_to();
+            // Tables that were altered in memory before rest on a record that may not be durable yet.
+            run.after.durable = self.write_path.gate_altered_to();
         }
-        settled.outcomes = self.plan_and_commit(&gate, plan, how, &mut settled.after, &mut settled.numbers, &mut settled.place);
-        settled
+        let outcomes = run.plan_and_commit(plan);
+        AtomicCommit {
+            outcomes,
+            after: run.after,
+            numbers: run.numbers,
+            place: run.place,
+        }
     }
 
-    /// Reads for somebody who holds nothing.
+    /// Reads for a caller who holds nothing.
     pub(crate) fn look(&self, look: &mut Looker<'_>) {
         look(&mut Reading {
             store: self,
@@ -70,249 +84,16 @@ impl Store {
         });
     }
 
-    fn plan_and_commit(
-        &self,
-        gate: &GateGuard<'_>,
-        plan: &mut TxnBody<'_>,
-        how: &TxnOptions,
-        after: &mut WaitFor,
-        numbers: &mut Vec<u32>,
-        place: &mut Option<u64>,
-    ) -> Result<Vec<Outcome>> {
-        let mut keys = Keys::default();
-        let mut wanted: BTreeSet<usize> = how.touches.iter().filter_map(|at| self.stripe_at(at, &mut keys)).collect();
-        for run in 0.. {
-            if run >= RUNS_MAX {
-                wanted = (0..STRIPES).collect();
-            }
-            let _held = self.write_path.lock_stripes(&wanted);
-            keys.rewind();
-            let mut reader = Reading {
-                store: self,
-                after: *after,
-                touched: BTreeSet::new(),
-                keys: &mut keys,
-            };
-            let planned = plan(&mut reader);
-            *after = reader.after;
-            let mut touched = reader.touched;
-            keys.rewind();
-            if let Ok(planned) = &planned {
-                let writes = planned.writes.iter();
-                touched.extend(writes.filter_map(|write| self.stripe_at(&write.at, &mut keys)));
-            }
-            if !touched.is_subset(&wanted) {
-                wanted.extend(touched);
-                continue;
-            }
-            let planned = planned?;
-            if planned.writes.is_empty() && planned.alterations.is_empty() {
-                if planned.numbered {
-                    *place = Some(self.place_of_nothing()?);
-                }
-                if let Some(then) = planned.then {
-                    let commit_seq = place.unwrap_or_else(|| self.log.end_position());
-                    then(&Decision { commit_seq, stamps: &[] });
-                }
-                if planned.reveals_nothing {
-                    *after = WaitFor::default();
-                }
-                return Ok(Vec::new());
-            }
-            keys.rewind();
-            match self.commit_atomically(gate, planned, &wanted, &mut keys, how, after, numbers)? {
-                Carried::Out(outcomes, at) => {
-                    *place = at;
-                    return Ok(outcomes);
-                }
-                Carried::Missing(stripes) => wanted.extend(stripes),
-            }
-        }
-        unreachable!("with every stripe held none is missing")
-    }
-
-    /// Judges the writes of a plan, and commits them if all are good. The stripes are held.
-    #[expect(clippy::too_many_arguments, reason = "the state of one decision")]
-    fn commit_atomically(
-        &self,
-        gate: &GateGuard<'_>,
-        plan: Plan,
-        held: &BTreeSet<usize>,
-        keys: &mut Keys,
-        how: &TxnOptions,
-        after: &mut WaitFor,
-        numbers: &mut Vec<u32>,
-    ) -> Result<Carried> {
-        // What only reads is answered also while nothing can be written.
-        let deletes = plan.alterations.is_empty() && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
-        match how.makes_room || deletes {
-            true => self.check_deletable()?,
-            false => self.check_writable()?,
-        }
-        let begun = Instant::now();
-        let making = !plan.alterations.is_empty();
-        let _altering = making.then(|| self.catalog.alter_alone());
-        let now = self.env.wall_ms();
-        let mut beside = SideEffects {
-            is_change: !how.plain,
-            ..SideEffects::default()
-        };
-        let mut catalog: Arc<Catalog> = self.catalog.now();
-        if making {
-            catalog = match self.with_indices(catalog, &plan.alterations, &mut beside) {
-                Ok(catalog) => catalog,
-                // Who writes there is told.
-                Err((index, error)) if plan.writes.iter().any(|write| write.at.index.as_str() == index) => {
-                    after.durable = after.durable.max(self.catalog.altered_at());
-                    let outcome = |write: &Write| match write.at.index.as_str() == index {
-                        true => Outcome::Refused(error.clone()),
-                        false => Outcome::Unknown,
-                    };
-                    return Ok(Carried::Out(plan.writes.iter().map(outcome).collect(), None));
-                }
-                Err((_, error)) => {
-                    after.durable = after.durable.max(self.catalog.altered_at());
-                    return Err(error);
-                }
-            };
-        }
-        let mut missing = Vec::new();
-        let mut seen: FxHashSet<(u32, Key)> = FxHashSet::default();
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(plan.writes.len());
-        let mut ready: Vec<(usize, PreparedWrite)> = Vec::with_capacity(plan.writes.len());
-        let mut bytes = 512;
-        for (n, mut write) in plan.writes.into_iter().enumerate() {
-            bytes += match &write.op {
-                WriteOp::Put(source) => source.0.len() * 2 + 512,
-                _ => 512,
-            };
-            let judged = catalog
-                .write_index(write.at.index.as_str(), write.require_alias, now)
-                .and_then(|entry| {
-                    check_write(&entry, &write)?;
-                    write.at.id = entry.identity(&write.at.id)?;
-                    write.routing = entry.routing_through(write.at.index.as_str(), write.routing.take())?;
-                    let routing = write.routing.as_deref().or(write.parent.as_deref());
-                    entry.check_routing(&write.at.id, routing)?;
-                    let key = keys.of(&self.versions, entry.no, &write.at.id);
-                    let made = beside
-                        .made
-                        .iter()
-                        .find(|(made, _)| made.no == entry.no)
-                        .map(|(_, s)| s.clone());
-                    let stripe = self.write_path.stripe_of(key);
-                    // Of an index that nobody knows yet nothing needs to be held.
-                    if made.is_none() && !held.contains(&stripe) {
-                        missing.push(stripe);
-                    }
-                    if !seen.insert((entry.no, key)) {
-                        let id = &write.at.id.id;
-                        return Err(Error::illegal(format!("an atomic write has two operations on [{id}]")));
-                    }
-                    self.judge(&entry, key, write, after, made)
-                });
-            match judged {
-                Ok(Judged::PreparedWrite(one)) => {
-                    // A place until it is known that all may be written.
-                    outcomes.push(Outcome::Unknown);
-                    ready.push((n, *one));
-                }
-                Ok(Judged::Done(outcome)) => outcomes.push(outcome),
-                Err(e) => {
-                    if !is_of_the_moment(e.kind()) {
-                        after.durable = after.durable.max(self.catalog.altered_at());
-                    }
-                    outcomes.push(Outcome::Refused(e));
-                }
-            }
-        }
-        if !missing.is_empty() {
-            return Ok(Carried::Missing(missing));
-        }
-        let failed = outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_)));
-        if failed || (ready.is_empty() && !making) {
-            let place = match plan.numbered && !failed {
-                true => Some(self.place_of_nothing()?),
-                false => None,
-            };
-            if let (false, Some(then)) = (failed, plan.then) {
-                let commit_seq = place.unwrap_or_else(|| self.log.end_position());
-                then(&Decision {
-                    commit_seq,
-                    stamps: &stamps_of(&outcomes, &[], &[]),
-                });
-            }
-            return Ok(Carried::Out(outcomes, place));
-        }
-        let room = match how.makes_room || deletes {
-            true => self.log.reserve_delete(bytes as u64),
-            false => self.log.reserve(bytes as u64),
-        };
-        let mut room = room?.waited_for();
-        let growing = !making && ready.iter().any(|(_, ready)| ready.growth.is_some());
-        let _growing = growing.then(|| self.catalog.alter_alone());
-        if growing {
-            for (_, one) in &mut ready {
-                self.settle_growth(one)?;
-            }
-        }
-        let unfit = self.settle_together(&mut ready);
-        if !unfit.is_empty() {
-            unfit.into_iter().for_each(|(n, error)| outcomes[n] = Outcome::Refused(error));
-            return Ok(Carried::Out(outcomes, None));
-        }
-        let (places, all): (Vec<usize>, Vec<PreparedWrite>) = ready.into_iter().unzip();
-        numbers.extend(all.iter().map(|ready| ready.entry.no));
-        // Only who is told the stamps needs to know what stands where.
-        let told = plan.seal.is_some() || plan.then.is_some();
-        let known: Arc<[Outcome]> = if told { outcomes.clone().into() } else { Arc::default() };
-        let at: Arc<[usize]> = if told { places.clone().into() } else { Arc::default() };
-        if let Some((n, seal)) = plan.seal
-            && let Some(sealed) = places.iter().position(|place| *place == n)
-        {
-            let (known, at) = (known.clone(), at.clone());
-            let told = move |commit_seq: u64, stamps: &[Stamp]| {
-                let stamps = stamps_of(&known, &at, stamps);
-                seal(&Decision {
-                    commit_seq,
-                    stamps: &stamps,
-                })
-            };
-            beside.seal = Some((sealed, Box::new(told)));
-        }
-        if let Some(then) = plan.then {
-            beside.then = Some(Box::new(move |commit_seq, stamps| {
-                let stamps = stamps_of(&known, &at, stamps);
-                then(&Decision {
-                    commit_seq,
-                    stamps: &stamps,
-                });
-            }));
-        }
-        let working: Vec<(Arc<IndexState>, bool)> = all.iter().map(|one| (one.state.clone(), one.put.is_none())).collect();
-        let (written, waits, place) = self.commit(all, beside, &mut room)?;
-        let took = share(begun.elapsed(), working.len());
-        working.iter().for_each(|(state, deletes)| state.counts.wrote(*deletes, took));
-        if how.gate == Gate::Exclusive {
-            self.write_path.note_gate_alteration(gate, waits.durable.max(waits.written));
-        }
-        for (place, outcome) in places.into_iter().zip(written) {
-            outcomes[place] = outcome;
-        }
-        after.also(waits);
-        Ok(Carried::Out(outcomes, Some(place)))
-    }
-
     /// The catalog with these indices, or the name of one that cannot be, and why. The caller holds the catalog lock.
     fn with_indices(
         &self,
         catalog: Arc<Catalog>,
-        wishes: &[Alteration],
+        alterations: &[Alteration],
         beside: &mut SideEffects,
     ) -> Result<Arc<Catalog>, (String, Error)> {
         let mut next = catalog.clone();
-        for wish in wishes {
-            let Alteration::CreateIndex { name, .. } = wish else {
+        for alteration in alterations {
+            let Alteration::CreateIndex { name, .. } = alteration else {
                 let error = Error::illegal("a decision may make indices and alter nothing else");
                 return Err((String::new(), error));
             };
@@ -321,7 +102,7 @@ impl Store {
                 uuid: engine::clock::uuid(self.env.clock()),
                 unclean: self.unclean,
             };
-            let altered = alter(&next, wish, &moment).map_err(|error| (name.clone(), error))?;
+            let altered = alter(&next, alteration, &moment).map_err(|error| (name.clone(), error))?;
             beside.deltas.extend(altered.deltas);
             next = Arc::new(altered.catalog);
         }
@@ -346,11 +127,291 @@ impl Store {
     }
 }
 
-enum Carried {
-    /// Done or refused; with the place of the record.
-    Out(Vec<Outcome>, Option<u64>),
-    /// An index appeared meanwhile: these stripes were not held.
+/// One decision under way.
+struct DecisionRun<'a> {
+    store: &'a Store,
+    gate: &'a GateGuard<'a>,
+    how: &'a TxnOptions,
+    keys: Keys,
+    after: WaitFor,
+    numbers: Vec<u32>,
+    place: Option<u64>,
+}
+
+/// The writes of a plan as they were evaluated.
+struct EvaluatedPlan {
+    /// One for each write; `Unknown` stands for one that is to be written.
+    outcomes: Vec<Outcome>,
+    /// Writes that go into the record, by their number in the plan.
+    items: Vec<(usize, CommitItem)>,
+    /// Stripes of documents that are not held: an index appeared meanwhile.
+    missing: Vec<usize>,
+    log_bytes: u64,
+}
+
+enum Attempt {
+    /// Done or refused.
+    Over(Vec<Outcome>),
+    /// These stripes were not held.
     Missing(Vec<usize>),
+}
+
+impl DecisionRun<'_> {
+    fn plan_and_commit(&mut self, plan: &mut TxnBody<'_>) -> Result<Vec<Outcome>> {
+        let (store, how) = (self.store, self.how);
+        let touches = how.touches.iter();
+        let mut wanted: BTreeSet<usize> = touches.filter_map(|at| store.stripe_at(at, &mut self.keys)).collect();
+        for run in 0.. {
+            if run >= RUNS_MAX {
+                wanted = (0..STRIPES).collect();
+            }
+            let _held = store.write_path.lock_stripes(&wanted);
+            self.keys.rewind();
+            let mut reader = Reading {
+                store,
+                after: self.after,
+                touched: BTreeSet::new(),
+                keys: &mut self.keys,
+            };
+            let planned = plan(&mut reader);
+            self.after = reader.after;
+            let mut touched = reader.touched;
+            self.keys.rewind();
+            if let Ok(planned) = &planned {
+                let writes = planned.writes.iter();
+                touched.extend(writes.filter_map(|write| store.stripe_at(&write.at, &mut self.keys)));
+            }
+            if !touched.is_subset(&wanted) {
+                wanted.extend(touched);
+                continue;
+            }
+            let planned = planned?;
+            if planned.writes.is_empty() && planned.alterations.is_empty() {
+                return self.reply(planned);
+            }
+            self.keys.rewind();
+            match self.commit(planned, &wanted)? {
+                Attempt::Over(outcomes) => return Ok(outcomes),
+                Attempt::Missing(stripes) => wanted.extend(stripes),
+            }
+        }
+        unreachable!("with every stripe held none is missing")
+    }
+
+    /// A plan that writes nothing.
+    fn reply(&mut self, plan: Plan) -> Result<Vec<Outcome>> {
+        let reveals_nothing = plan.reveals_nothing;
+        self.end_without_record(plan.numbered, plan.then, &[])?;
+        if reveals_nothing {
+            self.after = WaitFor::default();
+        }
+        Ok(Vec::new())
+    }
+
+    /// Tells a plan without a record its place among all changes.
+    fn end_without_record(&mut self, numbered: bool, then: Option<engine::Then>, outcomes: &[Outcome]) -> Result<()> {
+        if numbered {
+            self.place = Some(self.store.place_of_nothing()?);
+        }
+        if let Some(then) = then {
+            let commit_seq = self.place.unwrap_or_else(|| self.store.log.end_position());
+            then(&Decision {
+                commit_seq,
+                stamps: &stamps_of(outcomes, &[], &[]),
+            });
+        }
+        Ok(())
+    }
+
+    /// Evaluates the writes of a plan, and commits them if all are good. The stripes are held.
+    fn commit(&mut self, plan: Plan, held: &BTreeSet<usize>) -> Result<Attempt> {
+        let store = self.store;
+        // Plans that only read are answered also while nothing can be written.
+        let deletes = plan.alterations.is_empty() && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
+        let makes_room = self.how.makes_room || deletes;
+        match makes_room {
+            true => store.check_deletable()?,
+            false => store.check_writable()?,
+        }
+        let begun = Instant::now();
+        let making = !plan.alterations.is_empty();
+        let _altering = making.then(|| store.catalog.alter_alone());
+        let mut beside = SideEffects {
+            is_change: !self.how.plain,
+            ..SideEffects::default()
+        };
+        let mut catalog: Arc<Catalog> = store.catalog.now();
+        if making {
+            catalog = match store.with_indices(catalog, &plan.alterations, &mut beside) {
+                Ok(catalog) => catalog,
+                Err((index, error)) => {
+                    self.after.durable = self.after.durable.max(store.catalog.altered_at());
+                    return refuse_writes_to(&plan.writes, &index, error).map(Attempt::Over);
+                }
+            };
+        }
+        let EvaluatedPlan {
+            mut outcomes,
+            mut items,
+            missing,
+            log_bytes,
+        } = self.evaluate_all(plan.writes, &catalog, &beside.made, held);
+        if !missing.is_empty() {
+            return Ok(Attempt::Missing(missing));
+        }
+        if outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_))) {
+            return Ok(Attempt::Over(outcomes));
+        }
+        if items.is_empty() && !making {
+            self.end_without_record(plan.numbered, plan.then, &outcomes)?;
+            return Ok(Attempt::Over(outcomes));
+        }
+        let mut room = match makes_room {
+            true => store.log.reserve_delete(log_bytes),
+            false => store.log.reserve(log_bytes),
+        }?
+        .waited_for();
+        let growing = !making && items.iter().any(|(_, item)| item.write.growth.is_some());
+        let _growing = growing.then(|| store.catalog.alter_alone());
+        if growing {
+            for (_, item) in &mut items {
+                store.settle_growth(&mut item.write)?;
+            }
+        }
+        let unfit = store.settle_together(&mut items);
+        if !unfit.is_empty() {
+            unfit.into_iter().for_each(|(n, error)| outcomes[n] = Outcome::Refused(error));
+            return Ok(Attempt::Over(outcomes));
+        }
+        let (places, items): (Vec<usize>, Vec<CommitItem>) = items.into_iter().unzip();
+        self.numbers.extend(items.iter().map(|item| item.write.entry.no));
+        tell_stamps(&mut beside, plan.seal, plan.then, &outcomes, &places);
+        let working: Vec<(Arc<IndexState>, bool)> = items
+            .iter()
+            .map(|item| (item.state.clone(), item.write.put.is_none()))
+            .collect();
+        let Committed {
+            outcomes: written,
+            after: waits,
+            position,
+        } = store.commit(items, beside, &mut room)?;
+        assert_eq!(
+            written.len(),
+            places.len(),
+            "1.2: each write that has its stamp has its outcome"
+        );
+        let took = share(begun.elapsed(), working.len());
+        working
+            .iter()
+            .for_each(|(state, deletes)| state.counts().wrote(*deletes, took));
+        if self.how.gate == Gate::Exclusive {
+            store
+                .write_path
+                .note_gate_alteration(self.gate, waits.durable.max(waits.written));
+        }
+        for (place, outcome) in places.into_iter().zip(written) {
+            outcomes[place] = outcome;
+        }
+        self.after.also(waits);
+        self.place = Some(position);
+        Ok(Attempt::Over(outcomes))
+    }
+
+    /// Evaluates each write on the newest documents. Nothing changes. `made`: indices that this very record makes.
+    fn evaluate_all(
+        &mut self,
+        writes: Vec<Write>,
+        catalog: &Catalog,
+        made: &[(Arc<IndexEntry>, Arc<IndexState>)],
+        held: &BTreeSet<usize>,
+    ) -> EvaluatedPlan {
+        let (store, now) = (self.store, self.store.env.wall_ms());
+        let mut seen: FxHashSet<(u32, Key)> = FxHashSet::default();
+        let mut out = EvaluatedPlan {
+            outcomes: Vec::with_capacity(writes.len()),
+            items: Vec::with_capacity(writes.len()),
+            missing: Vec::new(),
+            log_bytes: 512,
+        };
+        for (n, write) in writes.into_iter().enumerate() {
+            let evaluated = ResolvedWrite::find(catalog, write, now).and_then(|resolved| {
+                let no = resolved.entry.no;
+                let key = self.keys.of(&store.versions, no, &resolved.at.id);
+                let made = made.iter().find(|(made, _)| made.no == no).map(|(_, state)| state.clone());
+                let stripe = store.write_path.stripe_of(key);
+                // In an index that nobody knows yet nothing needs to be held.
+                if made.is_none() && !held.contains(&stripe) {
+                    out.missing.push(stripe);
+                }
+                if !seen.insert((no, key)) {
+                    let id = &resolved.at.id.id;
+                    return Err(Error::illegal(format!("an atomic write has two operations on [{id}]")));
+                }
+                store.prepare_write(resolved, key, made, &mut self.after)
+            });
+            out.outcomes.push(match evaluated {
+                Ok((state, Evaluated::Write(write))) => {
+                    // Counted when it is evaluated: an update may make a large document of a small one.
+                    out.log_bytes += log_bytes(&write.uid, write.put.as_ref().map(|put| &*put.source));
+                    out.items.push((n, CommitItem { write: *write, state }));
+                    // Until it is known that all may be written.
+                    Outcome::Unknown
+                }
+                Ok((_, Evaluated::Done(outcome))) => outcome,
+                Err(e) => {
+                    if !is_of_the_moment(e.kind()) {
+                        self.after.durable = self.after.durable.max(store.catalog.altered_at());
+                    }
+                    Outcome::Refused(e)
+                }
+            });
+        }
+        out
+    }
+}
+
+/// An index that a plan makes cannot be: the writes to it are refused. Without such a write the whole plan is.
+fn refuse_writes_to(writes: &[Write], index: &str, error: Error) -> Result<Vec<Outcome>> {
+    let is_there = |write: &Write| write.at.index.as_str() == index;
+    if !writes.iter().any(is_there) {
+        return Err(error);
+    }
+    let outcome = |write: &Write| match is_there(write) {
+        true => Outcome::Refused(error.clone()),
+        false => Outcome::Unknown,
+    };
+    Ok(writes.iter().map(outcome).collect())
+}
+
+/// Has the plan's own steps told the stamps of all its writes. `places`: the numbers of those in the record.
+fn tell_stamps(
+    beside: &mut SideEffects,
+    seal: Option<(usize, engine::Seal)>,
+    then: Option<engine::Then>,
+    outcomes: &[Outcome],
+    places: &[usize],
+) {
+    // Only who is told the stamps needs to know what stands where.
+    if seal.is_none() && then.is_none() {
+        return;
+    }
+    let (known, at): (Arc<[Outcome]>, Arc<[usize]>) = (outcomes.into(), places.into());
+    if let Some((n, seal)) = seal
+        && let Some(sealed) = places.iter().position(|place| *place == n)
+    {
+        let (known, at) = (known.clone(), at.clone());
+        let source = move |commit_seq: u64, stamps: &[Stamp]| {
+            let stamps = &stamps_of(&known, &at, stamps);
+            seal(&Decision { commit_seq, stamps })
+        };
+        beside.seal = Some((sealed, Box::new(source)));
+    }
+    if let Some(then) = then {
+        beside.then = Some(Box::new(move |commit_seq, stamps| {
+            let stamps = &stamps_of(&known, &at, stamps);
+            then(&Decision { commit_seq, stamps });
+        }));
+    }
 }
 
 /// The stamp of every write: of those in the record (`at`) what they got, of the others what they have.
@@ -418,11 +479,8 @@ impl Newest for Reading<'_> {
             index: entry.name.clone(),
             id: entry.identity(&at.id)?,
         };
-        let key = self.keys.of(&self.store.versions, entry.no, &at.id);
-        self.touched.insert(self.store.write_path.stripe_of(key));
-        let here = self.store.newest(&entry, &at, &at.id.uid(), key)?;
-        self.after.durable = self.after.durable.max(here.position);
-        Ok(here.document.filter(|document| visible(document, see)))
+        let document = self.document(&entry, &at)?;
+        Ok(document.filter(|document| visible(document, see)))
     }
 
     fn index(&mut self, name: &str) -> Result<WriteIndex> {
@@ -454,21 +512,42 @@ impl Newest for Reading<'_> {
     fn rehearse(&mut self, write: &Write) -> Result<()> {
         let catalog = self.store.catalog.now();
         self.rests_on_catalog();
-        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.store.env.wall_ms())?;
-        check_write(&entry, write)?;
-        let WriteOp::Put(source) = &write.op else { return Ok(()) };
-        let doc_type = write.at.id.doc_type.as_deref();
-        let options = mapping::ReadOptions {
-            id: &write.at.id.id,
-            type_name: doc_type.unwrap_or(""),
-            routing: write.routing.as_deref(),
-            ..mapping::ReadOptions::default()
+        let write = Write {
+            expect: Expect::Anything,
+            ..write.clone()
         };
-        entry.mapping_for(doc_type)?.read(&source.parse()?, &options).map(|_| ())
+        let resolved = ResolvedWrite::find(&catalog, write, self.store.env.wall_ms())?;
+        if !matches!(resolved.write.op, WriteOp::Put(_)) {
+            return Ok(());
+        }
+        let key = self.keys.of(&self.store.versions, resolved.entry.no, &resolved.at.id);
+        let env = &self.store.env;
+        evaluate(resolved, key, &WithoutItself(RefCell::new(self)), env).map(drop)
+    }
+}
+
+/// The documents of a decision for a write that a later one of the same decision replaces: its own document is not the one
+/// that the store has.
+struct WithoutItself<'a, 'r>(RefCell<&'a mut Reading<'r>>);
+
+impl CurrentDocuments for WithoutItself<'_, '_> {
+    fn current(&self, _: &IndexEntry, _: &DocAddress, _: &str, _: Key) -> Result<CurrentDocument> {
+        Ok(CurrentDocument::nothing())
+    }
+    fn parent(&self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
+        self.0.borrow_mut().document(entry, at)
     }
 }
 
 impl Reading<'_> {
+    /// The newest document, whoever may see it. Its stripe is to be held, and the answer rests on it.
+    fn document(&mut self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
+        let key = self.keys.of(&self.store.versions, entry.no, &at.id);
+        self.touched.insert(self.store.write_path.stripe_of(key));
+        let current = self.store.newest(entry, at, &at.id.uid(), key)?;
+        self.after.durable = self.after.durable.max(current.position);
+        Ok(current.document)
+    }
     /// On what this name means.
     fn rests_on(&mut self, name: &str) {
         self.after.durable = self.after.durable.max(self.store.rests_on([name]));

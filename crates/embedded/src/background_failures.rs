@@ -1,4 +1,4 @@
-//! What goes wrong behind the scenes: kept for each index until it works again, logged, tried again later and later.
+//! Failures of background work: kept for each index until it works again, logged, tried again later and later.
 //!
 //! Refreshes, merges and checkpoints that nobody waits for have nobody to tell. What they fail of stands here and
 //! in `_stats` and `_nodes/stats`, turns the health yellow, and is tried again after 1 s, 2 s, 4 s, up to a minute.
@@ -43,7 +43,7 @@ struct Failing {
     next: Duration,
 }
 
-/// What fails now, by work and index number (0: the folder).
+/// Present failures, by work and index number (0: the folder).
 #[derive(Debug, Default)]
 pub(crate) struct Troubles(Mutex<BTreeMap<(Work, u32), Failing>>);
 
@@ -90,13 +90,13 @@ impl Troubles {
     pub(crate) fn forget(&self, no: u32) {
         self.0.lock().retain(|(_, n), _| *n != no);
     }
-    /// What fails because the disk is full, if anything does.
+    /// A failure for want of room on the disk, if there is one.
     pub(crate) fn want_of_room(&self) -> Option<Error> {
         let all = self.0.lock();
         let mut errors = all.values().map(|failing| &failing.error);
         errors.find(|error| error.kind() == ErrorKind::DiskFull).cloned()
     }
-    /// What fails of an index (0: of the folder).
+    /// The failures of an index (0: of the folder).
     pub(crate) fn of(&self, no: u32) -> Vec<Trouble> {
         let all = self.0.lock();
         let row = |((work, _), failing): (&(Work, u32), &Failing)| Trouble {
@@ -109,7 +109,7 @@ impl Troubles {
     }
 }
 
-/// What a panic becomes.
+/// The error that stands for a panic.
 pub(crate) fn panicked(work: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("{work} panicked"))
 }

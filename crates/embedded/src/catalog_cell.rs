@@ -61,15 +61,19 @@ impl CatalogCell {
         if undurable.is_empty() {
             undurable.push_back((0, self.newest.load_full()));
         }
-        debug_assert!(
+        assert!(
             undurable.back().is_none_or(|(last, _)| *last < end),
-            "write-path.md 1.1: catalogs are in the order of the log"
+            "1.1: the catalog of a record that ends at {end} comes after a later one"
         );
         undurable.push_back((end, next.clone()));
         forget_older(&mut undurable, durable);
         drop(undurable);
         // Before the catalog: who sees it knows what to wait for.
-        self.altered_at.fetch_max(end, Ordering::AcqRel);
+        let before = self.altered_at.fetch_max(end, Ordering::AcqRel);
+        assert!(
+            before < end,
+            "1.1: the catalog was altered at {before}, and is altered again at {end}"
+        );
         self.newest.store(next);
     }
     /// Shows a catalog that was replayed: it is durable.

@@ -1,4 +1,4 @@
-//! Checkpoints: what is built goes to files that the manifest names, so that the log can be cut.
+//! Checkpoints: built sets go to files that the manifest names, so that the log can be cut.
 //!
 //! Order: files synced → folder synced → manifest written → log cut → files that nobody names removed.
 //! An index's `flushed` position is an exact prefix of the log.
@@ -6,11 +6,11 @@
 //! Not here: reading it again (`recovery`).
 
 use crate::background_failures::Work;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, IndexEntry};
+use crate::checkpoint_state::CheckpointState;
 use crate::counts::share;
 use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, removals};
 use crate::index_state::IndexState;
-use crate::maintenance::CheckpointState;
 use crate::publish::PartBytes;
 use crate::store::Store;
 use model::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ use segment::searchable::IndexView;
 use segment::segment_view;
 use segment::segment_view::SegmentView;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -38,7 +38,7 @@ impl Store {
             done = self.flush(&mut last, clean);
         }
         match &done {
-            // What was counted is still not flushed.
+            // The records that were counted are still not flushed.
             Err(_) => self.maintenance.unflushed().give_back(unflushed),
             Ok(()) => {
                 self.maintenance.set_replayed(false);
@@ -57,16 +57,13 @@ impl Store {
     /// were any.
     fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
         self.log.wait_durable(self.catalog.altered_at())?;
-        let gone = gone(last, &self.catalog.now());
+        let gone = last.gone(&self.catalog.now());
         if gone.is_empty() {
             return Ok(false);
         }
         self.manifest.write(entries_of_gone(&gone))?;
-        for no in gone {
-            last.named.remove(&no);
-        }
-        let states: Vec<Arc<IndexState>> = self.indices.all();
-        self.name_files(&mut last.files, Vec::new(), &states);
+        last.name_indices([], &gone);
+        self.name_files(last, Vec::new(), &self.indices.all());
         Ok(true)
     }
 
@@ -74,109 +71,49 @@ impl Store {
         let begun = Instant::now();
         let limit = self.durable_now();
         self.log.wait_durable(self.catalog.altered_at())?;
-        // Records from here on are needed again: those of indices that are damaged, or that could not be built.
-        let mut keep = limit;
         let states: Vec<Arc<IndexState>> = self.indices.all();
-        let mut changed: Vec<(Arc<IndexState>, Arc<IndexView>, u64)> = Vec::new();
-        let catalog = self.catalog.now();
-        for state in &states {
-            if state.is_stopped() {
-                keep = keep.min(state.flushed_to());
-                continue;
-            }
-            if state.queue.lock().ops.front().is_some_and(|op| op.position <= limit)
-                && let Err(e) = self.build_to(state, limit, PartBytes::Unhurried)
-            {
-                // One index that cannot be built must not hold up the others; a full disk holds up all.
-                if e.kind() == ErrorKind::DiskFull {
-                    return Err(e);
-                }
-                self.trouble(Work::Checkpoint, state.no, e);
-                if state.is_stopped() {
-                    keep = keep.min(state.flushed_to());
-                    continue;
-                }
-                keep = keep.min(state.built.load().position);
-            } else {
-                self.maintenance.failures().worked(Work::Checkpoint, state.no);
-            }
-            let Some(entry) = catalog.by_no(state.no) else { continue };
-            let built = state.built.load_full();
-            if !state.is_flushed(&built, entry.revision) {
-                changed.push((state.clone(), built, entry.revision));
-            }
-        }
         // The catalog of the flush's beginning: an index that is deleted meanwhile stays until the next checkpoint.
-        let gone = gone(last, &catalog);
-        if changed.is_empty() && gone.is_empty() && last.flushed >= limit && !clean {
+        let catalog = self.catalog.now();
+        let (changed, keep) = self.build_all(&states, &catalog, limit)?;
+        let gone = last.gone(&catalog);
+        if changed.is_empty() && gone.is_empty() && last.flushed() >= limit && !clean {
             return Ok(());
         }
         // No file is left behind for a manifest that takes nothing any more.
         if let Some(failed) = self.manifest.failure() {
             return Err(failed);
         }
-        last.next_file += 1;
-        let name = format!("checkpoint-{:012}-{:08x}", last.next_file, self.env.clock().random() as u32);
+        let name = format!(
+            "checkpoint-{:012}-{:08x}",
+            last.take_file_number(),
+            self.env.clock().random() as u32
+        );
         let file = self.write_file(&name, &changed)?;
         let mut entries = entries_of_gone(&gone);
         let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
-        for (state, set, _) in &changed {
-            let Some(entry) = catalog.by_no(state.no) else { continue };
-            let next_seq_no = {
-                let queue = state.queue.lock();
-                queue
-                    .ops
-                    .iter()
-                    .find(|op| op.position > set.position)
-                    .map_or(queue.next_seq_no, |op| op.stamp.seq_no)
-            };
-            let mut segments = Vec::new();
-            for view in &set.segments {
-                let (place, prefix) = match &view.data.place {
-                    Place::Memory(_) => (name.clone(), view.id.to_string()),
-                    Place::File(file, prefix) => {
-                        file.sync()?;
-                        new_files.push(file.clone());
-                        (file.name.clone(), prefix.to_string())
-                    }
-                };
-                let live = (view.reader.num_docs() < view.reader.max_doc()).then(|| format!("live-{}-{}", state.no, view.id));
-                segments.push(json!({
-                    "id": view.id, "uuid": view.data.uuid.uuid_string(), "max_doc": view.data.max_doc,
-                    "file": place, "prefix": prefix, "live": live.map(|component| json!([name, component])),
-                }));
+        for one in &changed {
+            entries.push((
+                index_key(one.state.no()),
+                Some(self.manifest_entry(one, &name, &mut new_files)?),
+            ));
+            if !last.names(one.state.no()) {
+                entries.push(name_entry(&one.entry));
             }
-            let tombstones: Vec<Value> = self
-                .versions
-                .tombstones(state.no)
-                .into_iter()
-                .map(|(key, stamp)| json!([format!("{key:032x}"), stamp.seq_no, stamp.version, stamp.primary_term]))
-                .collect();
-            let body = json!({
-                "entry": entry.to_json(), "flushed": set.position, "next_seq_no": next_seq_no, "segments": segments, "tombstones": tombstones,
-            });
-            entries.push((index_key(state.no), Some(body.to_string().into_bytes())));
-            if !last.named.contains(&state.no) {
-                entries.push(name_entry(entry));
-            }
-            state.counts.flush.fetch_add(1, Ordering::Relaxed);
+            one.state.counts().flush.fetch_add(1, Ordering::Relaxed);
         }
         let reached = Reached {
             flushed: keep,
             checkpointed: limit,
             log_end: limit,
         };
-        let folder = self.folder_json(&reached, last.next_file, clean);
+        let folder = self.folder_json(&reached, last.next_file(), clean);
         entries.push((FOLDER.into(), Some(folder.to_string().into_bytes())));
         self.env
             .disk()
             .sync_dir(self.env.segments_dir())
             .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
         // Named before the manifest is written: after a failed sync nobody knows whether it names them, so they stay.
-        let unnamed: Vec<&Arc<DataFile>> = new_files
-            .iter()
-            .filter(|new| !last.files.iter().any(|named| Arc::ptr_eq(named, new)))
-            .collect();
+        let unnamed = last.unnamed(&new_files);
         unnamed.iter().for_each(|file| file.set_named(true));
         if let Err(e) = self.manifest.write(entries) {
             if e.kind() == ErrorKind::DiskFull {
@@ -185,29 +122,106 @@ impl Store {
             }
             return Err(e);
         }
-        for no in gone {
-            last.named.remove(&no);
-        }
+        last.name_indices(changed.iter().map(|one| one.state.no()), &gone);
         let took = share(begun.elapsed(), changed.len());
-        for (state, set, revision) in &changed {
-            state.counts.flush_time.add(took);
-            last.named.insert(state.no);
-            state.set_flushed(set, *revision);
-            state.set_flushed_to(set.position);
+        assert!(
+            file.is_some()
+                || changed
+                    .iter()
+                    .all(|one| one.set.segments.iter().all(|view| view.data.memory().is_none())),
+            "7: the manifest names a file for every segment that was in memory"
+        );
+        for one in &changed {
+            one.state.counts().flush_time.add(took);
+            one.state.set_flushed(&one.set, one.entry.revision);
+            one.state.set_flushed_to(one.set.position);
         }
         let cut = self.log.truncate_below(keep);
         // Also where the log could not be cut: the manifest names these files.
-        self.name_files(&mut last.files, new_files, &states);
+        self.name_files(last, new_files, &states);
         cut?;
-        last.flushed = limit;
-        last.at = self.env.monotonic();
-        // What was in memory is read from the file from now on.
+        last.reach(limit, self.env.monotonic());
+        // Segments that were in memory are read from the file from now on.
         if let Some(file) = &file {
-            for (state, set, revision) in &changed {
-                self.move_to_file(state, set, file, *revision)?;
+            for one in &changed {
+                self.move_to_file(one, file)?;
             }
         }
         Ok(())
+    }
+
+    /// Builds every index up to `limit`. Gives those whose set or entry the manifest has not, and the lowest position from
+    /// which records are needed again: those of indices that are damaged, or that could not be built.
+    fn build_all(&self, states: &[Arc<IndexState>], catalog: &Catalog, limit: u64) -> Result<(Vec<Changed>, u64)> {
+        let (mut changed, mut keep) = (Vec::new(), limit);
+        for state in states {
+            if state.is_stopped() {
+                keep = keep.min(state.flushed_to());
+                continue;
+            }
+            let is_due = state.pending().first_position().is_some_and(|first| first <= limit);
+            if is_due && let Err(e) = self.build_to(state, limit, PartBytes::Unhurried) {
+                // One index that cannot be built must not hold up the others; a full disk holds up all.
+                if e.kind() == ErrorKind::DiskFull {
+                    return Err(e);
+                }
+                self.trouble(Work::Checkpoint, state.no(), e);
+                if state.is_stopped() {
+                    keep = keep.min(state.flushed_to());
+                    continue;
+                }
+                keep = keep.min(state.load_built().position);
+            } else {
+                self.maintenance.failures().worked(Work::Checkpoint, state.no());
+            }
+            let Some(entry) = catalog.by_no(state.no()) else { continue };
+            let set = state.built();
+            if !state.is_flushed(&set, entry.revision) {
+                changed.push(Changed {
+                    state: state.clone(),
+                    set,
+                    entry: entry.clone(),
+                });
+            }
+        }
+        assert!(
+            keep <= limit,
+            "1.9: a checkpoint up to {limit} lets the log be cut below {keep}"
+        );
+        Ok((changed, keep))
+    }
+
+    /// The manifest's entry of an index whose segments in memory are in the checkpoint file `name`. Adds the other files of
+    /// its segments, synced, to `files`.
+    fn manifest_entry(&self, one: &Changed, name: &str, files: &mut Vec<Arc<DataFile>>) -> Result<Vec<u8>> {
+        let Changed { state, set, entry } = one;
+        let next_seq_no = state.pending().next_seq_no_behind(set.position);
+        let mut segments = Vec::new();
+        for view in &set.segments {
+            let (place, prefix) = match &view.data.place {
+                Place::Memory(_) => (name.to_owned(), view.id.to_string()),
+                Place::File(file, prefix) => {
+                    file.sync()?;
+                    files.push(file.clone());
+                    (file.name.clone(), prefix.to_string())
+                }
+            };
+            let live = (view.reader.num_docs() < view.reader.max_doc()).then(|| format!("live-{}-{}", state.no(), view.id));
+            segments.push(json!({
+                "id": view.id, "uuid": view.data.uuid.uuid_string(), "max_doc": view.data.max_doc,
+                "file": place, "prefix": prefix, "live": live.map(|component| json!([name, component])),
+            }));
+        }
+        let tombstones: Vec<Value> = self
+            .versions
+            .tombstones(state.no())
+            .into_iter()
+            .map(|(key, stamp)| json!([format!("{key:032x}"), stamp.seq_no, stamp.version, stamp.primary_term]))
+            .collect();
+        let body = json!({
+            "entry": entry.to_json(), "flushed": set.position, "next_seq_no": next_seq_no, "segments": segments, "tombstones": tombstones,
+        });
+        Ok(body.to_string().into_bytes())
     }
 
     pub(crate) fn folder_json(&self, reached: &Reached, next_file: u64, clean: bool) -> Value {
@@ -219,10 +233,10 @@ impl Store {
     }
 
     /// Segments in memory and live documents of these sets, in one file; `None` if there is nothing to write.
-    fn write_file(&self, name: &str, changed: &[(Arc<IndexState>, Arc<IndexView>, u64)]) -> Result<Option<Arc<DataFile>>> {
+    fn write_file(&self, name: &str, changed: &[Changed]) -> Result<Option<Arc<DataFile>>> {
         let mut live: Vec<(String, Vec<u8>)> = Vec::new();
         let mut components: Vec<(String, &[u8])> = Vec::new();
-        for (state, set, _) in changed {
+        for Changed { state, set, .. } in changed {
             for view in &set.segments {
                 if let Some(parts) = view.data.memory() {
                     components.extend(
@@ -232,7 +246,7 @@ impl Store {
                     );
                 }
                 if view.reader.num_docs() < view.reader.max_doc() {
-                    live.push((format!("live-{}-{}", state.no, view.id), live_bytes(view)));
+                    live.push((format!("live-{}-{}", state.no(), view.id), live_bytes(view)));
                 }
             }
         }
@@ -247,7 +261,8 @@ impl Store {
     }
 
     /// Opens what a checkpoint wrote from its file, in both sets, so that its memory goes.
-    fn move_to_file(&self, state: &IndexState, written: &Arc<IndexView>, file: &Arc<DataFile>, revision: u64) -> Result<()> {
+    fn move_to_file(&self, one: &Changed, file: &Arc<DataFile>) -> Result<()> {
+        let (state, written) = (&one.state, &one.set);
         let moved: HashMap<u64, Arc<SegmentData>> = written
             .segments
             .iter()
@@ -267,17 +282,17 @@ impl Store {
         if moved.is_empty() {
             return Ok(());
         }
-        let _building = state.build.lock();
-        let Some(entry) = self.catalog.entry(state.no) else {
+        let building = state.lock_build();
+        let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let built = state.built.load_full();
+        let built = state.built();
         let publishing = self.publication.lock();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());
             let all: Vec<_> = moved.values().cloned().collect();
             let (index, _) = directory::handle(&entry.schema, None, &all)?;
-            for view in self.reopened(&entry, old, |_| Ok(None))? {
+            for view in self.reopen(&entry, old, |_| Ok(None))? {
                 segments.push(match moved.get(&view.id) {
                     Some(data) => segment_view::open(
                         &entry.schema,
@@ -297,19 +312,19 @@ impl Store {
         };
         let next = again(&built)?;
         if Arc::ptr_eq(&built, written) {
-            state.set_flushed(&next, revision);
+            state.set_flushed(&next, one.entry.revision);
         }
-        self.replace(&publishing, state, &built, &next, again)
+        self.replace(&building, &publishing, state, &built, &next, again)
     }
 
     /// Tells files whether the manifest names them; those it no longer does go with their last reader.
-    fn name_files(&self, named: &mut Vec<Arc<DataFile>>, new: Vec<Arc<DataFile>>, states: &[Arc<IndexState>]) {
+    fn name_files(&self, last: &mut CheckpointState, new: Vec<Arc<DataFile>>, states: &[Arc<IndexState>]) {
         let mut still: HashMap<String, Arc<DataFile>> = HashMap::new();
         for file in new {
             still.insert(file.name.clone(), file);
         }
         // The files of every flushed set, with the live documents that lie in checkpoints' files.
-        for key in states.iter().map(|state| index_key(state.no)) {
+        for key in states.iter().map(|state| index_key(state.no())) {
             let Some(body) = self
                 .manifest
                 .read(&key)
@@ -319,19 +334,18 @@ impl Store {
             };
             for segment in body["segments"].as_array().into_iter().flatten() {
                 for name in [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten() {
-                    if let Some(file) = named.iter().find(|file| file.name == name) {
+                    if let Some(file) = last.files().iter().find(|file| file.name == name) {
                         still.entry(name.to_owned()).or_insert_with(|| file.clone());
                     }
                 }
             }
         }
-        for file in named.iter().filter(|file| !still.contains_key(&file.name)) {
+        still.values().for_each(|file| file.set_named(true));
+        let names: HashSet<String> = still.keys().cloned().collect();
+        let before = last.name_files(still.into_values().collect());
+        for file in before.iter().filter(|file| !names.contains(&file.name)) {
             file.set_named(false);
         }
-        for file in still.values() {
-            file.set_named(true);
-        }
-        *named = still.into_values().collect();
     }
 }
 
@@ -345,10 +359,11 @@ pub(crate) struct Reached {
     pub(crate) log_end: u64,
 }
 
-/// Indices that the manifest has and `catalog` has not.
-fn gone(last: &CheckpointState, catalog: &Catalog) -> Vec<u32> {
-    let named = last.named.iter().filter(|no| catalog.by_no(**no).is_none());
-    named.copied().collect()
+/// An index whose set or catalog entry the manifest does not have.
+struct Changed {
+    state: Arc<IndexState>,
+    set: Arc<IndexView>,
+    entry: Arc<IndexEntry>,
 }
 
 /// Indices that were deleted leave the manifest.

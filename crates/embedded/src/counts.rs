@@ -1,4 +1,4 @@
-//! What an index counts for `_stats`: how often each kind of work was done, and how long it took.
+//! The counts of an index for `_stats`: how often each kind of work was done, and how long it took.
 //!
 //! Relaxed atomics; nobody waits for a counter. Not here: what threads do (`workers`), how figures are shown (`rest`).
 
@@ -40,7 +40,7 @@ pub(crate) struct Counts {
     pub(crate) suggest: AtomicU64,
     /// Out of `search_time`.
     pub(crate) suggest_time: DurationSum,
-    /// Of typed indices: `index` by type.
+    /// `index` by type, in typed indices.
     pub(crate) by_type: Mutex<BTreeMap<Arc<str>, u64>>,
 }
 

@@ -1,4 +1,4 @@
-//! What damage costs at a start: the part that it touches stops, everything else opens. A repair gives that part up and
+//! The cost of damage at a start: the part that it touches stops, everything else opens. A repair gives that part up and
 //! says what it cost.
 //!
 //! The name of an index has a manifest entry of its own. An index whose entry is lost in both files therefore keeps its
@@ -20,7 +20,7 @@ use std::path::Path;
 pub(crate) enum OpenMode {
     /// Damage stops what it touches; what concerns the whole folder refuses the start.
     Serve,
-    /// What is damaged is given up.
+    /// Damaged parts are given up.
     Repair,
 }
 
@@ -56,7 +56,7 @@ fn number_in(key: &str, prefix: &str) -> Option<u32> {
     key.strip_prefix(prefix)?.parse().ok()
 }
 
-/// What the manifest says of the folder.
+/// The content of the folder, by its manifest.
 pub(crate) struct FolderContent {
     /// `null` in a folder that was never opened.
     pub(crate) folder: Value,
@@ -71,7 +71,7 @@ pub(crate) struct FolderContent {
 /// Damage as a start meets it.
 pub(crate) struct Damages {
     mode: OpenMode,
-    /// What was found or given up, in words.
+    /// Damage that was found or given up, in words.
     pub(crate) told: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ fn read_index(content: &mut FolderContent, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What stands for an index of which only the name is left.
+/// Stands for an index of which only the name is left.
 fn placeholder(no: u32, name: &str) -> Result<IndexEntry> {
     IndexEntry::from_json(&json!({
         "no": no, "name": name, "uuid": "_damaged_", "settings": {}, "mappings": {}, "shapes": [], "aliases": {},

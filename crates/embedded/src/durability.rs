@@ -1,4 +1,4 @@
-//! What answers rest on, and the one way in which they wait for it.
+//! The one way in which answers wait for what they rest on (write-path.md 1.3).
 //!
 //! An answer that rests on a record leaves once that record is durable: the document that is shown, the conflict with
 //! it, the refusal because an index is not there, the outcome that is repeated under a key. Positions come from the
@@ -12,8 +12,8 @@
 //! Not here: waiting for a position (`log`), which document was read at which position (`evaluate`, `atomic_commit`).
 
 use crate::EmbeddedEngine;
-use crate::commit::WaitFor;
 use crate::group_commit;
+use crate::wait_for::WaitFor;
 use engine::Outcome;
 use model::{ErrorKind, Result};
 
@@ -31,9 +31,9 @@ impl EmbeddedEngine {
     /// # Errors
     /// LogFailed: it never will be before a restart, and nobody knows whether it is.
     pub(crate) async fn wait(&self, after: WaitFor) -> Result<()> {
-        self.company.seen();
+        self.note_client();
         if after.durable > self.store.log.durable_position() {
-            group_commit::lead(&self.store.log, &self.company);
+            group_commit::lead(&self.store.log, &self.clients);
             self.store.log.durable(after.durable).await?;
         }
         if after.written > self.store.log.written_position() {
@@ -43,7 +43,11 @@ impl EmbeddedEngine {
     }
 
     /// An answer or a refusal about these names, once what they mean is durable.
-    pub(crate) async fn answered<'n, T>(&self, names: impl IntoIterator<Item = &'n str>, done: Result<T>) -> Result<T> {
+    pub(crate) async fn answer_when_durable<'n, T>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+        done: Result<T>,
+    ) -> Result<T> {
         if done.as_ref().is_err_and(|e| is_of_the_moment(e.kind())) {
             return done;
         }
@@ -56,7 +60,7 @@ impl EmbeddedEngine {
 
     /// After the log failed, an answer that rests on nothing that was lost keeps its result; the outcome
     /// of every other write is unknown.
-    pub(crate) fn known(&self, done: Vec<(Outcome, WaitFor, Option<u32>)>) -> Vec<Outcome> {
+    pub(crate) fn known_outcomes(&self, done: Vec<(Outcome, WaitFor, Option<u32>)>) -> Vec<Outcome> {
         let log = &self.store.log;
         let is_known = |after: WaitFor| after.durable <= log.durable_position() && after.written <= log.written_position();
         done.into_iter()
@@ -65,7 +69,7 @@ impl EmbeddedEngine {
     }
 }
 
-/// What a target asks for; without expressions everything.
+/// The names in a target; without expressions everything.
 pub(crate) fn names_of(target: &model::Target) -> impl Iterator<Item = &str> {
     let all = target.expressions.is_empty().then_some("*");
     target.expressions.iter().map(String::as_str).chain(all)

@@ -1,4 +1,4 @@
-//! What a store is given: its folder, the disk, the clock and the limits. Nothing here changes while it is open.
+//! The surroundings of a store: its folder, the disk, the clock and the limits. Nothing here changes while it is open.
 
 use disk::Disk;
 use engine::Clock;
@@ -36,6 +36,9 @@ pub struct Limits {
     pub log_file_bytes: u64,
     /// The memory of the process.
     pub breakers: Arc<CircuitBreakers>,
+    /// Called once by a thread of the engine that has worked and now rests: an allocator may have memory to give back that
+    /// only this thread can reach.
+    pub at_rest: Option<fn()>,
 }
 
 impl Default for Limits {
@@ -54,6 +57,7 @@ impl Default for Limits {
             derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,
             breakers: CircuitBreakers::unlimited(),
+            at_rest: None,
         }
     }
 }

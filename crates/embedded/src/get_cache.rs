@@ -1,6 +1,6 @@
-//! Documents that were read by their ids lately: where they are, unpacked.
+//! LRU cache of documents read by id: location, stamp and decoded source.
 //!
-//! What is kept of a document never changes while it lives where it was: another version of it lies elsewhere, and then
+//! An entry never changes while its document lives where it was: another version of it lies elsewhere, and then
 //! this one is dead. So nothing is ever taken back; whoever asks looks whether it still lives in the set that he reads.
 //!
 //! Not here: what is in no segment yet (`versions`), documents that searches show (`index/cache`).
@@ -28,7 +28,7 @@ pub(crate) struct CachedDocument {
     rest: Option<Box<Rest>>,
 }
 
-/// What few documents have.
+/// The parts that few documents have.
 #[derive(Debug)]
 struct Rest {
     stored_fields: Option<Source>,

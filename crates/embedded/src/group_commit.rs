@@ -5,74 +5,23 @@
 //! is the only one that listens to it. So another is woken first; it takes what waits in this one's queue, and then
 //! listens. `block_in_place` does as much with a thread more and about 10 µs; it is used where there is one worker.
 //!
-//! Where nobody else has called lately ([`ClientActivity`]) there is nobody to listen for, and the one client's next request is
+//! Where no other client has called lately ([`ClientActivity`]) there is nobody to listen for, and the one client's next request is
 //! better off with this thread than with another that has to wake. Should somebody come all the same, he waits as long
 //! as the sync does; where that is long the log's thread wakes another worker ([`Log::lead_watched`]).
 //!
 //! Not here: the group itself, and who may lead (`log`).
 
 use crate::log::Log;
-use rustc_hash::FxHasher;
-use std::hash::{Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use engine::client_activity::{ClientActivity, ClientId};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Who was the only one to call for so long is alone.
-const ALONE_AFTER: Duration = Duration::from_millis(20);
-
-/// Who calls: one task, which is one connection, or several.
-#[derive(Debug)]
-pub(crate) struct ClientActivity {
-    begun: Instant,
-    /// The last to call, by a hash of its task's number.
-    last: AtomicU64,
-    /// When somebody called who was not the one before, in nanoseconds since `begun`.
-    changed_ns: AtomicU64,
-}
-
-impl Default for ClientActivity {
-    fn default() -> ClientActivity {
-        ClientActivity {
-            begun: Instant::now(),
-            last: AtomicU64::new(0),
-            changed_ns: AtomicU64::new(0),
-        }
-    }
-}
-
-impl ClientActivity {
-    /// The task that runs now calls.
-    pub(crate) fn seen(&self) {
-        let me = myself();
-        if self.last.load(Ordering::Relaxed) != me {
-            self.last.store(me, Ordering::Relaxed);
-            self.changed_ns.store(self.now_ns(), Ordering::Relaxed);
-        }
-    }
-
-    /// Nobody but the task that runs now has called lately.
-    fn is_alone(&self) -> bool {
-        let me = myself();
-        let since = self.now_ns().saturating_sub(self.changed_ns.load(Ordering::Relaxed));
-        me != 0 && self.last.load(Ordering::Relaxed) == me && u128::from(since) > ALONE_AFTER.as_nanos()
-    }
-
-    fn now_ns(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-/// The task that runs now; 0 outside of any.
-fn myself() -> u64 {
-    let Some(id) = tokio::task::try_id() else { return 0 };
-    let mut hasher = FxHasher::default();
-    id.hash(&mut hasher);
-    hasher.finish() | 1
+/// The client whose task runs now; `None` outside of any task.
+pub(crate) fn current_client() -> Option<ClientId> {
+    tokio::task::try_id().map(ClientId::of)
 }
 
 /// Writes and syncs what is queued, if nobody else does and this thread may block. To be followed by waiting.
-pub(crate) fn lead(log: &Log, company: &ClientActivity) {
+pub(crate) fn lead(log: &Log, clients: &ClientActivity) {
     if !log.is_quiet() {
         return;
     }
@@ -81,7 +30,7 @@ pub(crate) fn lead(log: &Log, company: &ClientActivity) {
     };
     match (runtime.runtime_flavor(), runtime.metrics().num_workers()) {
         (RuntimeFlavor::MultiThread, 0 | 1) => tokio::task::block_in_place(|| log.lead()),
-        (RuntimeFlavor::MultiThread, _) if company.is_alone() => {
+        (RuntimeFlavor::MultiThread, _) if current_client().is_some_and(|client| clients.is_alone(client)) => {
             make_room();
             log.lead_watched(Box::new(move || drop(runtime.spawn(async {}))));
         }
@@ -106,6 +55,7 @@ mod tests {
     use super::*;
     use crate::log::{Durability, LogOptions, Part, Record};
     use disk::FaultyDisk;
+    use engine::client_activity::ALONE_AFTER;
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
     use std::path::Path;
@@ -114,10 +64,10 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// A byte in, a byte out; after `w` once a record is durable.
-    async fn connection(mut stream: tokio::net::TcpStream, log: Arc<Log>, company: Arc<ClientActivity>) {
+    async fn connection(mut stream: tokio::net::TcpStream, log: Arc<Log>, clients: Arc<ClientActivity>) {
         let mut byte = [0];
         while stream.read_exact(&mut byte).await.is_ok() {
-            company.seen();
+            current_client().into_iter().for_each(|client| clients.note(client));
             if byte == *b"w" {
                 let record = Record {
                     participants: Vec::new(),
@@ -129,7 +79,7 @@ mod tests {
                 };
                 let mut room = log.reserve(record.log_bytes()).unwrap().waited_for();
                 let ticket = log.enqueue(&mut room, record, Durability::Request).unwrap();
-                lead(&log, &company);
+                lead(&log, &clients);
                 assert!(log.durable_position() >= ticket.end, "it led");
             }
             stream.write_all(&byte).await.unwrap();
@@ -149,10 +99,10 @@ mod tests {
             .unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let (served, company) = (log.clone(), Arc::<ClientActivity>::default());
+        let (served, clients) = (log.clone(), Arc::<ClientActivity>::default());
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(connection(stream, served.clone(), company.clone()));
+                tokio::spawn(connection(stream, served.clone(), clients.clone()));
             }
         });
         let ask = |stream: &mut TcpStream, byte: u8| {
@@ -190,24 +140,5 @@ mod tests {
             check(2, alone);
             check(4, alone);
         }
-    }
-
-    #[tokio::test]
-    async fn alone_is_who_is_the_only_one_for_a_while() {
-        let company = Arc::<ClientActivity>::default();
-        let call = |company: Arc<ClientActivity>| async move {
-            company.seen();
-            let early = company.is_alone();
-            tokio::time::sleep(2 * ALONE_AFTER).await;
-            company.seen();
-            (early, company.is_alone())
-        };
-        let one = tokio::spawn(call(company.clone())).await.unwrap();
-        assert_eq!(one, (false, true));
-        let (one, other) = (tokio::spawn(call(company.clone())), tokio::spawn(call(company.clone())));
-        let (one, other) = (one.await.unwrap(), other.await.unwrap());
-        assert!(!one.1 && !other.1, "two are company");
-        company.seen();
-        assert!(!company.is_alone(), "who is no task is nobody");
     }
 }

@@ -1,4 +1,4 @@
-//! What joins ask of the store: one moment for all of a request, and the keys of one side.
+//! Calls of joins: one moment for all of a request, and the keys of one side.
 //!
 //! Not here: what a key is (`plan::join`), where joins stand in requests (`relations`).
 

@@ -6,6 +6,7 @@
 //!
 //! Not here: the threads (`workers`), what a search does (`search`, `joining`).
 
+use crate::environment::Limits;
 use crate::query_latency::Pace;
 use crate::workers::Workers;
 use engine::breaker::CircuitBreakers;
@@ -14,9 +15,9 @@ use search::interrupt::Interrupt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a search may take where it arrives.
+/// Time of a search where it arrives.
 const INLINE_MOST: Duration = Duration::from_millis(10);
-/// What it may take on a thread that short ones use.
+/// Its time on a thread that short ones use.
 const SHORT_MOST: Duration = Duration::from_millis(100);
 /// A search that has not looked at its deadline for so long is answered for, and left alone.
 const OVERDUE: Duration = Duration::from_millis(80);
@@ -29,12 +30,12 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Starts `threads` for long searches, of which `limited_max` may run or wait.
-    pub(crate) fn start(threads: usize, limited_max: usize, breakers: Arc<CircuitBreakers>) -> Result<Lanes> {
+    /// Starts `threads` for long searches, of which as many may run or wait as the limits say.
+    pub(crate) fn start(threads: usize, limits: &Limits) -> Result<Lanes> {
         Ok(Lanes {
-            long: Workers::start("long", threads, limited_max)?,
+            long: Workers::start("long", threads, limits.concurrent_searches, limits.at_rest)?,
             pace: Arc::default(),
-            breakers,
+            breakers: limits.breakers.clone(),
         })
     }
 
@@ -66,13 +67,13 @@ impl Lanes {
     ) -> Result<T> {
         if inline {
             let interrupt = self.interrupt(cancellation.clone(), Some(INLINE_MOST));
-            let found = short.run_here(|| timed(&self.pace, shape, || search(&interrupt)));
+            let found = short.run_here(|| time(&self.pace, shape, || search(&interrupt)));
             if !interrupt.is_overdrawn() {
                 return found;
             }
         }
         let deadline = cancellation.deadline();
-        let handed_over = self.handed_over(short, shape, cancellation.clone(), Arc::new(search));
+        let handed_over = self.hand_over(short, shape, cancellation.clone(), Arc::new(search));
         let Some(deadline) = deadline else {
             return handed_over.await;
         };
@@ -83,7 +84,7 @@ impl Lanes {
         })
     }
 
-    async fn handed_over<T: Send + 'static>(
+    async fn hand_over<T: Send + 'static>(
         &self,
         short: &Workers,
         shape: u64,
@@ -98,9 +99,9 @@ impl Lanes {
             };
             let tried = short.run_limited(move || {
                 let interrupt = interrupt();
-                // What waited until nobody wants it any more is not begun.
+                // A search that waited until nobody wants it any more is not begun.
                 interrupt.check()?;
-                let found = timed(&pace, shape, || search(&interrupt));
+                let found = time(&pace, shape, || search(&interrupt));
                 Ok((!interrupt.is_overdrawn()).then_some(found))
             });
             if let Some(found) = tried.await? {
@@ -111,14 +112,14 @@ impl Lanes {
         let last = self.long.run_limited(move || {
             let interrupt = Interrupt::new(cancellation, None, Some(breakers));
             interrupt.check()?;
-            timed(&pace, shape, || search(&interrupt))
+            time(&pace, shape, || search(&interrupt))
         });
         last.await
     }
 }
 
 /// Runs and notes how long it took.
-fn timed<T>(pace: &Pace, shape: u64, run: impl FnOnce() -> T) -> T {
+fn time<T>(pace: &Pace, shape: u64, run: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
     let done = run();
     pace.note(shape, begun.elapsed());

@@ -15,8 +15,10 @@ mod caches;
 pub mod catalog;
 mod catalog_cell;
 mod checkpoint;
+mod checkpoint_state;
 mod commit;
 mod counts;
+mod current_document;
 mod damage;
 mod document_key;
 mod durability;
@@ -25,6 +27,7 @@ mod evaluate;
 mod family_routing;
 mod get_cache;
 mod group_commit;
+mod growth;
 mod index_caches;
 mod index_state;
 mod joining;
@@ -35,6 +38,9 @@ mod maintenance;
 mod merging;
 mod open_views;
 mod pending;
+mod pending_queue;
+mod plain_writes;
+mod prepared_write;
 mod publication;
 mod publish;
 mod query_latency;
@@ -42,6 +48,7 @@ mod reading;
 mod reading_memory;
 mod recovery;
 mod request_cache;
+mod resolved_write;
 mod scan;
 mod scheduler;
 mod searching;
@@ -52,13 +59,12 @@ mod staging;
 mod store;
 mod term_vectors;
 mod versions;
+mod wait_for;
 mod workers;
 mod write_path;
 
 pub use environment::Limits;
-pub use workers::at_rest;
 
-use crate::commit::WaitFor;
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
 use crate::index_state::IndexState;
@@ -66,11 +72,13 @@ use crate::lanes::Lanes;
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
 use crate::store::Store;
+use crate::wait_for::WaitFor;
 use crate::workers::Workers;
 use async_trait::async_trait;
 use disk::{Disk, RealDisk};
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
+use engine::client_activity::ClientActivity;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
     Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged, Staging,
@@ -101,10 +109,10 @@ const SCAN_BATCH: usize = 256;
 pub struct EmbeddedEngine {
     store: Arc<Store>,
     workers: Workers,
-    /// Of their own, so that writes do not wait behind searches.
+    /// Threads of their own, so that writes do not wait behind searches.
     writers: Workers,
     lanes: Lanes,
-    company: group_commit::ClientActivity,
+    clients: Arc<ClientActivity>,
     upkeep: Mutex<Option<Upkeep>>,
 }
 
@@ -141,7 +149,7 @@ impl EmbeddedEngine {
         EmbeddedEngine::start(Store::open(dir, disk, clock, limits, false, OpenMode::Repair)?)
     }
 
-    /// What the start found damaged or cut off, in words, each with file and byte.
+    /// The damage that the start found or cut off, in words, each with file and byte.
     pub fn found_damage(&self) -> Vec<String> {
         self.store.found_damage.clone()
     }
@@ -169,16 +177,17 @@ impl EmbeddedEngine {
             background_failures::tell(&format!("opening the control index again failed: {}", error.reason()));
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
-        let workers = Workers::start("work", threads, store.env.limits().concurrent_searches)?;
-        let lanes = Lanes::start(threads, store.env.limits().concurrent_searches, store.env.breakers().clone())?;
-        let writers = Workers::start("write", threads.min(4), usize::MAX)?;
+        let limits = store.env.limits();
+        let workers = Workers::start("work", threads, limits.concurrent_searches, limits.at_rest)?;
+        let lanes = Lanes::start(threads, limits)?;
+        let writers = Workers::start("write", threads.min(4), usize::MAX, limits.at_rest)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
             workers,
             writers,
             lanes,
-            company: group_commit::ClientActivity::default(),
+            clients: Arc::default(),
             upkeep: Mutex::new(Some(upkeep)),
         })
     }
@@ -226,6 +235,17 @@ impl EmbeddedEngine {
         .await
     }
 
+    /// The activity of clients, for whoever else asks whether one is alone. Each call of the engine notes its task.
+    pub fn client_activity(&self) -> Arc<ClientActivity> {
+        self.clients.clone()
+    }
+
+    pub(crate) fn note_client(&self) {
+        if let Some(client) = group_commit::current_client() {
+            self.clients.note(client);
+        }
+    }
+
     fn stop(&self) {
         self.store.maintenance.stop();
         let upkeep = self.upkeep.lock().take();
@@ -252,7 +272,7 @@ impl EmbeddedEngine {
     }
 
     /// Works on writes: few and small ones here and now, others on threads that may take their time.
-    async fn worked(&self, writes: Vec<Write>) -> Vec<(Outcome, WaitFor, Option<u32>)> {
+    async fn run_writes(&self, writes: Vec<Write>) -> Vec<(Outcome, WaitFor, Option<u32>)> {
         let bytes: usize = writes.iter().map(weight).sum();
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
             return self.writers.run_other_here(|| self.store.write(writes, true));
@@ -266,7 +286,7 @@ impl EmbeddedEngine {
     }
 
     /// Makes writes searchable as asked. True if that forced a refresh.
-    async fn refreshed(&self, numbers: Vec<u32>, position: u64, refresh: Refresh) -> Result<bool> {
+    async fn make_searchable(&self, numbers: Vec<u32>, position: u64, refresh: Refresh) -> Result<bool> {
         match refresh {
             Refresh::No => Ok(false),
             Refresh::Now => {
@@ -278,12 +298,10 @@ impl EmbeddedEngine {
             }
             Refresh::WaitFor => {
                 let states = self.store.indices.each_of(numbers.iter().copied());
-                let _waiting = Waiting::begin(&states);
-                let forced = states
-                    .iter()
-                    .any(|state| state.waiters.load(Ordering::Relaxed) >= scheduler::FORCED_AT_WAITERS);
+                let _waiting: Vec<_> = states.iter().map(IndexState::wait_for_refresh).collect();
+                let forced = states.iter().any(|state| state.waiters() >= scheduler::FORCED_AT_WAITERS);
                 for state in &states {
-                    state.searched_ms.store(self.store.env.now_ms().max(1), Ordering::Relaxed);
+                    state.note_search(self.store.env.now_ms());
                 }
                 let mut published = self.store.publication.subscribe();
                 loop {
@@ -315,7 +333,7 @@ impl EmbeddedEngine {
 
     /// Publishes what a search would, so that statistics count it: an index that nobody searches is not refreshed by the
     /// timer. An index that cannot be published is counted as it was; its failure is told by whoever needs it.
-    async fn published_for_stats(&self, found: &[catalog::resolve::Resolved]) {
+    async fn publish_for_stats(&self, found: &[catalog::resolve::Resolved]) {
         let due = self.store.overdue(found);
         if due.is_empty() {
             return;
@@ -359,7 +377,7 @@ impl EmbeddedEngine {
             };
         };
         let shown = self.store.publication.set_of(entry.no);
-        let built = state.built.load_full();
+        let built = state.built();
         let view = shown.unwrap_or_else(|| built.clone());
         let mut stats = IndexStats {
             segments: view.segments.len() as u64,
@@ -367,7 +385,7 @@ impl EmbeddedEngine {
             ..IndexStats::default()
         };
         for segment in &view.segments {
-            // What only changes know of is gone to everybody else.
+            // Documents that only changes see are gone to everybody else.
             let mut hidden = 0;
             for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc)) {
                 match segment.is_hidden(doc) {
@@ -388,12 +406,12 @@ impl EmbeddedEngine {
                 count_types(segment, &mut stats.docs_by_type);
             }
         }
-        let queue = state.queue.lock();
-        stats.max_seq_no = queue.next_seq_no.checked_sub(1);
-        stats.translog_ops = queue.ops.len() as u64;
-        stats.translog_bytes = queue.bytes;
-        drop(queue);
-        state.counts.fill(&mut stats);
+        let pending = state.pending();
+        stats.max_seq_no = pending.next_seq_no().checked_sub(1);
+        stats.translog_ops = pending.len() as u64;
+        stats.translog_bytes = pending.bytes();
+        drop(pending);
+        state.counts().fill(&mut stats);
         self.store.caches.of_index(entry.no).fill(&mut stats);
         stats.open_contexts = self.store.views.count_over(entry.no);
         stats
@@ -430,31 +448,13 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
     ]
 }
 
-/// What a write weighs before it is worked on: a script may take as long as a large document.
+/// The weight of a write before it is evaluated: a script may take as long as a large document.
 fn weight(write: &Write) -> usize {
     match &write.op {
         engine::WriteOp::Put(source) => source.0.len(),
         engine::WriteOp::Update(update) if update.script.is_some() => INLINE_BYTES / 4,
         engine::WriteOp::Update(_) => 1 << 10,
         engine::WriteOp::Delete => 64,
-    }
-}
-
-/// Counts a waiter in, and out however it ends.
-struct Waiting<'a>(&'a [Arc<IndexState>]);
-impl<'a> Waiting<'a> {
-    fn begin(states: &'a [Arc<IndexState>]) -> Waiting<'a> {
-        for state in states {
-            state.waiters.fetch_add(1, Ordering::AcqRel);
-        }
-        Waiting(states)
-    }
-}
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        for state in self.0 {
-            state.waiters.fetch_sub(1, Ordering::AcqRel);
-        }
     }
 }
 
@@ -491,7 +491,7 @@ fn is_named(target: &Target, entry: &catalog::IndexEntry) -> bool {
     target.expressions.iter().any(names)
 }
 
-/// What is asked for, before it is known to be durable.
+/// Answers before they are known to be durable.
 impl EmbeddedEngine {
     async fn refresh_now(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
         let found = self.store.catalog.now().resolve(target, self.store.env.wall_ms())?;
@@ -508,7 +508,7 @@ impl EmbeddedEngine {
             let done = self.workers.run(move || publishing.publish(&sound, end)).await;
             if let Err(e) = done {
                 let error = store.settle(e);
-                // What was found damaged just now is left out by the second attempt.
+                // An index that was found damaged just now is left out by the second attempt.
                 let rest: Vec<u32> = numbers.iter().copied().filter(|no| store.is_sound(*no)).collect();
                 if error.kind() != ErrorKind::Corruption || rest.len() == numbers.len() {
                     return Err(error);
@@ -529,7 +529,7 @@ impl EmbeddedEngine {
     }
 
     async fn search_now(&self, target: &Target, mut request: SearchRequest, see: See) -> Result<SearchResponse> {
-        self.company.seen();
+        self.note_client();
         if let (Some(timeout), None) = (request.timeout, request.cancellation.deadline()) {
             let deadline = Instant::now().checked_add(timeout);
             request.cancellation = request.cancellation.with_deadline(deadline);
@@ -543,7 +543,7 @@ impl EmbeddedEngine {
     }
 
     async fn keys_now(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
-        self.company.seen();
+        self.note_client();
         let shape = query_latency::shape_of_keys(target, &of);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), of.cancellation.clone());
@@ -551,7 +551,7 @@ impl EmbeddedEngine {
         self.lanes.run(&self.workers, shape, inline, cancellation, keys).await
     }
 
-    async fn inspected(&self, inspection: Inspection) -> Result<Inspected> {
+    async fn inspect_now(&self, inspection: Inspection) -> Result<Inspected> {
         let store = &self.store;
         let catalog = store.catalog.now();
         let now = store.env.wall_ms();
@@ -561,7 +561,7 @@ impl EmbeddedEngine {
             }
             Inspection::Stats(target) => {
                 let found = catalog.resolve(&target, now)?;
-                self.published_for_stats(&found).await;
+                self.publish_for_stats(&found).await;
                 let stats = found.iter().map(|r| (self.info(&r.entry), self.stats(&r.entry)));
                 Inspected::Stats(stats.collect())
             }
@@ -668,7 +668,7 @@ impl Engine for EmbeddedEngine {
                 }
             }
         }
-        // What is not durable might not be there after a crash: it is not told, and neither is a refusal for its sake.
+        // An undurable write might be gone after a crash: it is not told, and neither is a refusal for its sake.
         let catalog = self.store.rests_on(reads.iter().map(|read| read.at.index.as_str()));
         self.wait(WaitFor {
             durable: position.max(catalog),
@@ -708,7 +708,7 @@ impl Engine for EmbeddedEngine {
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.room().await;
-        let done = self.worked(writes).await;
+        let done = self.run_writes(writes).await;
         let mut after = WaitFor::default();
         let mut numbers: Vec<u32> = Vec::new();
         for (_, wait, no) in &done {
@@ -721,11 +721,13 @@ impl Engine for EmbeddedEngine {
             if e.kind() != ErrorKind::LogFailed {
                 return Err(e);
             }
-            return Ok(self.known(done));
+            return Ok(self.known_outcomes(done));
         }
         let mut outcomes: Vec<Outcome> = done.into_iter().map(|(outcome, _, _)| outcome).collect();
         if !numbers.is_empty() {
-            let forced = self.refreshed(numbers, after.durable.max(after.written), refresh).await?;
+            let forced = self
+                .make_searchable(numbers, after.durable.max(after.written), refresh)
+                .await?;
             for outcome in &mut outcomes {
                 if let Outcome::Written(written) = outcome
                     && written.effect != Effect::Noop
@@ -747,13 +749,13 @@ impl Engine for EmbeddedEngine {
 
     async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
         let done = self.refresh_now(target, at_least).await;
-        self.answered(names_of(target), done).await
+        self.answer_when_durable(names_of(target), done).await
     }
 
     async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
         let (store, aim) = (self.store.clone(), target.clone());
         let opened = self.workers.run(move || store.open_view(&aim, keep_alive)).await;
-        self.answered(names_of(target), opened).await
+        self.answer_when_durable(names_of(target), opened).await
     }
 
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
@@ -776,7 +778,7 @@ impl Engine for EmbeddedEngine {
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
         let found = self.search_now(target, request, see).await;
-        self.answered(names_of(target), found).await
+        self.answer_when_durable(names_of(target), found).await
     }
 
     async fn scan(
@@ -789,7 +791,7 @@ impl Engine for EmbeddedEngine {
         // One process, one moment: the view itself proves that everything before it is there.
         drop(barrier);
         let found = self.scan_in(target, query, see, None).await;
-        self.answered(names_of(target), found).await
+        self.answer_when_durable(names_of(target), found).await
     }
 
     async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
@@ -802,7 +804,7 @@ impl Engine for EmbeddedEngine {
         let count = move || store.extents(&aim, &query, &view, &interrupt);
         let done = self.lanes.long().run(count).await;
         let done = done.map_err(|e| self.store.settle(e));
-        self.answered(names_of(target), done).await
+        self.answer_when_durable(names_of(target), done).await
     }
 
     async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
@@ -811,7 +813,7 @@ impl Engine for EmbeddedEngine {
         let read = move || store.numbered(&aim, &query, &view, &part, &interrupt);
         let done = self.lanes.long().run(read).await;
         let done = done.map_err(|e| self.store.settle(e));
-        self.answered(names_of(target), done).await
+        self.answer_when_durable(names_of(target), done).await
     }
 
     async fn align(&self, targets: &[Target]) -> Result<View> {
@@ -821,12 +823,12 @@ impl Engine for EmbeddedEngine {
             let (store, targets) = (self.store.clone(), targets.to_vec());
             self.workers.run(move || store.align(&targets)).await
         };
-        self.answered(targets.iter().flat_map(names_of), aligned).await
+        self.answer_when_durable(targets.iter().flat_map(names_of), aligned).await
     }
 
     async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
         let found = self.keys_now(target, of).await;
-        self.answered(names_of(target), found).await
+        self.answer_when_durable(names_of(target), found).await
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
@@ -883,7 +885,7 @@ impl Engine for EmbeddedEngine {
 
     async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
         let is_node = matches!(inspection, Inspection::Node);
-        let answer = self.inspected(inspection).await;
+        let answer = self.inspect_now(inspection).await;
         // An answer that rests on the catalog leaves once that is durable.
         let durable = match is_node {
             true => 0,
@@ -917,7 +919,7 @@ impl Staging for EmbeddedEngine {
         let names: Vec<String> = reads.iter().map(|read| read.at.index.to_string()).collect();
         let (store, view) = (self.store.clone(), view.to_owned());
         let read = self.workers.run(move || store.read_staged(&view, &reads)).await;
-        self.answered(names.iter().map(String::as_str), read).await
+        self.answer_when_durable(names.iter().map(String::as_str), read).await
     }
 
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
@@ -950,7 +952,7 @@ impl AtomicWrites for EmbeddedEngine {
             true => blocking::aside(|| self.store.decide(plan, &how)),
             false => self.store.decide(plan, &how),
         };
-        // Of what was written the record's own place, else that of the newest.
+        // The record's own place, else that of the newest.
         let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());
         let waited = self.wait(settled.after).await;
         let outcomes = match (settled.outcomes, &waited) {
@@ -971,7 +973,7 @@ impl AtomicWrites for EmbeddedEngine {
             numbers.sort_unstable();
             numbers.dedup();
             let end = settled.after.durable.max(settled.after.written);
-            self.refreshed(numbers, end, how.refresh).await?;
+            self.make_searchable(numbers, end, how.refresh).await?;
         }
         Ok(TxnResult { commit_seq, outcomes })
     }

@@ -4,11 +4,11 @@
 //! The ranks are the lock order of write-path.md 1. Guards are not `Send`, so the compiler refuses a future of the engine
 //! that holds one over an await.
 //!
-//! Not here: the locks of the log, which are leaves (`log::append`).
+//! Not here: the id stripes' number of a document (`write_path`), the locks of other crates.
 
 use parking_lot as pl;
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The order in which a thread takes locks. The derived order of the variants is the lock order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,10 @@ pub(crate) enum LockRank {
     Indices,
     /// Pending operations of an index.
     Queue,
+    /// The files of the manifest; held over their IO.
+    Manifest,
+    /// The current file of the log; held over its IO by whoever has the turn to write.
+    Committer,
     /// Data that is read or changed in place: no lock is taken under it.
     Leaf,
 }
@@ -172,6 +176,13 @@ impl<T> Mutex<T> {
     }
 }
 
+impl<T> MutexGuard<'_, T> {
+    /// Gives the lock away while `f` runs, which takes no lock with a rank: the thread keeps its place.
+    pub(crate) fn unlocked(&mut self, f: impl FnOnce()) {
+        pl::MutexGuard::unlocked(&mut self.guard, f);
+    }
+}
+
 impl<T: Default> Default for Mutex<T> {
     /// A leaf.
     fn default() -> Mutex<T> {
@@ -200,8 +211,19 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 pub(crate) struct Condvar(pl::Condvar);
 
 impl Condvar {
-    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, patience: Duration) {
-        let _ = self.0.wait_for(&mut guard.guard, patience);
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        self.0.wait(&mut guard.guard);
+    }
+    /// Waits for so long at most; true if nobody woke the thread until then.
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, patience: Duration) -> bool {
+        self.0.wait_for(&mut guard.guard, patience).timed_out()
+    }
+    /// Waits until then at most; true if nobody woke the thread before.
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> bool {
+        self.0.wait_until(&mut guard.guard, until).timed_out()
+    }
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
     }
     pub(crate) fn notify_all(&self) {
         self.0.notify_all();
@@ -308,10 +330,13 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     fn a_wrong_order_panics() {
-        use LockRank::{Build, Catalog, Gate, Leaf, Publish, Queue, Sequencer, Stripe};
+        use LockRank::{Build, Catalog, Checkpoint, Committer, Gate, Leaf, Manifest, Publish, Queue, Sequencer, Stripe};
         let cases: &[(&[(LockRank, usize)], bool)] = &[
             (&[(Gate, 0), (Stripe, 1), (Stripe, 9), (Catalog, 0), (Sequencer, 0)], true),
             (&[(Build, 0), (Publish, 0), (Queue, 0), (Leaf, 0)], true),
+            (&[(Checkpoint, 0), (Manifest, 0)], true),
+            (&[(Committer, 0), (Leaf, 0)], true),
+            (&[(Leaf, 0), (Committer, 0)], false),
             (&[(Stripe, 9), (Stripe, 1)], false),
             (&[(Stripe, 1), (Stripe, 1)], false),
             (&[(Sequencer, 0), (Catalog, 0)], false),
@@ -321,7 +346,7 @@ mod tests {
         ];
         for (places, expected) in cases {
             assert_eq!(is_in_order(places), *expected, "{places:?}");
-            // What a panic unwound is not held any more.
+            // A lock that a panic unwound is not held any more.
             assert!(is_in_order(&[(LockRank::Checkpoint, 0)]), "after {places:?}");
         }
     }

@@ -1,13 +1,12 @@
-//! What the background threads share with everybody else: what is due, what fails, why writes are refused, who waits.
+//! State that the background threads share with everybody else: what is due, what fails, why writes are refused, who waits.
 //!
 //! Not here: when something is due (`scheduler`), how it is done (`publish`, `merging`, `checkpoint`).
 
 use crate::background_failures::Troubles;
+use crate::checkpoint_state::CheckpointState;
 use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard};
 use model::Error;
 use rustc_hash::FxHashSet;
-use segment::directory::DataFile;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -118,7 +117,7 @@ impl Maintenance {
     }
 }
 
-/// What is in the log and in no segment that the manifest names.
+/// The part of the log that is in no segment that the manifest names.
 #[derive(Debug, Default)]
 pub(crate) struct Unflushed {
     bytes: AtomicU64,
@@ -170,19 +169,4 @@ impl Unflushed {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What checkpoints know of each other.
-#[derive(Default)]
-pub(crate) struct CheckpointState {
-    /// Everything below is in segments that the manifest names.
-    pub(crate) flushed: u64,
-    /// When it was made.
-    pub(crate) at: Duration,
-    /// Indices that the manifest knows.
-    pub(crate) named: FxHashSet<u32>,
-    /// Files that the manifest names.
-    pub(crate) files: Vec<Arc<DataFile>>,
-    /// Counts checkpoint files.
-    pub(crate) next_file: u64,
 }

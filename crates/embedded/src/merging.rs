@@ -1,13 +1,13 @@
 //! Merges: which segments, and the flip that carries over what was deleted meanwhile.
 //!
 //! Published segments merge with published ones, unpublished with unpublished, so that a merge never shows
-//! anything new. The merged segment has the documents alive at its beginning (L0); those that died since are
-//! dead in it from the start.
+//! anything new. The merged segment has the documents alive at its beginning (L0), of published segments those that are
+//! shown; those that died since, or whose deletion is built and not shown yet, are dead in the built set from the start.
 //!
 //! Not here: writing the merged bytes (`index::merge`).
 
 use crate::index_state::IndexState;
-use crate::publish::{alive_bits, alive_set};
+use crate::publish::{alive_bits, alive_set, living};
 use crate::store::Store;
 use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
@@ -17,7 +17,7 @@ use segment::merge::merge;
 use segment::searchable::IndexView;
 use segment::segment_view;
 use segment::segment_view::SegmentView;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -35,20 +35,13 @@ impl Store {
     /// Does one merge of an index if one is due; true if it did.
     pub(crate) fn merge_once(&self, state: &IndexState) -> Result<bool> {
         // Somebody merges already. Two at once would each take what the other replaces, and count its tokens by guess.
-        let Some(_merging) = state.merging.try_lock() else {
+        let Some(_merging) = state.try_lock_merge() else {
             return Ok(false);
         };
-        let built = state.built.load_full();
-        let shown = self.shown_ids(state.no);
-        for published in [true, false] {
-            let group: Vec<_> = built
-                .segments
-                .iter()
-                .filter(|segment| shown.contains(&segment.id) == published)
-                .cloned()
-                .collect();
-            let quiet = || self.env.now_ms().saturating_sub(state.built_ms.load(Ordering::Relaxed)) > QUIET_MS;
-            let policy = Policy::of(&built.settings);
+        let settings = state.built().settings.clone();
+        for group in self.groups(state) {
+            let quiet = || state.built_ago(self.env.now_ms()) > QUIET_MS;
+            let policy = Policy::of(&settings);
             if let Some(inputs) = due(&group, policy).or_else(|| if quiet() { idle(&group) } else { None }) {
                 self.merge_these(state, inputs)?;
                 return Ok(true);
@@ -59,16 +52,9 @@ impl Store {
 
     /// Merges until an index has no more than so many published segments (or no deleted documents).
     pub(crate) fn force_merge(&self, state: &IndexState, max_segments: usize, only_deletes: bool) -> Result<()> {
-        let _merging = state.merging.lock();
+        let _merging = state.lock_merge();
         loop {
-            let built = state.built.load_full();
-            let shown = self.shown_ids(state.no);
-            let group: Vec<_> = built
-                .segments
-                .iter()
-                .filter(|segment| shown.contains(&segment.id))
-                .cloned()
-                .collect();
+            let [group, _] = self.groups(state);
             let with_deletes: Vec<_> = group
                 .iter()
                 .filter(|s| s.reader.num_docs() < s.reader.max_doc())
@@ -91,17 +77,24 @@ impl Store {
         }
     }
 
-    fn shown_ids(&self, no: u32) -> HashSet<u64> {
-        let searchable = self.publication.load();
-        searchable
-            .indices
-            .get(&no)
-            .map(|view| view.segments.iter().map(|segment| segment.id).collect())
-            .unwrap_or_default()
+    /// The published segments of an index and the unpublished ones, each with the live documents that a merge takes. Those of a
+    /// published segment are the published ones: the built set may lack documents whose deletion is not published yet, and a
+    /// merge must not take them out of what searches see.
+    fn groups(&self, state: &IndexState) -> [Vec<Arc<SegmentView>>; 2] {
+        let built = state.built();
+        let shown = self.publication.set_of(state.no());
+        let shown = shown.iter().flat_map(|set| &set.segments);
+        let shown: HashMap<u64, &Arc<SegmentView>> = shown.map(|segment| (segment.id, segment)).collect();
+        let published = built.segments.iter().filter_map(|segment| shown.get(&segment.id));
+        let unpublished = built.segments.iter().filter(|segment| !shown.contains_key(&segment.id));
+        [
+            published.map(|segment| (*segment).clone()).collect(),
+            unpublished.cloned().collect(),
+        ]
     }
 
     fn merge_these(&self, state: &IndexState, inputs: Vec<Arc<SegmentView>>) -> Result<()> {
-        let Some(entry) = self.catalog.entry(state.no) else {
+        let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
         let begun = Instant::now();
@@ -116,8 +109,8 @@ impl Store {
             return Err(Error::new(ErrorKind::DiskFull, reason));
         }
         let merged = merge(&entry.schema, &sources, self.segments.fresh_number())?;
-        let merged = merged.map(|data| self.spilled(data)).transpose()?;
-        // What searches look for is made before anybody waits for a lock.
+        let merged = merged.map(|data| self.spill(data)).transpose()?;
+        // Arrays that searches need are made before anybody waits for a lock.
         let mut core = None;
         if let Some(data) = &merged {
             let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
@@ -129,17 +122,17 @@ impl Store {
                 None,
                 &self.caches.of_index(entry.no).derived,
             )?;
-            self.prepare(&entry, &opened, &inputs)?;
+            self.prepare_segment(&entry, &opened, &inputs)?;
             core = Some(opened.core.clone());
         }
-        let _building = state.build.lock();
+        let building = state.lock_build();
         state.check()?;
-        let Some(entry) = self.catalog.entry(state.no) else {
+        let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let built = state.built.load_full();
+        let built = state.built();
         let publishing = self.publication.lock();
-        let published = self.publication.set_of(state.no);
+        let published = self.publication.set_of(state.no());
         let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {
             let present = inputs
                 .iter()
@@ -149,12 +142,12 @@ impl Store {
                 return Ok(None);
             }
             let mut segments: Vec<Arc<SegmentView>> = self
-                .reopened(&entry, old, |_| Ok(None))?
+                .reopen(&entry, old, |_| Ok(None))?
                 .into_iter()
                 .filter(|segment| !inputs.iter().any(|input| input.id == segment.id))
                 .collect();
             if let Some(data) = &merged {
-                let (bits, living) = carried(&inputs, old, data.max_doc);
+                let (bits, living) = carry_over(&inputs, old, data.max_doc);
                 if living > 0 {
                     let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
                     let alive = (living < data.max_doc).then(|| alive_set(&bits));
@@ -175,10 +168,12 @@ impl Store {
                     );
                 }
             }
-            Ok(Some(Arc::new(IndexView {
+            let next = Arc::new(IndexView {
                 segments,
                 ..self.caches.blank_view(&entry, old.position)
-            })))
+            });
+            assert_eq!(living(&next), living(old), "8: a merge shows the documents that were there");
+            Ok(Some(next))
         };
         let next = swapped(&built)?;
         let shown = match &published {
@@ -187,22 +182,22 @@ impl Store {
             None => None,
         };
         if let Some(next) = next {
-            state.built.store(next);
+            state.set_built(&building, next);
         }
         if let Some(shown) = shown {
             self.publication.replace(&publishing, &shown);
         }
         let docs: u64 = inputs.iter().map(|input| u64::from(input.reader.num_docs())).sum();
-        state.counts.merge.fetch_add(1, Ordering::Relaxed);
-        state.counts.merge_docs.fetch_add(docs, Ordering::Relaxed);
-        state.counts.merge_bytes.fetch_add(needed, Ordering::Relaxed);
-        state.counts.merge_time.add(begun.elapsed());
+        state.counts().merge.fetch_add(1, Ordering::Relaxed);
+        state.counts().merge_docs.fetch_add(docs, Ordering::Relaxed);
+        state.counts().merge_bytes.fetch_add(needed, Ordering::Relaxed);
+        state.counts().merge_time.add(begun.elapsed());
         Ok(())
     }
 }
 
 /// The merged segment's live documents in a set: those of L0, at base + rank, that are alive there now.
-fn carried(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSet, u32) {
+fn carry_over(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSet, u32) {
     let mut bits = BitSet::with_max_value(max_doc);
     let (mut id, mut living) = (0, 0);
     for input in inputs {
@@ -216,11 +211,15 @@ fn carried(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (BitSe
             id += 1;
         }
     }
-    assert_eq!(id, max_doc, "the merged segment has exactly L0's living");
+    assert_eq!(
+        id, max_doc,
+        "8: the merged segment has exactly the documents that were live at its beginning"
+    );
+    assert!(living <= max_doc, "8: [{living}] of [{max_doc}] merged documents live");
     (bits, living)
 }
 
-/// What an index' settings say of merging.
+/// The settings of an index that concern merging.
 #[derive(Clone, Copy)]
 struct Policy {
     /// Segments of one size class, at most.
@@ -260,7 +259,7 @@ fn due(group: &[Arc<SegmentView>], policy: Policy) -> Option<Vec<Arc<SegmentView
     group.iter().find(rotten).map(|segment| vec![segment.clone()])
 }
 
-/// What is worth merging while nothing is written: everything but what is so much larger than all smaller ones
+/// Segments worth merging while nothing is written: all but those so much larger than all smaller ones
 /// together that writing it again would not pay. Each document is written again only when its segment at least
 /// grows by half.
 fn idle(group: &[Arc<SegmentView>]) -> Option<Vec<Arc<SegmentView>>> {

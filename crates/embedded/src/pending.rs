@@ -1,4 +1,4 @@
-//! Operations that are in the log and in no segment yet, and what of them has a stored form beside the source.
+//! Operations that are in the log and in no segment yet, and their stored form beside the source.
 //!
 //! Not here: how they come to be (`evaluate`, `commit`, `recovery`), building segments of them (`publish`).
 
@@ -25,11 +25,11 @@ pub(crate) struct PendingOp {
     pub(crate) stamp: Stamp,
     /// Durable from here on; the end of its record.
     pub(crate) position: u64,
-    /// What it does.
+    /// A document, or its deletion.
     pub(crate) kind: Kind,
 }
 
-/// What a pending operation does.
+/// The effect of a pending operation.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every operation is a document")]
 pub(crate) enum Kind {
@@ -73,14 +73,14 @@ impl KeptParsed {
 }
 
 impl Put {
-    /// What was read of the source, for whoever comes first.
+    /// The source as it was read, for whoever comes first.
     pub(crate) fn take_parsed(&self) -> Option<Parsed> {
         self.parsed.lock().take().map(|kept| kept.parsed)
     }
 }
 
 impl PendingOp {
-    /// What it weighs in memory.
+    /// Its bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
         let source = match &self.kind {
             Kind::Put(put) => put.source.len(),
@@ -90,7 +90,7 @@ impl PendingOp {
     }
 }
 
-/// What the log keeps beside the source: the parent, the mark and the times.
+/// The bytes that the log keeps beside the source: the parent, the mark and the times.
 pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times) -> Option<Vec<u8>> {
     if parent.is_none() && hidden.is_none() && times.is_none() {
         return None;

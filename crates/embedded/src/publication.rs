@@ -1,4 +1,4 @@
-//! What searches see: one value with the sets of all indices, and the records that are not wholly in it.
+//! The sets that searches see: one value with the sets of all indices, and the records that are not wholly in it.
 //!
 //! Not here: building the sets (`publish`), when (`scheduler`).
 
@@ -40,7 +40,7 @@ impl Publication {
     pub(crate) fn now(&self) -> Arc<Searchable> {
         self.shown.load_full()
     }
-    /// What is published, for a short look.
+    /// The published sets, for a short look.
     pub(crate) fn load(&self) -> Guard<Arc<Searchable>> {
         self.shown.load()
     }
@@ -60,9 +60,9 @@ impl Publication {
     /// A record of several indices ends at `end`. Records come in the order of the log.
     pub(crate) fn add_shared(&self, end: u64, indices: Vec<u32>) {
         let mut shared = self.shared.lock();
-        debug_assert!(
+        assert!(
             shared.back().is_none_or(|(last, _)| *last < end),
-            "write-path.md 1.1: a record that ends at {end} comes after a later one"
+            "1.1: a record that ends at {end} comes after a later one"
         );
         shared.push_back((end, indices));
     }
@@ -87,9 +87,17 @@ impl Publication {
         let mut indices = old.indices.clone();
         let mut done: FxHashSet<u32> = FxHashSet::default();
         for set in sets {
-            debug_assert!(
+            assert!(
                 indices.get(&set.no).is_none_or(|old| old.position <= set.position),
-                "write-path.md 1.7: a flip shows an index as it was before"
+                "1.7: a flip shows index {} as it was before, at {}",
+                set.no,
+                set.position
+            );
+            assert!(
+                set.position >= target,
+                "1.7: a flip to {target} shows index {} only up to {}: half a record might be seen",
+                set.no,
+                set.position
             );
             done.insert(set.no);
             indices.insert(set.no, set);
@@ -108,9 +116,11 @@ impl Publication {
     /// Puts a new set in place of a published one that shows the same documents (after a merge, an alteration).
     pub(crate) fn replace(&self, _: &PublishGuard<'_>, set: &Arc<IndexView>) {
         let old = self.shown.load_full();
-        debug_assert!(
+        assert!(
             old.indices.get(&set.no).is_none_or(|old| old.position == set.position),
-            "write-path.md 1.7: a set takes the place of one that shows something else"
+            "1.7: a set of index {} up to {} takes the place of one that shows something else",
+            set.no,
+            set.position
         );
         let mut indices = old.indices.clone();
         indices.insert(set.no, set.clone());

@@ -7,7 +7,7 @@
 
 use crate::catalog::IndexEntry;
 use crate::counts::share;
-use crate::index_state::IndexState;
+use crate::index_state::{BuildGuard, IndexState};
 use crate::pending::{Kind, PendingOp, Put};
 use crate::publication::PublishGuard;
 use crate::store::Store;
@@ -74,40 +74,37 @@ pub(crate) fn alive_bits(segment: &SegmentView) -> BitSet {
 impl Store {
     /// Builds an index so that its set has every operation below `limit` (which is durable).
     pub(crate) fn build_to(&self, state: &IndexState, limit: u64, part: PartBytes) -> Result<()> {
-        let _building = state.build.lock();
+        let building = state.lock_build();
         state.check()?;
-        let Some(entry) = self.catalog.entry(state.no) else {
+        let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let ops: Vec<Arc<PendingOp>> = {
-            let queue = state.queue.lock();
-            queue.ops.iter().take_while(|op| op.position <= limit).cloned().collect()
-        };
-        let old = state.built.load_full();
+        let durable = self.log.durable_position();
+        assert!(
+            limit <= durable,
+            "1.4: a build up to {limit} takes records that are durable up to {durable} only"
+        );
+        let ops = state.pending().up_to(limit);
+        let old = state.built();
         if old.position >= limit && ops.is_empty() {
             return Ok(());
         }
         let newest = newest_of(&ops);
-        let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spilled(data))?;
-        state.built.store(Arc::new(IndexView {
+        let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spill(data))?;
+        let next = Arc::new(IndexView {
             segments,
             ..self.caches.blank_view(&entry, limit.max(old.position))
-        }));
+        });
+        // Before the entries leave the map (write-path.md 1.5).
+        state.set_built(&building, next);
         let now = self.env.now_ms();
         for n in newest.values() {
             let op = &ops[*n];
             self.versions.built(op.key, op.stamp.seq_no, now);
         }
-        state.built_ms.store(now, Ordering::Relaxed);
-        let mut queue = state.queue.lock();
-        // An index that was deleted or stopped meanwhile has nothing pending any more.
-        let there = queue.ops.iter().take_while(|op| op.position <= limit).count();
-        debug_assert!(
-            there == ops.len() || queue.ops.is_empty(),
-            "only this thread takes what is pending"
-        );
-        let freed: u64 = queue.ops.drain(..there).map(|op| op.bytes()).sum();
-        queue.bytes -= freed;
+        state.note_build(now);
+        let mut pending = state.pending();
+        let freed = pending.take_built(limit, ops.len());
         self.write_path.subtract_pending(freed);
         self.maintenance.announce_room();
         Ok(())
@@ -115,7 +112,7 @@ impl Store {
 
     /// Makes what joins need of a new segment before anybody searches it, and opens the terms of a small one: its first search
     /// is to take as long as the next.
-    pub(crate) fn prepare(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
+    pub(crate) fn prepare_segment(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
         if let Some(family) = Family::of(&self.caches.blank_view(entry, 0)) {
             family.prepare(segment)?;
         }
@@ -167,9 +164,9 @@ impl Store {
             }
             segments.into_iter().map(&keep).collect()
         })?;
-        // What is new to the index has nothing to replace.
+        // A document that is new to the index has nothing to replace.
         let replacing: Vec<&str> = newest.iter().filter(|(_, n)| !ops[**n].fresh).map(|(uid, _)| *uid).collect();
-        let mut segments = self.reopened(entry, old, |segment| cleared(segment, old, replacing.iter().copied()))?;
+        let mut segments = self.reopen(entry, old, |segment| clear_blocks(segment, old, replacing.iter().copied()))?;
         if !new.is_empty() {
             let (index, _) = directory::handle(&entry.schema, None, &new)?;
             for data in new {
@@ -181,7 +178,7 @@ impl Store {
                     None,
                     &self.caches.of_index(entry.no).derived,
                 )?;
-                self.prepare(entry, &opened, &old.segments)?;
+                self.prepare_segment(entry, &opened, &old.segments)?;
                 segments.push(opened);
             }
         }
@@ -200,18 +197,20 @@ impl Store {
             let mut states = self.indices.all();
             states.retain(|state| !state.is_stopped());
             for state in &states {
-                let unbuilt = |state: &IndexState| state.queue.lock().ops.front().is_some_and(|op| op.position <= target);
+                let unbuilt = |state: &IndexState| state.pending().first_position().is_some_and(|first| first <= target);
                 if unbuilt(state) {
                     self.build_to(state, target, PartBytes::Waited)?;
                 }
             }
-            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
             // Someone may have built further meanwhile: then that is the moment.
             target = sets.iter().map(|set| set.position).fold(target, u64::max);
+            // An index that was made just now reaches the end of a record that may not be durable yet.
+            self.log.wait_durable(target)?;
             let reaches = |(state, set): (&Arc<IndexState>, &Arc<IndexView>)| {
-                let queue = state.queue.lock();
+                let pending = state.pending();
                 // Built but not yet drained, or drained since: in both cases the set is another by now.
-                Arc::ptr_eq(&state.built.load_full(), set) && queue.ops.front().is_none_or(|op| op.position > target)
+                Arc::ptr_eq(&state.built(), set) && pending.first_position().is_none_or(|first| first > target)
             };
             if states.iter().zip(&sets).all(reaches) {
                 let indices = sets.into_iter().map(|set| (set.no, set)).collect();
@@ -224,7 +223,7 @@ impl Store {
     }
 
     /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.
-    pub(crate) fn reopened(
+    pub(crate) fn reopen(
         &self,
         entry: &IndexEntry,
         old: &IndexView,
@@ -263,7 +262,7 @@ impl Store {
 
     /// A segment that is big enough goes to a file of its own, and so does every one while those in memory have
     /// their fill. On a full disk it stays in memory: the log, which is full too, bounds how often.
-    pub(crate) fn spilled(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
+    pub(crate) fn spill(&self, data: Arc<SegmentData>) -> Result<Arc<SegmentData>> {
         let bytes = data.bytes();
         let in_memory = self.segments.ram_bytes();
         if bytes < SPILL_BYTES && in_memory + bytes <= self.env.limits().ram_segment_bytes {
@@ -352,7 +351,9 @@ impl Store {
                 self.build_to(state, target, PartBytes::Waited)?;
             }
             let publishing = self.publication.lock();
-            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built.load_full()).collect();
+            // The set of an index that was deleted meanwhile would stay for ever: nothing takes it out again.
+            states.retain(|state| self.catalog.entry(state.no()).is_some());
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
             let highest = sets.iter().map(|set| set.position).max().unwrap_or(target);
             let before = all.len();
             self.publication.close_over(&mut all, highest);
@@ -361,12 +362,14 @@ impl Store {
                 target = highest.max(target);
                 if all.len() > before || sets.iter().any(|set| set.position < target) {
                     drop(publishing);
+                    // The set of an index that was made just now reaches the end of a record that may not be durable yet.
+                    self.log.wait_durable(target)?;
                     continue;
                 }
             }
             let flipped = self.flip(&publishing, &states, sets, target);
             let took = share(begun.elapsed(), states.len());
-            states.iter().for_each(|state| state.counts.refresh_time.add(took));
+            states.iter().for_each(|state| state.counts().refresh_time.add(took));
             return Ok(flipped);
         }
     }
@@ -380,42 +383,49 @@ impl Store {
         target: u64,
     ) -> Arc<Searchable> {
         for (state, set) in states.iter().zip(&sets) {
-            assert_eq!(state.no, set.no, "a set belongs to its index");
-            state.counts.refresh.fetch_add(1, Ordering::Relaxed);
-            let mut queue = state.queue.lock();
-            queue.overdue = false;
-            if queue.last <= set.position {
-                queue.oldest = None;
-                self.maintenance.mark_clean(state.no);
-            } else {
-                queue.oldest = Some(self.env.monotonic());
+            assert_eq!(state.no(), set.no, "1.8: a set belongs to its index");
+            state.counts().refresh.fetch_add(1, Ordering::Relaxed);
+            let mut pending = state.pending();
+            if pending.publish_to(set.position, self.env.monotonic()) {
+                self.maintenance.mark_clean(state.no());
             }
         }
         self.publication.flip(publishing, sets, target)
     }
 
     /// Puts `next`, which is `built` opened again, in its place, and what is published opened again in that of the published
-    /// one. The callers hold the build lock too.
+    /// one.
     pub(crate) fn replace(
         &self,
+        building: &BuildGuard<'_>,
         publishing: &PublishGuard<'_>,
         state: &IndexState,
         built: &Arc<IndexView>,
         next: &Arc<IndexView>,
         again: impl Fn(&Arc<IndexView>) -> Result<Arc<IndexView>>,
     ) -> Result<()> {
-        let published = self.publication.set_of(state.no);
+        let published = self.publication.set_of(state.no());
         let shown = match &published {
             Some(published) if !Arc::ptr_eq(published, built) => Some(again(published)?),
             Some(_) => Some(next.clone()),
             None => None,
         };
-        state.built.store(next.clone());
+        assert_eq!(
+            (next.position, living(next)),
+            (built.position, living(built)),
+            "1.7: a set that is opened again shows the same documents"
+        );
+        state.set_built(building, next.clone());
         if let Some(shown) = shown {
             self.publication.replace(publishing, &shown);
         }
         Ok(())
     }
+}
+
+/// Live documents of a set, nested ones too.
+pub(crate) fn living(set: &IndexView) -> u64 {
+    set.segments.iter().map(|segment| u64::from(segment.reader.num_docs())).sum()
 }
 
 /// Builds in parts of about the same size, each on a thread of its own; gives segments in the order of what they hold.
@@ -439,6 +449,11 @@ fn in_parts<'a>(
         }
     }
     parts.push((&puts[begin..], within));
+    assert_eq!(
+        parts.iter().map(|(part, _)| part.len()).sum::<usize>(),
+        puts.len(),
+        "3: the parts of a build have every operation once"
+    );
     let work = &work;
     let [first, others @ ..] = &parts[..] else {
         return Ok(Vec::new());
@@ -465,13 +480,17 @@ fn in_parts<'a>(
     Ok(segments.into_iter().flatten().collect())
 }
 
-/// The newest operation of each document.
+/// The newest operation of each document. The operations are in the order of the log.
 pub(crate) fn newest_of(ops: &[Arc<PendingOp>]) -> FxHashMap<&str, usize> {
+    debug_assert!(
+        ops.windows(2).all(|two| two[0].position <= two[1].position),
+        "1.9: a build takes a prefix of the log, in its order"
+    );
     ops.iter().enumerate().map(|(n, op)| (&*op.uid, n)).collect()
 }
 
 /// The live documents of a segment without the blocks of these uids; `None` if it has none of them.
-fn cleared<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item = &'a str>) -> Result<Option<BitSet>> {
+fn clear_blocks<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator<Item = &'a str>) -> Result<Option<BitSet>> {
     let index = segment
         .reader
         .inverted_index(view.schema.id)

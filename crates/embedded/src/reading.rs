@@ -24,7 +24,7 @@ const FREE_PASSES: usize = 4;
 
 /// One document that was read.
 pub(crate) struct Looked {
-    /// What plain or other readers see, as was asked.
+    /// The document as plain or other readers see it, as was asked.
     pub(crate) document: Option<Document>,
     /// Durable from here on, also where there is none.
     pub(crate) position: u64,
@@ -75,7 +75,7 @@ impl Store {
                 place: None,
             }
         } else {
-            let built = again.then(|| state.built.load_full());
+            let built = again.then(|| state.built());
             let key = self.versions.key(entry.no, &uid);
             let here = self.newest(&entry, &at, &uid, key)?;
             let place = built.map(|built| Place {
@@ -94,7 +94,7 @@ impl Store {
         };
         let document = looked.document.filter(|document| visible(document, read.see));
         if read.counted {
-            state.counts.read(document.is_some(), begun.elapsed());
+            state.counts().read(document.is_some(), begun.elapsed());
         }
         Ok(Looked { document, ..looked })
     }
@@ -162,7 +162,7 @@ impl Store {
         if let Some(newest) = self.versions.get(place.key) {
             return Ok(place.found.stamp() == Some(newest.stamp()));
         }
-        let built = self.state(&place.entry)?.built.load_full();
+        let built = self.state(&place.entry)?.built();
         if Arc::ptr_eq(&built, &place.built) {
             // Its entry would still be in the map if it had been written since.
             return Ok(!matches!(place.found, Found::Deleted(_)));

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 /// Shorter sources are not counted: a thread reads one at a time.
 const COUNTED_FROM_BYTES: usize = 32 << 10;
-/// What a value takes as the mapping reads it, in a list that grows by doubling, beyond what is counted for its place in a
+/// Bytes of a value as the mapping reads it, in a list that grows by doubling, beyond what is counted for its place in a
 /// tree: that tree is another than the one which requests are parsed to, and its places are smaller.
 const FIELD_BYTES: usize = 16;
 /// The same for the value of a name.
 const NAMED_FIELD_BYTES: usize = 96;
-/// What a value takes while a segment is written: its place among those of its document, in its column and in its list.
+/// Bytes of a value while a segment is written: its place among those of its document, in its column and in its list.
 const WRITTEN_BYTES: usize = 96;
 /// A build that finds no room goes on after so long: what is logged cannot be refused.
 const BUILD_WAITS: Duration = Duration::from_secs(1);

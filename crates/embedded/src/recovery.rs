@@ -1,4 +1,4 @@
-//! A start: the manifest's sets, then what the log has beyond them.
+//! A start: the manifest's sets, then the records of the log beyond them.
 //!
 //! Every part above its index's `flushed` position goes to the version map and the pending list again, in log
 //! order; parts of deleted indices are skipped. Damage stops the indices it touches; damage of the catalog (or
@@ -9,6 +9,7 @@
 use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::{Reached, read_set, without_damage};
+use crate::checkpoint_state::CheckpointState;
 use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
 use crate::environment::{Environment, Limits};
 use crate::index_state::IndexState;
@@ -28,7 +29,6 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// While replaying, an index is built when so much of it is pending.
 const BUILD_AT_BYTES: u64 = 8 << 20;
@@ -63,17 +63,7 @@ impl Store {
         let (log, recovered) = Log::open(&dir.join("log"), disk.clone(), log_options(&manifest, &folder, &limits))?;
         let first = folder.is_null();
         let unclean = folder["unclean"].as_u64().unwrap_or(0) + u64::from(!first && folder["clean"] != true);
-        let mut catalog = Catalog::default();
-        catalog.take_common(&folder["common"]);
-        let mut bodies: Vec<(IndexEntry, Value)> = Vec::new();
-        for (entry, body) in indices {
-            let no = entry.no;
-            catalog.put(entry);
-            bodies.extend(catalog.by_no(no).map(|entry| ((**entry).clone(), body)));
-        }
-        for (entry, _) in &lost {
-            catalog.put(entry.clone());
-        }
+        let (catalog, bodies) = catalog_of(&folder, indices, &lost);
         let env = Environment::new(dir.to_owned(), disk, clock, limits);
         let mut store = Store::assemble(env, log, manifest, catalog, unclean, lock);
         store
@@ -87,43 +77,7 @@ impl Store {
         let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
         tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
-        for (no, error) in &stopped {
-            if let Some(state) = store.indices.get(*no) {
-                state.stop(error);
-            }
-        }
-        let mut replay = Replay {
-            store: &store,
-            flushed,
-            positions,
-            failed: stopped,
-            gone: HashSet::new(),
-            damages: &mut damages,
-        };
-        recovered.replay(flushed, |replayed| replay.apply(replayed))?;
-        let (failed, gone) = (replay.failed, replay.gone);
-        let first_new = folder["common"]["next_no"].as_u64().unwrap_or(1);
-        for (no, error) in &failed {
-            // Nobody knows its name, so nobody could tell it from one that was never there.
-            if u64::from(*no) >= first_new && !gone.contains(no) && store.catalog.now().by_no(*no).is_none() {
-                damages.give_up(error.clone(), "an index that was made there is lost")?;
-            }
-        }
-        store.numbers_go_on();
-        for entry in store.catalog.now().indices.values() {
-            let state = store.indices.get(entry.no);
-            if state.is_some_and(|state| {
-                !Arc::ptr_eq(&state.built.load().settings, &entry.settings)
-                    || !Arc::ptr_eq(&state.built.load().schema, &entry.schema)
-            }) {
-                store.realign(entry)?;
-            }
-        }
-        for (no, error) in failed {
-            if let Some(state) = store.indices.get(no) {
-                state.stop(&error);
-            }
-        }
+        store.replay_log(&recovered, &folder, positions, stopped, &mut damages)?;
         if damages.is_repair() {
             store.put_aside(&recovered.unreadable, &mut damages);
         }
@@ -134,6 +88,54 @@ impl Store {
         Ok(store)
     }
 
+    /// Applies the records of the log beyond the manifest's sets. Stops the indices that lost records (`stopped`), and those
+    /// whose records cannot be applied.
+    fn replay_log(
+        &self,
+        recovered: &Recovered,
+        folder: &Value,
+        positions: HashMap<u32, u64>,
+        stopped: HashMap<u32, Error>,
+        damages: &mut Damages,
+    ) -> Result<()> {
+        let stop = |no: u32, error: &Error| {
+            if let Some(state) = self.indices.get(no) {
+                state.stop(error);
+            }
+        };
+        stopped.iter().for_each(|(no, error)| stop(*no, error));
+        let flushed = folder["flushed"].as_u64().unwrap_or(0);
+        let mut replay = Replay {
+            store: self,
+            flushed,
+            positions,
+            failed: stopped,
+            gone: HashSet::new(),
+            damages,
+        };
+        recovered.replay(flushed, |replayed| replay.apply(replayed))?;
+        let (failed, gone, damages) = (replay.failed, replay.gone, replay.damages);
+        let first_new = folder["common"]["next_no"].as_u64().unwrap_or(1);
+        for (no, error) in &failed {
+            // Nobody knows its name, so nobody could tell it from one that was never there.
+            if u64::from(*no) >= first_new && !gone.contains(no) && self.catalog.now().by_no(*no).is_none() {
+                damages.give_up(error.clone(), "an index that was made there is lost")?;
+            }
+        }
+        self.numbers_go_on();
+        for entry in self.catalog.now().indices.values() {
+            let state = self.indices.get(entry.no);
+            if state.is_some_and(|state| {
+                let built = state.load_built();
+                !Arc::ptr_eq(&built.settings, &entry.settings) || !Arc::ptr_eq(&built.schema, &entry.schema)
+            }) {
+                self.realign(entry)?;
+            }
+        }
+        failed.iter().for_each(|(no, error)| stop(*no, error));
+        Ok(())
+    }
+
     /// From here on the folder counts as open: an end without a clean checkpoint is an unclean one.
     fn begin_run(&self, folder: &Value, recovered: &Recovered, writes: Vec<(String, Option<Vec<u8>>)>) -> Result<()> {
         let number = |name: &str| folder[name].as_u64().unwrap_or(0);
@@ -142,7 +144,7 @@ impl Store {
             checkpointed: number("checkpointed"),
             log_end: number("log_end").max(recovered.end),
         };
-        let next_file = self.maintenance.lock_checkpoint().next_file;
+        let next_file = self.maintenance.lock_checkpoint().next_file();
         let body = self.folder_json(&reached, next_file, false).to_string().into_bytes();
         let mut entries = vec![(FOLDER.to_owned(), Some(body))];
         entries.extend(writes);
@@ -179,121 +181,121 @@ impl Store {
         folder: &Value,
         damages: &mut Damages,
     ) -> Result<HashMap<u32, u64>> {
-        let mut files: HashMap<String, Arc<DataFile>> = HashMap::new();
+        let mut files = OpenFiles::default();
         let mut positions = HashMap::new();
         let mut indices = HashMap::new();
-        let mut named = rustc_hash::FxHashSet::default();
-        let mut keep: HashSet<String> = HashSet::new();
         for (entry, body) in &bodies {
-            for segment in body["segments"].as_array().into_iter().flatten() {
-                keep.extend(
-                    [segment["file"].as_str(), segment["live"][0].as_str()]
-                        .into_iter()
-                        .flatten()
-                        .map(str::to_owned),
-                );
-            }
             let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
             positions.insert(entry.no, position);
-            named.insert(entry.no);
-            let mut open_file = |name: &str| match files.get(name) {
-                Some(file) => Ok(file.clone()),
-                None => {
-                    let file = DataFile::open(self.env.disk(), self.env.segments_dir(), name, true)?;
-                    files.insert(name.to_owned(), file.clone());
-                    Ok(file)
-                }
-            };
-            let repaired = damages
-                .is_repair()
-                .then(|| without_damage(body, entry, &mut open_file, damages));
-            let entries_before = body["segments"].as_array().map(Vec::len);
-            let body = repaired.as_ref().unwrap_or(body);
-            let set = read_set(body, entry, &mut open_file, &self.caches.of_index(entry.no).derived);
-            let (segments, problem) = match set {
-                Ok(segments) => (segments, None),
-                Err(e) => {
-                    // The damage itself, if it was found under a reader that only says that it failed.
-                    let names =
-                        |segment: &Value| Some((segment["file"].as_str()?.to_owned(), segment["prefix"].as_str()?.to_owned()));
-                    let places = body["segments"].as_array().into_iter().flatten().filter_map(names);
-                    let found = places.filter_map(|(file, prefix)| files.get(&file)?.damage(&prefix)).next();
-                    let e = found.unwrap_or(e);
-                    damages.tell(format!("index [{}] is stopped: {}", entry.name, e.reason()));
-                    (Vec::new(), Some(e))
-                }
-            };
-            let view = IndexView {
-                segments,
-                ..self.caches.blank_view(entry, position)
-            };
-            let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
-            let state = IndexState::new(entry.no, term, view, position);
-            let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no);
-            state.queue.lock().next_seq_no = next_seq_no.unwrap_or(0);
-            if let Some(problem) = &problem {
-                state.stop(problem);
-            }
-            let built = state.built.load_full();
-            // What a repair took out leaves the manifest with the next checkpoint.
-            if repaired
-                .as_ref()
-                .is_none_or(|repaired| repaired["segments"].as_array().map(Vec::len) == entries_before)
-            {
-                state.set_flushed(&built, entry.revision);
-            }
-            indices.insert(entry.no, built);
-            let now = self.env.now_ms();
-            for tombstone in body["tombstones"].as_array().into_iter().flatten() {
-                let number = |n: usize| tombstone[n].as_u64().unwrap_or(0);
-                if let Some(key) = tombstone[0].as_str().and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
-                    let stamp = Stamp {
-                        seq_no: number(1),
-                        version: number(2),
-                        primary_term: number(3),
-                    };
-                    self.versions.set(
-                        key,
-                        entry.no,
-                        Newest::Deleted {
-                            stamp,
-                            position: 0,
-                            since_ms: Some(now),
-                        },
-                    );
-                }
-            }
-            self.indices.insert(Arc::new(state));
+            let state = self.open_set(entry, body, position, &mut files, damages);
+            indices.insert(entry.no, state.built());
+            self.indices.insert(state);
         }
         for (entry, error) in lost {
             let state = IndexState::new(entry.no, 1 + self.unclean, self.caches.blank_view(entry, flushed), flushed);
             state.stop(error);
-            indices.insert(entry.no, state.built.load_full());
+            indices.insert(entry.no, state.built());
             positions.insert(entry.no, flushed);
-            named.insert(entry.no);
             self.indices.insert(Arc::new(state));
         }
         self.publication.open(Searchable {
             indices,
             position: flushed,
         });
-        let there = self
-            .env
-            .disk()
-            .list(self.env.segments_dir())
-            .map_err(|e| disk::refusal("listing", self.env.segments_dir(), &e))?;
         // Nobody knows which files an index has whose entry is lost.
-        for name in there.into_iter().filter(|name| lost.is_empty() && !keep.contains(name)) {
-            // It is of no use; if it cannot be removed now, the next start tries again.
-            drop(self.env.disk().remove(&self.env.segments_dir().join(name)));
+        if lost.is_empty() {
+            let named: HashSet<&str> = bodies.iter().flat_map(|(_, body)| files_of(body)).collect();
+            self.remove_unnamed(&named)?;
         }
-        let mut last = self.maintenance.lock_checkpoint();
-        last.flushed = flushed;
-        last.named = named;
-        last.next_file = folder["next_file"].as_u64().unwrap_or(0);
-        last.files = files.into_values().collect();
-        last.at = self.env.monotonic();
+        *self.maintenance.lock_checkpoint() = CheckpointState::of_manifest(
+            flushed,
+            self.env.monotonic(),
+            positions.keys().copied().collect(),
+            files.0.into_values().collect(),
+            folder["next_file"].as_u64().unwrap_or(0),
+        );
         Ok(positions)
+    }
+
+    /// Removes the files that the manifest does not name: a process ended before it named them.
+    fn remove_unnamed(&self, named: &HashSet<&str>) -> Result<()> {
+        let dir = self.env.segments_dir();
+        let there = self.env.disk().list(dir).map_err(|e| disk::refusal("listing", dir, &e))?;
+        for name in there.into_iter().filter(|name| !named.contains(name.as_str())) {
+            // If it cannot be removed now, the next start tries again.
+            drop(self.env.disk().remove(&dir.join(name)));
+        }
+        Ok(())
+    }
+
+    /// The state of one index as its entry in the manifest says. It is stopped if its segments cannot be read.
+    fn open_set(
+        &self,
+        entry: &IndexEntry,
+        body: &Value,
+        position: u64,
+        files: &mut OpenFiles,
+        damages: &mut Damages,
+    ) -> Arc<IndexState> {
+        let mut open_file = |name: &str| files.open(self, name);
+        let repaired = damages
+            .is_repair()
+            .then(|| without_damage(body, entry, &mut open_file, damages));
+        let count = |body: &Value| body["segments"].as_array().map(Vec::len);
+        // Segments that a repair took out leave the manifest with the next checkpoint.
+        let is_whole = repaired.as_ref().is_none_or(|repaired| count(repaired) == count(body));
+        let body = repaired.as_ref().unwrap_or(body);
+        let set = read_set(body, entry, &mut open_file, &self.caches.of_index(entry.no).derived);
+        let (segments, problem) = match set {
+            Ok(segments) => (segments, None),
+            Err(e) => {
+                let e = files.damage_of(body).unwrap_or(e);
+                damages.tell(format!("index [{}] is stopped: {}", entry.name, e.reason()));
+                (Vec::new(), Some(e))
+            }
+        };
+        let view = IndexView {
+            segments,
+            ..self.caches.blank_view(entry, position)
+        };
+        let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
+        let state = IndexState::new(entry.no, term, view, position);
+        if let Some(problem) = &problem {
+            state.stop(problem);
+        }
+        if is_whole {
+            state.set_flushed(&state.built(), entry.revision);
+        }
+        let buried = self.replay_tombstones(entry.no, body);
+        // Tombstones may be newer than the set: where a repair leaves out the log, their numbers are not given again.
+        let next_seq_no = body["next_seq_no"].as_u64().max(entry.first_seq_no).max(buried);
+        state.pending().begin_at(next_seq_no.unwrap_or(0));
+        Arc::new(state)
+    }
+
+    /// Puts the tombstones of an index into the version map; gives the sequence number behind the newest.
+    fn replay_tombstones(&self, no: u32, body: &Value) -> Option<u64> {
+        let now = self.env.now_ms();
+        let mut behind = None;
+        for tombstone in body["tombstones"].as_array().into_iter().flatten() {
+            let number = |n: usize| tombstone[n].as_u64().unwrap_or(0);
+            let Some(key) = tombstone[0].as_str().and_then(|hex| u128::from_str_radix(hex, 16).ok()) else {
+                continue;
+            };
+            let stamp = Stamp {
+                seq_no: number(1),
+                version: number(2),
+                primary_term: number(3),
+            };
+            let deleted = Newest::Deleted {
+                stamp,
+                position: 0,
+                since_ms: Some(now),
+            };
+            self.versions.replay(key, no, deleted);
+            behind = behind.max(stamp.seq_no.checked_add(1));
+        }
+        behind
     }
 
     /// The numbers of commits and locks are made of sequence numbers of the indices that the server keeps itself. Folders
@@ -310,14 +312,15 @@ impl Store {
             let Some(state) = self.indices.get(entry.no) else {
                 continue;
             };
-            let mut queue = state.queue.lock();
-            if entry.first_seq_no.is_none() && queue.next_seq_no < 1 << OLD_TERM_BITS {
-                queue.next_seq_no += (state.term + entry.turns).min(OLD_TERMS_ALL) << OLD_TERM_BITS;
+            let mut pending = state.pending();
+            let next = pending.next_seq_no();
+            if entry.first_seq_no.is_none() && next < 1 << OLD_TERM_BITS {
+                pending.begin_at(next + ((state.term() + entry.turns).min(OLD_TERMS_ALL) << OLD_TERM_BITS));
             }
         }
     }
 
-    /// What damage of the log means: for some indices, or for all.
+    /// The errors that damage of the log means for some indices, or for all.
     fn weigh(
         &self,
         verdict: &Verdict,
@@ -361,7 +364,55 @@ impl Store {
     }
 }
 
-/// How the log is opened, by what the manifest says of it.
+/// The catalog of the manifest, and the entry of each index with its body.
+fn catalog_of(
+    folder: &Value,
+    indices: Vec<(IndexEntry, Value)>,
+    lost: &[(IndexEntry, Error)],
+) -> (Catalog, Vec<(IndexEntry, Value)>) {
+    let mut catalog = Catalog::default();
+    catalog.take_common(&folder["common"]);
+    let mut bodies: Vec<(IndexEntry, Value)> = Vec::new();
+    for (entry, body) in indices {
+        let no = entry.no;
+        catalog.put(entry);
+        bodies.extend(catalog.by_no(no).map(|entry| ((**entry).clone(), body)));
+    }
+    for (entry, _) in lost {
+        catalog.put(entry.clone());
+    }
+    (catalog, bodies)
+}
+
+/// The segment files that a start has opened, by name.
+#[derive(Default)]
+struct OpenFiles(HashMap<String, Arc<DataFile>>);
+
+impl OpenFiles {
+    fn open(&mut self, store: &Store, name: &str) -> Result<Arc<DataFile>> {
+        if let Some(file) = self.0.get(name) {
+            return Ok(file.clone());
+        }
+        let file = DataFile::open(store.env.disk(), store.env.segments_dir(), name, true)?;
+        self.0.insert(name.to_owned(), file.clone());
+        Ok(file)
+    }
+
+    /// The damage itself, if it was found under a reader that only says that it failed.
+    fn damage_of(&self, body: &Value) -> Option<Error> {
+        let segments = body["segments"].as_array().into_iter().flatten();
+        let mut places = segments.filter_map(|segment| Some((segment["file"].as_str()?, segment["prefix"].as_str()?)));
+        places.find_map(|(file, prefix)| self.0.get(file)?.damage(prefix))
+    }
+}
+
+/// The files that an entry of the manifest names.
+fn files_of(body: &Value) -> impl Iterator<Item = &str> {
+    let segments = body["segments"].as_array().into_iter().flatten();
+    segments.flat_map(|segment| [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten())
+}
+
+/// The options of the log, by the manifest.
 fn log_options(manifest: &Manifest, folder: &Value, limits: &Limits) -> LogOptions {
     let mut options = LogOptions::new(manifest.folder_id(), folder["flushed"].as_u64().unwrap_or(0));
     options.least_end = folder["log_end"].as_u64().unwrap_or(0);
@@ -372,7 +423,7 @@ fn log_options(manifest: &Manifest, folder: &Value, limits: &Limits) -> LogOptio
     options
 }
 
-/// What a start found in the log is told to whoever runs the server.
+/// Tells whoever runs the server how a start found the log.
 fn tell_log(damages: &mut Damages, verdict: &Verdict, torn_bytes: u64) {
     if torn_bytes > 0 {
         damages.tell(format!(
@@ -467,7 +518,7 @@ impl Replay<'_> {
         let mut catalog = (*self.store.catalog.now()).clone();
         let gone = match catalog.apply(&delta) {
             Ok(gone) => gone,
-            // Of names and aliases nothing can be left out.
+            // No alteration of names and aliases can be left out.
             Err(cause) if index_no == 0 => return Err(cause),
             Err(cause) => {
                 let name = self.store.catalog.now().by_no(index_no).map(|entry| entry.name.clone());
@@ -540,7 +591,6 @@ impl Replay<'_> {
             touched.push(no);
         }
         let kind = kind(mapping);
-        let deleted = matches!(kind, Kind::Delete);
         let key = store.versions.key(no, &uid);
         let op = Arc::new(PendingOp {
             uid,
@@ -550,28 +600,12 @@ impl Replay<'_> {
             position: end,
             kind,
         });
-        store.versions.set(
-            key,
-            no,
-            match deleted {
-                true => Newest::Deleted {
-                    stamp,
-                    position: end,
-                    since_ms: None,
-                },
-                false => Newest::Put(op.clone()),
-            },
-        );
+        store.versions.replay(key, no, Newest::of(&op));
         let bytes = op.bytes();
         let due = {
-            let mut queue = state.queue.lock();
-            queue.next_seq_no = queue.next_seq_no.max(stamp.seq_no + 1);
-            queue.last = end;
-            queue.oldest = Some(Duration::ZERO);
-            queue.overdue = true;
-            queue.bytes += bytes;
-            queue.ops.push_back(op);
-            queue.bytes > BUILD_AT_BYTES
+            let mut pending = state.pending();
+            pending.replay(op);
+            pending.bytes() > BUILD_AT_BYTES
         };
         store.write_path.add_pending(bytes);
         store.maintenance.unflushed().add(bytes, 1, store.env.monotonic());

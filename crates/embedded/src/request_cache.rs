@@ -16,7 +16,7 @@ use segment::searchable::IndexView;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-/// What is kept.
+/// The cache.
 #[derive(Debug)]
 pub(crate) struct RequestCache {
     kept: Mutex<CachedAnswer>,
@@ -62,7 +62,7 @@ struct Answer {
     response: Arc<SearchResponse>,
     bytes: usize,
     used: u64,
-    /// Those of its indices: each counts an entry, and its part of the bytes.
+    /// The figures of its indices: each counts an entry, and its part of the bytes.
     figures: Vec<Arc<CacheFigures>>,
 }
 

@@ -1,4 +1,4 @@
-//! What happens by itself: refreshes in time, builds when much is pending, checkpoints, merges, forgetting.
+//! Work that nobody asks for: refreshes in time, builds when much is pending, checkpoints, merges, forgetting.
 //!
 //! Three threads for the folder, however many indices there are; only dirty indices are looked at.
 //!
@@ -11,7 +11,6 @@ use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ impl Store {
         }
     }
 
-    /// What is due now is refreshed and built.
+    /// Refreshes and builds the indices that are due now.
     pub(crate) fn refresh_due(&self) {
         let dirty: Vec<u32> = self.maintenance.dirty();
         let now = self.env.monotonic();
@@ -64,26 +63,22 @@ impl Store {
                 continue;
             }
             let (age, bytes, ops) = {
-                let queue = state.queue.lock();
-                (
-                    queue.oldest.map(|oldest| now.saturating_sub(oldest)),
-                    queue.bytes,
-                    queue.ops.len(),
-                )
+                let pending = state.pending();
+                let age = pending.oldest().map(|oldest| now.saturating_sub(oldest));
+                (age, pending.bytes(), pending.len())
             };
             let Some(age) = age else { continue };
-            let searched = self.env.now_ms().saturating_sub(state.searched_ms.load(Ordering::Relaxed)) < SEARCHED_WITHIN_MS
-                && state.searched_ms.load(Ordering::Relaxed) > 0;
-            let waited = state.waiters.load(Ordering::Relaxed) > 0;
+            let searched = state.was_searched_within(self.env.now_ms(), SEARCHED_WITHIN_MS);
+            let waited = state.waiters() > 0;
             let due = match self.interval(no) {
                 Interval::Never => false,
                 Interval::Default => (searched || waited) && age >= Duration::from_secs(1),
                 Interval::Each(each) => age >= each,
             };
-            if due || state.waiters.load(Ordering::Relaxed) >= FORCED_AT_WAITERS {
+            if due || state.waiters() >= FORCED_AT_WAITERS {
                 publish.push(no);
             } else if bytes > BUILD_AT_BYTES || ops > BUILD_AT_OPS || crowded {
-                self.tried(Work::Refresh, no, || {
+                self.attempt(Work::Refresh, no, || {
                     self.build_to(&state, self.durable_now(), PartBytes::Unhurried)
                 });
             }
@@ -96,7 +91,7 @@ impl Store {
             match together {
                 Ok(Ok(())) => self.maintenance.failures().worked(Work::Refresh, no),
                 // One of them fails; the others need not.
-                _ => drop(self.tried(Work::Refresh, no, || self.publish(&[no], 0))),
+                _ => drop(self.attempt(Work::Refresh, no, || self.publish(&[no], 0))),
             }
         }
     }
@@ -111,38 +106,40 @@ impl Store {
         // Views may hold on to memory that a checkpoint has moved: it is not tried again at once.
         let full = || {
             self.segments.ram_bytes() * 4 > self.env.limits().ram_segment_bytes * 3
-                && now.saturating_sub(self.maintenance.lock_checkpoint().at) > Duration::from_secs(1)
+                && now.saturating_sub(self.maintenance.lock_checkpoint().at()) > Duration::from_secs(1)
         };
         // A small or full disk has no room for a log of the usual length: a checkpoint gives back what it covers.
         let tight = || {
             bytes > 0
                 && bytes >= self.env.disk().free_bytes(self.env.dir()).unwrap_or(u64::MAX) / 3
-                && now.saturating_sub(self.maintenance.lock_checkpoint().at) > Duration::from_secs(1)
+                && now.saturating_sub(self.maintenance.lock_checkpoint().at()) > Duration::from_secs(1)
         };
         let replayed = self.maintenance.has_replayed();
         if (much || old || replayed || full() || tight()) && self.maintenance.failures().due(Work::Checkpoint, 0, now) {
-            self.tried(Work::Checkpoint, 0, || self.checkpoint(false));
+            self.attempt(Work::Checkpoint, 0, || self.checkpoint(false));
         }
     }
 
     /// One round of merges; true if there was any.
     pub(crate) fn merge_due(&self) -> bool {
         let mut states = self.indices.all();
-        states.retain(|state| state.built.load().segments.len() > 1 && !state.is_stopped());
+        states.retain(|state| state.load_built().segments.len() > 1 && !state.is_stopped());
         let mut any = false;
         for state in states {
             if self.maintenance.is_stopping() {
                 return false;
             }
-            if self.maintenance.failures().due(Work::Merge, state.no, self.env.monotonic()) {
-                any |= self.tried(Work::Merge, state.no, || self.merge_once(&state)).unwrap_or(false);
+            if self.maintenance.failures().due(Work::Merge, state.no(), self.env.monotonic()) {
+                any |= self
+                    .attempt(Work::Merge, state.no(), || self.merge_once(&state))
+                    .unwrap_or(false);
             }
         }
         any
     }
 
     /// Does work that nobody waits for. What fails, by a panic too, is kept and tried again later.
-    fn tried<T>(&self, work: Work, no: u32, run: impl FnOnce() -> Result<T>) -> Option<T> {
+    fn attempt<T>(&self, work: Work, no: u32, run: impl FnOnce() -> Result<T>) -> Option<T> {
         let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panicked("it")));
         match done {
             Ok(done) => {
@@ -180,7 +177,7 @@ impl Upkeep {
             if round.is_multiple_of(100) {
                 store.forget_tombstones();
                 store.expire_views();
-                // What a search came across and could not tell of.
+                // Damage that a search came across and could not tell of.
                 drop(store.find_damage());
             }
         };

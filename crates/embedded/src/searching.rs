@@ -39,10 +39,10 @@ impl Counted {
         let fetch = share(phases.fetch.sum(), self.states.len());
         let suggest = share(phases.suggest.sum(), self.states.len());
         for state in &self.states {
-            state.counts.fetch_time.add(fetch);
-            state.counts.suggest_time.add(suggest);
+            state.counts().fetch_time.add(fetch);
+            state.counts().suggest_time.add(suggest);
             state
-                .counts
+                .counts()
                 .suggest
                 .fetch_add(u64::from(!suggest.is_zero()), Ordering::Relaxed);
         }
@@ -53,14 +53,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let took = share(self.begun.elapsed(), self.states.len());
         for state in &self.states {
-            state.counts.searching.fetch_sub(1, Ordering::Relaxed);
-            state.counts.search_time.add(took);
+            state.counts().searching.fetch_sub(1, Ordering::Relaxed);
+            state.counts().search_time.add(took);
         }
     }
 }
 
 impl Store {
-    /// What a request over a target sees; `view` names an open one.
+    /// The sets that a request over a target sees; `view` names an open one.
     pub(crate) fn views_of(&self, target: &Target, view: Option<&str>) -> Result<Vec<Searched>> {
         if let Some(id) = view.filter(|id| engine::is_staging(id)) {
             return self.staged_views_of(target, id);
@@ -90,7 +90,7 @@ impl Store {
         self.searched(&searchable, &found)
     }
 
-    /// What a search over some indices sees: one moment of all of them (but those that only a refresh publishes).
+    /// The sets that a search over some indices sees: one moment of all of them (but those that only a refresh publishes).
     fn moment(&self, found: &[Resolved]) -> Result<Arc<Searchable>> {
         let read;
         let found = if found.iter().any(|r| r.filters.is_some()) {
@@ -122,16 +122,12 @@ impl Store {
                 continue;
             }
             let state = self.state(&r.entry)?;
-            let queue = state.queue.lock();
-            if queue.last <= view.position {
+            let pending = state.pending();
+            if pending.last() <= view.position {
                 continue;
             }
-            let next = queue
-                .ops
-                .iter()
-                .map(|op| op.position)
-                .find(|position| *position > view.position);
-            if state.built.load().position > view.position || next.is_none_or(|next| next <= highest) {
+            let next = pending.first_behind(view.position);
+            if state.load_built().position > view.position || next.is_none_or(|next| next <= highest) {
                 return Ok(false);
             }
         }
@@ -153,11 +149,11 @@ impl Store {
         let mut due = Vec::new();
         for r in found {
             let state = self.state(&r.entry)?;
-            state.searched_ms.store(self.env.now_ms().max(1), Ordering::Relaxed);
-            state.counts.search.fetch_add(1, Ordering::Relaxed);
+            state.note_search(self.env.now_ms());
+            state.counts().search.fetch_add(1, Ordering::Relaxed);
             let (oldest, overdue, first) = {
-                let queue = state.queue.lock();
-                (queue.oldest, queue.overdue, queue.ops.front().map(|op| op.position))
+                let pending = state.pending();
+                (pending.oldest(), pending.is_overdue(), pending.first_position())
             };
             let Some(oldest) = oldest else { continue };
             if !overdue && matches!(self.interval(r.entry.no), Interval::Never) {
@@ -171,12 +167,12 @@ impl Store {
         if due.is_empty() { Ok(()) } else { self.publish(&due, 0) }
     }
 
-    /// Of some indices those with writes that are older than their refresh interval.
+    /// The indices among these with writes that are older than their refresh interval.
     pub(crate) fn overdue(&self, found: &[Resolved]) -> Vec<u32> {
         let now = self.env.monotonic();
         let overdue = |r: &&Resolved| {
             let Ok(state) = self.state(&r.entry) else { return false };
-            let oldest = state.queue.lock().oldest;
+            let oldest = state.pending().oldest();
             oldest.is_some_and(|oldest| self.is_late(r.entry.no, now.saturating_sub(oldest)))
         };
         found.iter().filter(overdue).map(|r| r.entry.no).collect()
@@ -204,11 +200,11 @@ impl Store {
             };
             docs += view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum::<u64>();
             let state = self.indices.get(r.entry.no);
-            docs <= INLINE_DOCS && state.is_some_and(|state| state.queue.lock().oldest.is_none())
+            docs <= INLINE_DOCS && state.is_some_and(|state| state.pending().oldest().is_none())
         })
     }
 
-    /// What a request sees of the indices of a target that can be read; the others are told of. `Err` if none can be.
+    /// The sets of the indices of a target that can be read; the others are told of. `Err` if none can be.
     fn views_in_part(&self, target: &Target) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
         let catalog = self.catalog.now();
         let (mut sound, mut failures) = (Vec::new(), Vec::new());
@@ -326,7 +322,7 @@ impl Store {
     fn counted(&self, views: &[Searched]) -> Counted {
         let states = self.indices.each_of(views.iter().map(|(view, _)| view.no));
         for state in &states {
-            state.counts.searching.fetch_add(1, Ordering::Relaxed);
+            state.counts().searching.fetch_add(1, Ordering::Relaxed);
         }
         Counted {
             states,
@@ -471,7 +467,7 @@ fn run_in_part(
     let found = match search::run(views, request, cx) {
         Err(error) if request.allow_partial && views.len() > 1 && is_of_an_index(&error) => {
             let mut able = able_of(views, &mut failures, |one| search::compiles(one, request, cx));
-            // What a suggestion or a script field cannot do shows only when it is tried.
+            // A suggestion or a script field that cannot work shows it only when it is tried.
             if able.len() == views.len() && !(request.suggest.is_empty() && request.script_fields.is_empty()) {
                 let alone = SearchRequest {
                     aggs: Vec::new(),

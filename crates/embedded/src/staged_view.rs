@@ -18,11 +18,11 @@ pub(crate) struct StagingView {
     pub(crate) view: View,
     pub(crate) base: Arc<Searchable>,
     pub(crate) inner: Mutex<StagedWrites>,
-    /// Those of `inner`, for who lists transactions while scripts of this one run.
+    /// The bytes of `inner`, for who lists transactions while scripts of this one run.
     pub(crate) bytes: Arc<AtomicU64>,
 }
 
-/// What was staged.
+/// The staged writes of a view.
 pub(crate) struct StagedWrites {
     /// As it was, with what staged writes made and grew.
     pub(crate) catalog: Arc<Catalog>,
@@ -78,7 +78,7 @@ impl StagingViews {
     /// Adds a view unless `refuse`, called with the number of views, says why not.
     ///
     /// # Errors
-    /// What `refuse` says.
+    /// The refusal of `refuse`.
     pub(crate) fn insert(
         &self,
         id: String,

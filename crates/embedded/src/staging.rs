@@ -1,6 +1,6 @@
 //! Views in which writes are staged: one moment of every index, and over it what a transaction has written.
 //!
-//! Of each index that was written to there is an overlay: the segments of the moment without the documents that were
+//! Each index that was written to has an overlay: the segments of the moment without the documents that were
 //! written, and small segments in memory of what they are now. It is a set as any other, so searches, aggregations and
 //! joins need not know of it. Overlays are made when something reads them, a layer for what has been staged since the
 //! last; after a few layers they are made anew.
@@ -10,11 +10,15 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::evaluate::{Evaluated, Here, check_write, evaluate, visible};
+use crate::current_document::{CurrentDocument, CurrentDocuments, NoDocuments};
+use crate::document_key::Key;
+use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::lock_order::{LockRank, Mutex};
 use crate::open_views::missing_view;
 use crate::pending::{Kind, PendingOp};
+use crate::prepared_write::PreparedWrite;
 use crate::publish::{PartBytes, newest_of};
+use crate::resolved_write::ResolvedWrite;
 use crate::staged_view::{StagedDocument, StagedWrites, StagingView};
 use crate::store::Store;
 use crate::versions::Newest;
@@ -26,6 +30,7 @@ use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use search::Searched;
 use segment::searchable::{IndexView, Searchable};
 use segment::stored_document::{locate, stored};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,11 +40,49 @@ use std::time::Duration;
 const LAYERS_MAX: usize = 8;
 
 /// A document of the view.
-struct There {
-    /// With which it began.
+struct StagedRead {
+    /// The view began with it.
     before: Option<Document>,
     now: Option<Document>,
     own: bool,
+}
+
+impl StagedRead {
+    /// The stamp of the document that the view began with, if plain readers see it.
+    fn seen_before(&self) -> Option<Stamp> {
+        let before = self.before.as_ref().filter(|document| visible(document, engine::See::Plain));
+        before.map(|document| document.stamp)
+    }
+}
+
+/// The documents of a view, with what is staged in it.
+struct StagedDocuments<'a> {
+    store: &'a Store,
+    staging: &'a StagingView,
+    inner: &'a StagedWrites,
+    /// The stamp with which the view began, of the document that is written.
+    before: Cell<Option<Stamp>>,
+}
+
+impl CurrentDocuments for StagedDocuments<'_> {
+    fn current(&self, entry: &IndexEntry, at: &DocAddress, _: &str, _: Key) -> Result<CurrentDocument> {
+        let read = self.store.staged_read(self.staging, self.inner, entry, at)?;
+        let before = read.seen_before();
+        self.before.set(before);
+        Ok(CurrentDocument {
+            found: match (&read.now, before) {
+                (Some(document), _) => Found::Here(document.stamp),
+                (None, Some(stamp)) => Found::Deleted(stamp),
+                (None, None) => Found::Nothing,
+            },
+            document: read.now,
+            position: 0,
+            began: Some(before.map_or(Found::Nothing, Found::Here)),
+        })
+    }
+    fn parent(&self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
+        Ok(self.store.staged_read(self.staging, self.inner, entry, at)?.now)
+    }
 }
 
 impl Store {
@@ -110,7 +153,7 @@ impl Store {
         true
     }
 
-    /// What searches over a target see in a view.
+    /// The sets that searches over a target see in a view.
     pub(crate) fn staged_views_of(&self, target: &Target, id: &str) -> Result<Vec<Searched>> {
         let staging = self.stagings.get(id)?;
         let mut inner = staging.inner.lock();
@@ -118,7 +161,7 @@ impl Store {
         let mut indices = HashMap::new();
         for r in &self.with_others(&found)? {
             let no = r.entry.no;
-            let set = match self.overlaid(&staging, &mut inner, no)? {
+            let set = match self.overlay_of(&staging, &mut inner, no)? {
                 Some(set) => set,
                 // Damaged: who names it hears of it.
                 None => {
@@ -136,7 +179,7 @@ impl Store {
     }
 
     /// The set of one index with what is staged; `None`: there is none.
-    fn overlaid(&self, staging: &StagingView, inner: &mut StagedWrites, no: u32) -> Result<Option<Arc<IndexView>>> {
+    fn overlay_of(&self, staging: &StagingView, inner: &mut StagedWrites, no: u32) -> Result<Option<Arc<IndexView>>> {
         let Some(overlay) = inner.overlays.get_mut(&no) else {
             return Ok(staging.base_of(no).cloned());
         };
@@ -183,7 +226,7 @@ impl Store {
                 index: entry.name.clone(),
                 id: entry.identity(&read.at.id)?,
             };
-            let there = self.there(&staging, &inner, &entry, &at)?;
+            let there = self.staged_read(&staging, &inner, &entry, &at)?;
             Ok(Seen {
                 index_uuid: (!inner.made.contains_key(&entry.no)).then(|| entry.uuid.clone()),
                 document: there.now.filter(|document| visible(document, read.see)),
@@ -196,7 +239,13 @@ impl Store {
     }
 
     /// A document as the view began with it, and as it shows it.
-    fn there(&self, staging: &StagingView, inner: &StagedWrites, entry: &IndexEntry, at: &DocAddress) -> Result<There> {
+    fn staged_read(
+        &self,
+        staging: &StagingView,
+        inner: &StagedWrites,
+        entry: &IndexEntry,
+        at: &DocAddress,
+    ) -> Result<StagedRead> {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
             Some(set) => {
@@ -210,7 +259,7 @@ impl Store {
             None if inner.made.contains_key(&entry.no) => None,
             // Damaged.
             None => {
-                return self.state(entry).and(Ok(None)).map(|before| There {
+                return self.state(entry).and(Ok(None)).map(|before| StagedRead {
                     before,
                     now: None,
                     own: false,
@@ -237,7 +286,7 @@ impl Store {
                 }),
             },
         };
-        Ok(There {
+        Ok(StagedRead {
             before,
             now,
             own: own.is_some(),
@@ -260,7 +309,7 @@ impl Store {
     }
 
     fn stage_one(&self, staging: &StagingView, inner: &mut StagedWrites, stage: Stage) -> Result<Outcome> {
-        let Stage { mut write, creates } = stage;
+        let Stage { write, creates } = stage;
         if matches!(
             write.expect,
             Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
@@ -279,61 +328,45 @@ impl Store {
             }
             (found, _) => (found?, None),
         };
-        check_write(&entry, &write)?;
-        write.at.id = entry.identity(&write.at.id)?;
-        write.routing = entry.routing_through(&name, write.routing)?;
-        let routing = write.routing.as_deref().or(write.parent.as_deref());
-        entry.check_routing(&write.at.id, routing)?;
-        let at = DocAddress {
-            index: entry.name.clone(),
-            id: write.at.id.clone(),
+        let resolved = ResolvedWrite::within(entry, write)?;
+        let key = self.versions.key(resolved.entry.no, &resolved.uid);
+        let documents = StagedDocuments {
+            store: self,
+            staging,
+            inner,
+            before: Cell::new(None),
         };
-        let there = if made.is_some() {
-            There {
-                before: None,
-                now: None,
-                own: false,
-            }
-        } else {
-            self.there(staging, inner, &entry, &at)?
+        let evaluated = match &made {
+            Some(_) => evaluate(resolved, key, &NoDocuments, &self.env)?,
+            None => evaluate(resolved, key, &documents, &self.env)?,
         };
-        let before = there.before.as_ref().filter(|document| visible(document, engine::See::Plain));
-        let before = before.map(|document| document.stamp);
-        let began = before.map_or(Found::Nothing, Found::Here);
-        let here = Here {
-            found: match (&there.now, before) {
-                (Some(document), _) => Found::Here(document.stamp),
-                (None, Some(stamp)) => Found::Deleted(stamp),
-                (None, None) => Found::Nothing,
-            },
-            document: there.now,
-            position: 0,
-        };
-        let family = |at: &DocAddress| match &made {
-            Some(_) => Ok(None),
-            None => Ok(self.there(staging, inner, &entry, at)?.now),
-        };
-        let now_ms = self.env.wall_ms();
-        let worked = match evaluate(&entry, write, here, Some(began), now_ms, &family, self.env.breakers())? {
+        let before = documents.before.get();
+        let PreparedWrite {
+            entry,
+            at,
+            uid,
+            effect,
+            mut put,
+            show,
+            growth,
+            ..
+        } = match evaluated {
             Evaluated::Done(outcome) => return Ok(outcome),
-            Evaluated::Out(worked) => worked,
+            Evaluated::Write(write) => *write,
         };
-        let mut put = worked.put;
-        let grown = match &worked.growth {
+        let grown = match growth {
             None => None,
             Some((doc_type, growth)) => {
-                let grown = entry.grown(doc_type.as_deref(), growth)?;
+                let grown = entry.grown(doc_type.as_deref(), &growth)?;
                 if let Some(put) = &mut put {
                     put.mapping = grown.mapping_for(doc_type.as_deref())?;
                 }
                 Some(grown)
             }
         };
-        let uid: Box<str> = at.id.uid().into();
-        let key = self.versions.key(entry.no, &uid);
         let version = match (before, self.versions.get(key)) {
             (Some(stamp), _) => stamp.version + 1,
-            // Of what was deleted a little ago the version goes on.
+            // The version of a document that was deleted a little ago goes on.
             (None, Some(Newest::Deleted { stamp, .. })) if made.is_none() => stamp.version + 1,
             _ => 1,
         };
@@ -373,10 +406,10 @@ impl Store {
             }
         }
         Ok(Outcome::Written(Written {
-            effect: worked.effect,
+            effect,
             at,
             stamp: op.stamp,
-            source: worked.show,
+            source: show,
             forced_refresh: false,
         }))
     }
@@ -426,7 +459,7 @@ impl Store {
         Ok(())
     }
 
-    /// What all of it comes to.
+    /// The documents that were written, each as its last write left it.
     pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
         let staging = self.stagings.get(id)?;
         let inner = staging.inner.lock();

@@ -139,7 +139,7 @@ impl Store {
         let states: Vec<Arc<IndexState>> = self.indices.all();
         let mut first = None;
         for state in states {
-            let built = state.built.load();
+            let built = state.load_built();
             let Some(damage) = built.segments.iter().find_map(|segment| segment.data.damage()) else {
                 continue;
             };
@@ -155,7 +155,7 @@ impl Store {
     /// Reads every byte of every segment; damage stops its index. What is in memory was never on a disk.
     pub(crate) fn check_segments(&self) {
         let states: Vec<Arc<IndexState>> = self.indices.all();
-        for segment in states.iter().flat_map(|state| state.built.load_full().segments.clone()) {
+        for segment in states.iter().flat_map(|state| state.built().segments.clone()) {
             if let Place::File(file, prefix) = &segment.data.place {
                 // It is noted in the file, where it is looked for next.
                 drop(file.check(prefix));
@@ -163,17 +163,11 @@ impl Store {
         }
         self.find_damage();
     }
-    /// What is pending of a stopped index leaves memory; the log keeps it.
+    /// The pending operations of a stopped index leave memory; the log keeps them.
     fn shelve(&self, state: &IndexState) {
-        let mut queue = state.queue.lock();
-        self.write_path.subtract_pending(queue.bytes);
-        queue.ops.clear();
-        queue.bytes = 0;
-        queue.oldest = None;
-        queue.overdue = false;
-        drop(queue);
-        self.maintenance.mark_clean(state.no);
-        self.versions.drop_index(state.no);
+        self.write_path.subtract_pending(state.pending().clear());
+        self.maintenance.mark_clean(state.no());
+        self.versions.drop_index(state.no());
     }
     #[allow(clippy::too_many_arguments, reason = "the parts of an open folder")]
     pub(crate) fn assemble(

@@ -7,7 +7,7 @@
 
 use crate::document_key::{DocumentKeys, Key};
 use crate::lock_order::Mutex;
-use crate::pending::PendingOp;
+use crate::pending::{Kind, PendingOp};
 use model::Stamp;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const SHARDS: usize = 64;
 /// `Deleted` entries kept in all; beyond, the oldest go.
 const TOMBSTONES_MAX: u64 = 1 << 20;
 
-/// What is newest.
+/// The newest state of a document.
 #[derive(Clone, Debug)]
 pub(crate) enum Newest {
     /// Pending.
@@ -34,6 +34,17 @@ pub(crate) enum Newest {
 }
 
 impl Newest {
+    /// The state that a pending operation leaves.
+    pub(crate) fn of(op: &Arc<PendingOp>) -> Newest {
+        match op.kind {
+            Kind::Put(_) => Newest::Put(op.clone()),
+            Kind::Delete => Newest::Deleted {
+                stamp: op.stamp,
+                position: op.position,
+                since_ms: None,
+            },
+        }
+    }
     /// Its stamp.
     pub(crate) fn stamp(&self) -> Stamp {
         match self {
@@ -89,9 +100,22 @@ impl Versions {
     pub(crate) fn get(&self, key: Key) -> Option<Newest> {
         self.shard(key).lock().get(&key).map(|(_, newest)| newest.clone())
     }
-    /// A newer state.
-    pub(crate) fn set(&self, key: Key, no: u32, newest: Newest) {
+    /// The state that a start finds in the manifest or in the log, whose operations may be older than a tombstone.
+    pub(crate) fn replay(&self, key: Key, no: u32, newest: Newest) {
         self.shard(key).lock().insert(key, (no, newest));
+    }
+    /// A newer state. The caller has the sequencer.
+    pub(crate) fn set(&self, key: Key, no: u32, newest: Newest) {
+        let seq_no = newest.stamp().seq_no;
+        let before = self.shard(key).lock().insert(key, (no, newest));
+        if let Some((of, before)) = before {
+            assert_eq!(of, no, "4: a key is that of one index");
+            assert!(
+                before.stamp().seq_no < seq_no,
+                "1.1: operation {seq_no} on a document replaces operation {}",
+                before.stamp().seq_no
+            );
+        }
     }
     /// A build has stored the effect of the operation with this sequence number: puts go, deletes become
     /// tombstones. A newer entry stays as it is.

@@ -7,8 +7,8 @@ use engine::PoolStats;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -89,8 +89,9 @@ struct Shared {
 }
 
 impl Workers {
-    /// Starts the threads, named after what they do. `limited_max`: how many limited jobs may run or wait.
-    pub(crate) fn start(name: &str, count: usize, limited_max: usize) -> Result<Workers> {
+    /// Starts the threads, named after their work. `limited_max`: how many limited jobs may run or wait. `at_rest`: called once
+    /// by a thread that has worked and now rests.
+    pub(crate) fn start(name: &str, count: usize, limited_max: usize, at_rest: Option<fn()>) -> Result<Workers> {
         let shared = Arc::new(Shared {
             queue: Mutex::new((VecDeque::new(), false)),
             more: Condvar::new(),
@@ -107,7 +108,7 @@ impl Workers {
                         // SAFETY: `setpriority` changes this thread's priority alone; that it fails does not matter.
                         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
                     }
-                    shared.work();
+                    shared.work(at_rest);
                 })
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;
             threads.push(thread);
@@ -151,12 +152,12 @@ impl Workers {
         Place(self.others.clone()).run(job)
     }
 
-    /// What limited jobs do on these threads and elsewhere.
+    /// Counts of limited jobs on these threads and elsewhere.
     pub(crate) fn limited_stats(&self, name: &'static str) -> PoolStats {
         self.limited.stats(name, self.threads.len(), Some(self.limited_max))
     }
 
-    /// What the other jobs do.
+    /// Counts of the other jobs.
     pub(crate) fn stats(&self, name: &'static str) -> PoolStats {
         self.others.stats(name, self.threads.len(), None)
     }
@@ -178,16 +179,8 @@ impl Workers {
 /// A thread that had nothing to do for so long rests.
 const RESTS_AFTER: Duration = Duration::from_millis(200);
 
-static AT_REST: OnceLock<fn()> = OnceLock::new();
-
-/// What a thread does once when it has worked and now rests: an allocator may have memory to give back that only this
-/// thread can reach. Said once a process, by whoever chose the allocator.
-pub fn at_rest(f: fn()) {
-    let _ = AT_REST.set(f);
-}
-
 impl Shared {
-    fn work(&self) {
+    fn work(&self, at_rest: Option<fn()>) {
         let mut rested = true;
         loop {
             let job = {
@@ -207,7 +200,7 @@ impl Shared {
                 }
             };
             rested = job.is_none();
-            match (job, AT_REST.get()) {
+            match (job, at_rest) {
                 (Some(job), _) => job(),
                 (None, Some(at_rest)) => at_rest(),
                 (None, None) => {}

@@ -101,7 +101,7 @@ impl WritePath {
     /// Operations left the queue of their index.
     pub(crate) fn subtract_pending(&self, bytes: u64) {
         let before = self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "[{bytes}] pending bytes leave, [{before}] were counted");
+        assert!(before >= bytes, "3: [{bytes}] pending bytes leave, [{before}] were counted");
     }
     /// Keeps a parsed document for its build, while all that are kept so take at most `max_bytes`: beyond that, a build
     /// reads the source again.

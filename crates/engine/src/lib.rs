@@ -17,11 +17,13 @@ mod atomic;
 mod batches;
 pub mod breaker;
 pub mod catalog;
+pub mod client_activity;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod delegate;
 mod expect;
+pub mod joins;
 pub mod keys;
 pub mod memory;
 mod numbered;

@@ -2,7 +2,7 @@
 //!
 //! To sleep until a request comes and to be woken by it costs a worker, and the processor under it, more than many a request
 //! takes to answer. So a connection that has answered looks for the next request itself for a moment
-//! (`http.busy_poll`), if the last requests of the whole process were its own and came about that quickly after their answers:
+//! (`http.busy_poll`), if its client is alone ([`ClientActivity`]) and asked about that quickly after the last answer:
 //! the polling of sockets that kernels and databases know ("busy polling"), and only where nobody else asks meanwhile. The
 //! runtime learns nothing of it, so it wakes no other worker to listen; now and then the connection lets it look itself, for
 //! those who come new.
@@ -10,54 +10,29 @@
 //! Not here: what is read (`serve`), how long a request may take to come (`read_timeout`).
 
 use crate::self_wake::{inside, round};
+use engine::client_activity::{ClientActivity, ClientId};
 use std::io::{self, IoSlice, Read as _};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// So many requests in a row came by one connection before it is thought to be alone.
-const ALONE: u32 = 4;
 /// How long the runtime does not look whether others came.
 const OTHERS_EACH: Duration = Duration::from_micros(100);
 /// A request that was slept for counts as quick within so many times of what is looked: being woken takes its time.
 const WOKEN_TIMES: u32 = 3;
 
-/// The connection by which the last request came.
-static LAST: AtomicU64 = AtomicU64::new(0);
-
-/// What a connection knows of its client's habits.
-#[derive(Debug, Default)]
-struct Habit {
-    /// Requests in a row that nobody else's came between.
-    alone: u32,
-    /// Whether the last one came soon after the answer before it.
-    quick: bool,
-}
-
-impl Habit {
-    /// A request has come, so long after the answer before it.
-    fn came(&mut self, mine: bool, after: Option<Duration>, moment: Duration) {
-        self.alone = if mine { self.alone.saturating_add(1) } else { 0 };
-        self.quick = after.is_some_and(|after| after <= moment * WOKEN_TIMES);
-    }
-
-    /// Whether to look for the next one.
-    fn looks(&self) -> bool {
-        self.quick && self.alone >= ALONE
-    }
-}
-
 /// A connection that may look for its next request.
 #[derive(Debug)]
 pub(crate) struct Awake {
     pub(crate) stream: TcpStream,
-    number: u64,
+    clients: Arc<ClientActivity>,
     /// How long it looks; zero is never.
     moment: Duration,
-    habit: Habit,
+    /// The last request came soon after the answer before it.
+    quick: bool,
     /// Since when it has answered, and nothing has come.
     answered: Option<Instant>,
     /// Whether something was written since the last request.
@@ -69,13 +44,13 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// The connection of that number, which looks for so long.
-    pub(crate) fn new(stream: TcpStream, number: u64, moment: Duration) -> Awake {
+    /// A connection that looks for so long.
+    pub(crate) fn new(stream: TcpStream, clients: Arc<ClientActivity>, moment: Duration) -> Awake {
         Awake {
             stream,
-            number,
+            clients,
             moment,
-            habit: Habit::default(),
+            quick: false,
             answered: None,
             wrote: false,
             found_since: None,
@@ -83,11 +58,16 @@ impl Awake {
         }
     }
 
+    /// Is the next request to be looked for? It is the client of this task that asks.
+    fn looks(&self) -> bool {
+        self.quick && client().is_some_and(|client| self.clients.is_alone(client))
+    }
+
     /// Something was written. Hyper may have looked for the end of the connection while it worked, and would wait to be woken now:
     /// its task is polled again where it is.
     fn written(&mut self, cx: &mut Context<'_>) {
         self.wrote = true;
-        if !self.habit.looks() {
+        if !self.looks() {
             return;
         }
         if self.found_since.is_some_and(|since| since.elapsed() >= OTHERS_EACH) {
@@ -104,6 +84,7 @@ impl Awake {
     fn look(&self, buf: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
         let begun = Instant::now();
         let socket = socket2::SockRef::from(&self.stream);
+        let client = client();
         loop {
             match (&*socket).read(buf.initialize_unfilled()) {
                 Ok(read) => {
@@ -113,13 +94,23 @@ impl Awake {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(e) => return Some(Err(e)),
             }
-            if begun.elapsed() >= self.moment || LAST.load(Ordering::Relaxed) != self.number {
+            if begun.elapsed() >= self.moment || client.is_none_or(|client| !self.clients.is_last(client)) {
                 return None;
             }
             // Whoever has work for this processor goes first.
             std::thread::yield_now();
         }
     }
+}
+
+/// The client whose task runs now.
+fn client() -> Option<ClientId> {
+    tokio::task::try_id().map(ClientId::of)
+}
+
+/// Did a request come soon after the answer before it?
+fn is_quick(after: Duration, moment: Duration) -> bool {
+    after <= moment * WOKEN_TIMES
 }
 
 impl AsyncRead for Awake {
@@ -129,22 +120,24 @@ impl AsyncRead for Awake {
         if std::mem::take(&mut me.wrote) {
             me.answered = Some(Instant::now());
         }
-        let looks = me.answered.is_some() && me.habit.looks() && me.resting != round();
+        let looks = me.answered.is_some() && me.looks() && me.resting != round();
         let found = if looks { me.look(buf) } else { None };
         if found.is_some() {
             me.found_since.get_or_insert_with(Instant::now);
         } else if looks {
-            me.habit.quick = false;
+            me.quick = false;
             me.found_since = None;
         }
         let polled = match found {
             Some(read) => Poll::Ready(read),
             None => Pin::new(&mut me.stream).poll_read(cx, buf),
         };
-        if buf.filled().len() > before && (me.answered.is_some() || me.habit.alone == 0) {
-            let mine = LAST.swap(me.number, Ordering::Relaxed) == me.number;
-            let after = me.answered.take().map(|at| at.elapsed());
-            me.habit.came(mine, after, me.moment);
+        if buf.filled().len() > before {
+            client().into_iter().for_each(|client| me.clients.note(client));
+            // Bytes that go on with a request come after no answer.
+            if let Some(answered) = me.answered.take() {
+                me.quick = is_quick(answered.elapsed(), me.moment);
+            }
         }
         polled
     }
@@ -174,34 +167,17 @@ impl AsyncWrite for Awake {
 mod tests {
     use super::*;
     use crate::self_wake::again;
-    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     const MOMENT: Duration = Duration::from_micros(50);
 
-    /// One request: whether the one before it was of the same connection, how long it came after its answer in
-    /// microseconds.
-    type Came = (bool, Option<u64>);
-
-    /// Whether a connection looks for the next request after these.
-    fn check(requests: &[Came], expected: bool) {
-        let mut habit = Habit::default();
-        for (mine, after) in requests {
-            habit.came(*mine, after.map(Duration::from_micros), MOMENT);
-        }
-        assert_eq!(habit.looks(), expected, "{requests:?}: {habit:?}");
-    }
-
     #[test]
-    fn who_is_alone_and_quick_is_looked_for() {
-        let quick: Came = (true, Some(100));
-        check(&[], false);
-        check(&[(false, None), quick, quick, quick], false);
-        check(&[(false, None), quick, quick, quick, quick], true);
-        check(&[quick, quick, quick, (true, Some(200))], false);
-        // Somebody else's request came between.
-        check(&[quick, quick, quick, quick, (false, Some(100))], false);
+    fn a_quick_request_comes_soon_after_an_answer() {
+        for (after_us, expected) in [(100, true), (150, true), (200, false)] {
+            assert_eq!(is_quick(Duration::from_micros(after_us), MOMENT), expected, "{after_us}");
+        }
     }
 
     /// What is sent is read, once and in order, whether it was looked for or slept for, and so is the end; others get their turn.
@@ -235,7 +211,8 @@ mod tests {
             }
         });
         let serving = again(async move {
-            let mut awake = Awake::new(stream, u64::MAX, Duration::from_millis(1));
+            let clients = Arc::new(ClientActivity::alone_after(Duration::ZERO));
+            let mut awake = Awake::new(stream, clients, Duration::from_millis(1));
             let (mut found, mut served) = (0, 0);
             let mut request = [0; 4];
             while awake.read_exact(&mut request).await.is_ok() {
@@ -246,7 +223,7 @@ mod tests {
             }
             (found, served)
         });
-        let (found, served): (usize, usize) = serving.await;
+        let (found, served): (usize, usize) = tokio::spawn(serving).await.unwrap();
         assert!(others.load(Ordering::Relaxed) > 2, "nobody else had a turn");
         assert_eq!(served, REQUESTS);
         assert!(found > 0, "none was found by looking");

@@ -76,6 +76,8 @@ pub struct Rest {
     pub(crate) traffic: Traffic,
     /// Requests, errors and waits, for `/_prometheus/metrics`.
     pub(crate) metrics: metrics::Metrics,
+    /// Which client calls: of the engine too, where that has one.
+    pub(crate) clients: Arc<engine::client_activity::ClientActivity>,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
@@ -146,6 +148,7 @@ impl Rest {
             script_compilations: AtomicU64::new(0),
             traffic: Traffic::default(),
             metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
+            clients: Arc::default(),
             left: std::sync::Mutex::default(),
             cat_paths: routes::cat_paths,
             stopping: tokio::sync::watch::Sender::new(false),
@@ -159,6 +162,12 @@ impl Rest {
             relations: self.relations.by_portable_path(pause),
             ..self
         }
+    }
+
+    /// With the clients that the engine knows of. Before anything is answered.
+    #[must_use]
+    pub fn sharing_clients(self, clients: Arc<engine::client_activity::ClientActivity>) -> Rest {
+        Rest { clients, ..self }
     }
 
     /// With these hosts and origins allowed. Before anything is answered.

@@ -179,9 +179,9 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
             ..Caller::default()
         };
         let arriving = Arc::<Arriving>::default();
-        let tls = tls.clone();
+        let (tls, clients) = (tls.clone(), rest.clients.clone());
         tokio::spawn(again(async move {
-            let opening = Transport::open(Awake::new(stream, number, busy_poll), tls.as_ref());
+            let opening = Transport::open(Awake::new(stream, clients, busy_poll), tls.as_ref());
             let transport = match handshake(opening, timeouts.read).await {
                 Ok(transport) => transport,
                 Err(cause) => {

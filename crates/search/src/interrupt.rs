@@ -1,7 +1,7 @@
 //! When a search stops before it is through: it was cancelled, its time is over, it took longer than its thread allows, or
 //! the process holds more memory than it may.
 //!
-//! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work. Tables that
+//! Parsing, planning, collecting, aggregating and scripts ask [`Interrupt::check`], at least every 10 ms of work (search.md S21). Tables that
 //! grow by doubling, and documents that are fetched, are booked with `Interrupt::reserve` before they take memory.
 //!
 //! Not here: what a search answers that has been stopped (`search`), on which threads it runs (`lanes`).
@@ -108,7 +108,11 @@ impl Interrupt {
     /// Gives back bytes that were reserved.
     pub(crate) fn release(&self, bytes: usize) {
         let mut reserved = self.0.reserved.lock();
-        debug_assert!(reserved.bytes() >= bytes as u64, "only reserved bytes are released");
+        debug_assert!(
+            reserved.bytes() >= bytes as u64,
+            "search.md S22: [{bytes}] bytes are released, [{}] are booked",
+            reserved.bytes()
+        );
         let left = reserved.bytes().saturating_sub(bytes as u64);
         reserved.shrink_to(left);
     }

@@ -59,6 +59,17 @@ pub fn build(
     };
     if blocks.count > 0 {
         building.part(0..blocks.count, blocks.bytes)?;
+        assert!(
+            building
+                .built
+                .segments
+                .iter()
+                .map(|data| data.max_doc as usize)
+                .sum::<usize>()
+                >= blocks.count,
+            "write-path.md 3: {} blocks are built, each with a document at least",
+            blocks.count
+        );
     }
     Ok(building.built)
 }
@@ -121,6 +132,7 @@ impl Building<'_> {
             if bare.contains(&n) {
                 block = block.bare();
             }
+            assert!(!block.docs.is_empty(), "search.md S6: a block has its root at least");
             for document in block.docs {
                 let operation = AddOperation {
                     opstamp: u64::from(max_doc),

@@ -183,7 +183,12 @@ impl Entries {
         let gone = all.remove(name);
         drop(all);
         if let Some(gone) = gone {
-            self.account.budget.used_bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
+            let before = self.account.budget.used_bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
+            debug_assert!(
+                before >= gone.bytes,
+                "search.md S18: [{}] of [{before}] derived bytes leave",
+                gone.bytes
+            );
             if gone.kind == Kind::Fielddata {
                 self.account.figures.evict(gone.bytes);
             }
@@ -237,6 +242,7 @@ impl Derived {
         let key: Arc<str> = name.into();
         {
             let mut all = self.0.by_name.lock();
+            // Two threads made it: the first to finish is kept (search.md S18).
             if let Some(first) = all.get(name) {
                 return Ok(first.value.clone().downcast().unwrap_or(built));
             }

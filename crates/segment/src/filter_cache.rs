@@ -90,7 +90,7 @@ impl Filters {
         &self.figures
     }
 
-    /// The documents of a term in a segment, deleted ones too, if their set is there or is worth making now.
+    /// The documents of a term in a segment, deleted ones too (search.md S19), if their set is there or is worth making now.
     ///
     /// # Errors
     /// Unreadable files.
@@ -118,6 +118,7 @@ impl Filters {
             .map(|mut list| {
                 let mut bits = DocBits::new(max_doc);
                 while list.doc() != TERMINATED {
+                    debug_assert!(list.doc() < max_doc, "search.md S19: a set has documents of its segment");
                     bits.insert(list.doc());
                     list.advance();
                 }

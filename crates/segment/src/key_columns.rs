@@ -106,7 +106,7 @@ impl Hasher for Already {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        debug_assert!(false, "only hashes are hashed here: {bytes:?}");
+        debug_assert!(false, "search.md S15: a key is hashed by its place alone, not by {bytes:?}");
     }
     fn write_u64(&mut self, n: u64) {
         self.0 = n;
@@ -182,6 +182,7 @@ impl Keys {
                 };
                 by_ord.push(Key::of(&term[from..]));
             }
+            debug_assert_eq!(by_ord.len(), strings.num_terms(), "search.md S14: a key for each string");
             Ok(Some(Keys {
                 column: strings,
                 by_ord: Arc::new(by_ord),
@@ -201,6 +202,7 @@ impl Keys {
             while terms.advance() {
                 by_ord.push(Key::of(terms.key()));
             }
+            debug_assert_eq!(by_ord.len(), strings.num_terms(), "search.md S14: a key for each string");
             Ok(by_ord)
         })?;
         Ok(Keys { column: strings, by_ord })

@@ -52,7 +52,11 @@ pub fn merge(
     let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(failed)?;
     let meta = merged.searchable_segment_metas().map_err(broken)?.pop();
     let Some(meta) = meta else { return Ok(None) };
-    assert_eq!(meta.max_doc() as usize, expected, "a merge keeps exactly the living");
+    assert_eq!(
+        meta.max_doc() as usize,
+        expected,
+        "write-path.md 8: a merge keeps exactly the living"
+    );
     let place = Place::Memory(Arc::new(out.written(meta.id())));
     Ok(Some(Arc::new(SegmentData {
         id,

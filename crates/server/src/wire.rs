@@ -26,7 +26,6 @@ pub(crate) struct Wired {
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
 pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     model::settings::fix_node(config.fixed.iter().copied());
-    embedded::at_rest(crate::give_back);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     if let Err(cause) = private::mend(&config.data) {
         warn!(target: "server", "others on this machine may read files of the data folder: {cause}");
@@ -43,6 +42,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         clock.clone(),
         embedded::Limits {
             breakers: breakers.clone(),
+            at_rest: Some(crate::give_back),
             ..config.engine_limits.clone()
         },
     )?);
@@ -69,6 +69,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     };
     let shared: Arc<dyn Engine> = engine.clone();
     let mut rest = Rest::new(shared, clock, names, limits)
+        .sharing_clients(engine.client_activity())
         .open_to(config.access.clone())
         .destructive_by_name(config.destructive_requires_name);
     if identity.changes_path == "portable" {

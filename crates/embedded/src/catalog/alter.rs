@@ -14,7 +14,7 @@ use segment::schema::IndexSchema;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What altering needs from outside.
+/// The values that an alteration takes from outside the catalog.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// Milliseconds since 1970.

@@ -31,7 +31,7 @@ pub struct Catalog {
     pub indices: BTreeMap<String, Arc<IndexEntry>>,
     /// The same by number; [`Catalog::put`] and [`Catalog::remove`] keep both.
     numbers: BTreeMap<u32, Arc<IndexEntry>>,
-    /// Of each form, by its hash, an index that has it: the next one takes its parts.
+    /// For each form, by its hash, an index that has it: the next one takes its parts.
     forms: BTreeMap<u64, u32>,
     /// `kind/name` → body.
     pub templates: BTreeMap<String, Value>,
@@ -62,7 +62,7 @@ pub struct IndexEntry {
     pub settings: Arc<Map<String, Value>>,
     /// As they are rendered, typed or not.
     pub mappings: Mappings,
-    /// Of typed indices all types together, else the one mapping.
+    /// All types of a typed index together, else the one mapping.
     pub mapping: Mapping,
     /// Its analyzers.
     pub registry: Registry,
@@ -76,7 +76,7 @@ pub struct IndexEntry {
     pub unclean_before: u64,
     /// How often it was closed or opened: the primary term counts these too.
     pub turns: u64,
-    /// Of a system index: where its sequence numbers began, behind those of one that may have been before it. `None`: a version
+    /// For a system index: where its sequence numbers began, behind those of one that may have been before it. `None`: a version
     /// made it that numbered commits and locks otherwise.
     pub first_seq_no: Option<u64>,
 }
@@ -167,7 +167,7 @@ impl IndexEntry {
             Mappings::Typed(types) => types.types().map(|(name, _)| name.to_owned()).collect(),
         }
     }
-    /// Of a typed index: each type that has a parent, and the parent's type.
+    /// Each type of a typed index that has a parent, and the parent's type.
     pub fn parents(&self) -> Vec<(String, String)> {
         match &self.mappings {
             Mappings::Plain(_) => Vec::new(),
@@ -199,7 +199,7 @@ impl IndexEntry {
     /// With the growth that a document brought.
     ///
     /// # Errors
-    /// What merging says.
+    /// The refusal of the merge.
     pub fn grown(&self, doc_type: Option<&str>, growth: &Mapping) -> Result<IndexEntry> {
         self.with_mappings(match (&self.mappings, doc_type) {
             (Mappings::Plain(mapping), _) => Mappings::Plain(mapping.merge(growth)?),
@@ -271,7 +271,7 @@ const HIDDEN: model::settings::Setting = model::settings::Setting {
 /// Reads mappings, typed or not.
 ///
 /// # Errors
-/// What `mapping` says.
+/// The refusal of `mapping`.
 pub fn parse_mappings(body: &Value, typed: bool, registry: &Registry, limits: &MappingLimits) -> Result<Mappings> {
     Ok(if typed {
         Mappings::Typed(TypedMappings::parse(body, registry, limits)?)
@@ -385,7 +385,7 @@ impl Catalog {
             .or_else(|_| model::units::parse_bytes(setting.default, setting.name))
             .unwrap_or(0)
     }
-    /// What is not in indices, for the manifest.
+    /// Everything that belongs to no index, for the manifest.
     pub fn common_to_json(&self) -> Value {
         json!({ "templates": self.templates, "scripts": self.scripts, "persistent": self.persistent, "next_no": self.next_no })
     }

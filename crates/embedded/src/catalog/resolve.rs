@@ -20,7 +20,7 @@ pub struct Resolved {
     pub filters: Option<Vec<Through>>,
 }
 
-/// What an alias lets through.
+/// The filter and routing of an alias.
 #[derive(Clone, Debug)]
 pub struct Through {
     /// The filter; null where there is none.
@@ -30,7 +30,7 @@ pub struct Through {
 }
 
 impl Through {
-    /// What the options of an alias restrict, if they do.
+    /// The restrictions in the options of an alias, if there are any.
     fn of(options: &Value, typed: bool) -> Option<Through> {
         let routing = options["search_routing"].as_str().filter(|_| typed).map(str::to_owned);
         let filter = options["filter"].clone();

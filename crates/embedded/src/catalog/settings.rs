@@ -8,7 +8,7 @@ use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Result, accepted_settings};
 use serde_json::{Map, Value};
 
-/// What values of settings that do nothing here look like all the same, as far as names tell.
+/// The form of values of settings that do nothing here, as far as names tell.
 enum Shape {
     Flag,
     /// A whole number from there up.

@@ -119,7 +119,7 @@ pub fn without_control(catalog: &Catalog) -> Option<(Next, u64)> {
 /// An old version numbered the commits and locks of a control index by term × 2^40 + sequence number. Terms that had come
 /// farther than 2^12 had half of all numbers behind them; the other half stays for what comes.
 const OLD_TERMS_MAX: u64 = 1 << 12;
-/// What that version counted a term for.
+/// The weight of a term in that version.
 pub const OLD_TERM_BITS: u32 = 40;
 /// The last term whose numbers of that version leave room for others below 2^53.
 pub const OLD_TERMS_ALL: u64 = (1 << 13) - 2;

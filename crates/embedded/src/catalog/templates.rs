@@ -10,7 +10,7 @@ use model::settings::{WARMERS, text};
 use model::system_index::is_system;
 use serde_json::{Map, Value, json};
 
-/// What templates give a new index.
+/// The parts that templates give a new index.
 #[derive(Debug, Default)]
 pub struct Given {
     /// Flat.
@@ -61,7 +61,7 @@ pub(super) fn patterns(body: &Value) -> Vec<String> {
     }
 }
 
-/// What the templates of a catalog give an index of that name; a system index nothing.
+/// The parts that the templates of a catalog give an index of that name; none to a system index.
 ///
 /// # Errors
 /// None yet.

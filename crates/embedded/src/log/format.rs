@@ -29,7 +29,7 @@ pub(super) const FILE_HEADER_BYTES: u64 = 512;
 pub(super) const FRAME_HEADER_BYTES: usize = 56;
 /// The last byte of the body of each frame of the log, behind its records or heads.
 pub(super) const END_MARK: u8 = 0xa5;
-/// What a frame takes beside its records.
+/// Bytes of a frame beside its records.
 pub(super) const FRAME_OVERHEAD_BYTES: usize = FRAME_HEADER_BYTES + 1;
 /// The log's files are zero-filled; a crash leaves a sector as it was or writes it whole.
 pub(super) const SECTOR_BYTES: usize = 512;
@@ -41,7 +41,7 @@ const MENDED_HEADER_MAX_BYTES: usize = 2 << 10;
 pub(super) const FRAME_MAX_BYTES: u64 = 8 << 20;
 /// No record is bigger; lengths are `u32`.
 pub(super) const RECORD_MAX_BYTES: u64 = 1 << 29;
-/// What this program writes.
+/// The version that this program writes.
 pub(super) const FORMAT_VERSION: u32 = 2;
 /// One header a file, without lengths; manifest entries without checksums. Still read.
 pub(super) const FORMAT_VERSION_1: u32 = 1;
@@ -58,7 +58,7 @@ const NOTE_BYTES: usize = 8 + 8 + 4;
 const PARTICIPANT_BYTES: usize = 4 + 8 + 4 + 8;
 const RECORD_FIXED_BYTES: usize = 4 + 4 + 4 + 4;
 
-/// What a file says about itself.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileHeader {
     /// [`FORMAT_VERSION`], or the one of an older program.
@@ -81,7 +81,7 @@ pub(super) struct FileHeader {
     pub(super) note: FileNote,
 }
 
-/// What is durable of a file of the log, noted in it while it is written.
+/// The durable part of a file of the log, noted in it while it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileNote {
     /// Everything below this position was synced; 0: nothing is noted.
@@ -244,7 +244,7 @@ fn is_sound_as(bytes: &[u8], version: u32) -> bool {
     crc32fast::hash(&fields).to_le_bytes() == crc
 }
 
-/// What a frame's body is.
+/// The kind of a frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
     Records = 1,
@@ -252,7 +252,7 @@ pub(super) enum FrameKind {
     Manifest = 3,
 }
 
-/// What stands before a frame's body.
+/// The header before a frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) kind: FrameKind,
@@ -407,7 +407,7 @@ impl Record {
         assert_eq!(
             bytes as u64,
             self.log_bytes(),
-            "a record takes the bytes that its position says"
+            "2: a record takes the bytes that its position says"
         );
         out[at..at + 4].copy_from_slice(&(bytes as u32).to_le_bytes());
         let body_crc = crc32fast::hash(&out[body..]);
@@ -564,7 +564,7 @@ fn mended(bytes: &[u8], crc: u32) -> Option<Vec<u8>> {
     None
 }
 
-/// What a byte adds to a CRC-32 (IEEE 802.3, reflected) of zero.
+/// The part that a byte adds to a CRC-32 (IEEE 802.3, reflected) of zero.
 fn crc_step(byte: u8) -> u32 {
     (0..8).fold(u32::from(byte), |crc, _| {
         (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
@@ -765,7 +765,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| corrupt("a text in the log is no UTF-8"))
 }
 
-/// What is left to read; every method refuses to read past the end.
+/// The bytes that are left to read; every method refuses to read past the end.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub struct Record {
     /// Every index that the parts touch, each once.
     pub participants: Vec<Participant>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub parts: Vec<Part>,
     /// The client's key, to answer a repetition with the first outcome.
     pub idempotency_key: Option<String>,
@@ -85,7 +85,7 @@ pub enum Part {
         uid: Box<str>,
         /// `_routing`.
         routing: Option<Box<str>>,
-        /// What only the engine sees, not read here.
+        /// Bytes that only the engine reads.
         hidden: Option<Vec<u8>>,
         /// The document.
         source: Arc<[u8]>,
@@ -102,7 +102,7 @@ pub enum Part {
         term: u64,
         /// `_id` (typed: `type#id`).
         uid: Box<str>,
-        /// What only the engine sees, not read here.
+        /// Bytes that only the engine reads.
         hidden: Option<Vec<u8>>,
     },
 }

@@ -13,7 +13,7 @@
 //! A file that is shorter than it was made, and not cut by a start, has lost whatever stood behind its end. One flipped
 //! bit in the header of a frame or of a record costs nothing: its checksum says which bit.
 //!
-//! What stands in a file beyond the next file's `previous_end` is dead, whatever it looks like.
+//! Bytes of a file beyond the next file's `previous_end` are dead, whatever they look like.
 //!
 //! Not here: stopping indices, applying parts.
 
@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a start found in the log.
+/// The log as a start found it.
 pub struct Recovered {
     /// Where the log ended.
     pub end: u64,
@@ -72,7 +72,7 @@ pub struct Damage {
     pub indices: BTreeSet<u32>,
     /// Index 0 lost something, or it cannot be told who did: nothing in the folder may be trusted.
     pub whole_folder: bool,
-    /// What is wrong, in words.
+    /// The damage in words.
     pub reason: String,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Tail {
     pub(super) is_empty: bool,
 }
 
-/// What the scan of one file came to.
+/// The result of scanning one file.
 struct Scanned {
     /// The position where its sound frames end.
     end: u64,
@@ -165,7 +165,7 @@ impl Scanned {
     }
 }
 
-/// What a scan found: what is to be replayed, the files by number, and the last of them.
+/// The result of a scan: the records to replay, the files by number, and the last of them.
 pub(super) struct Found {
     pub(super) recovered: Recovered,
     pub(super) files: Vec<LogFile>,
@@ -173,7 +173,7 @@ pub(super) struct Found {
     pub(super) tail: Option<Tail>,
 }
 
-/// What a stretch of unknown length counts as: more than a heads frame.
+/// The length of a stretch whose length is unknown: more than a heads frame.
 const LOST_TAIL: u64 = 2;
 
 /// The name of a file of the log.
@@ -181,7 +181,7 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{number:012}.log")
 }
 
-/// What the manifest says of a log.
+/// The facts of a log that the manifest knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     /// The folder it belongs to.
@@ -306,7 +306,7 @@ struct Scan {
     damages: Vec<(Damage, bool)>,
     run_id: Option<u64>,
     next_frame_no: Option<u64>,
-    /// Of this run: the ordinal that each index's next record must have.
+    /// In this run, the ordinal that each index's next record must have.
     ordinals: FxHashMap<u32, u64>,
     /// Whether this run was seen from its first frame, so that an unknown index is at 0.
     from_first: bool,
@@ -316,7 +316,7 @@ impl Scan {
     /// Scans one file. The log reached `least` at least.
     fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>, least: u64) -> Scanned {
         let mut record_end = None;
-        // Of each frame that may not have been synced its end, and where it begins in the file.
+        // Each frame that may not have been synced: its end, and where it begins in the file.
         let mut unsynced: VecDeque<(u64, usize)> = VecDeque::new();
         let written = content.len() - zeros_at_end(content);
         let (mut at, mut position) = (FILE_HEADER_BYTES as usize, header.start);

@@ -29,6 +29,50 @@ impl Drop for Over {
     }
 }
 
+/// A refresh that began before its index was deleted shows it no more: its sets would stay in memory for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_sets_of_a_deleted_index_leave_with_it() {
+    let engine = Arc::new(open(&FaultyDisk::new(11)));
+    let mut random = Random(5);
+    let begun = Instant::now();
+    while begun.elapsed() < long() {
+        create(&*engine, "a", json!({})).await;
+        for n in 0..20 {
+            write(&*engine, put("a", &n.to_string(), json!({ "n": n }))).await;
+        }
+        let refreshing = engine.clone();
+        let refreshed = tokio::spawn(async move { drop(refreshing.refresh(&Target::index("a"), None).await) });
+        tokio::time::sleep(Duration::from_micros(random.below(3000))).await;
+        engine.alter(Alteration::DeleteIndices(Target::index("a"))).await.unwrap();
+        refreshed.await.expect("a refresh beside a deletion does not panic");
+        assert_eq!(node(&*engine).await.segments, 0, "segments of a deleted index are shown");
+    }
+}
+
+/// Deletions that are built and not published are not shown by a merge of published segments.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_merge_shows_no_deletion_before_its_refresh() {
+    const DOCS: u64 = 200;
+    let engine = Arc::new(open(&FaultyDisk::new(12)));
+    create(&*engine, "a", json!({ "refresh_interval": "-1" })).await;
+    for n in 0..DOCS {
+        write(&*engine, put("a", &n.to_string(), json!({ "n": n }))).await;
+    }
+    refresh(&*engine, "a").await;
+    for n in 0..DOCS / 2 {
+        write(&*engine, delete("a", &n.to_string())).await;
+    }
+    // Builds; and a segment half of which is deleted is due for a merge.
+    engine.alter(Alteration::Flush(Target::index("a"))).await.unwrap();
+    for _ in 0..20 {
+        assert_eq!(count(&*engine, "a", json!({ "match_all": {} })).await, DOCS);
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert!(stats(&*engine, "a").await.1.troubles.is_empty(), "a merge failed");
+    refresh(&*engine, "a").await;
+    assert_eq!(count(&*engine, "a", json!({ "match_all": {} })).await, DOCS / 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_delete_is_lost_in_a_merge() {
     let engine = Arc::new(open(&FaultyDisk::new(1)));

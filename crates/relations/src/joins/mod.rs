@@ -5,18 +5,19 @@
 //! What a join's `inner_hits` want is looked up for the hits of the page, again in that view. A lookup means the document
 //! as it is when the request comes, so what is newer than searches see is made searchable before the moment.
 //!
-//! Not here: how keys are collected and compared (the engine's), limits of memory (the engine's).
+//! Not here: the walk through a query (`engine::joins`), how keys are collected and compared, limits of memory (the engine's).
 
 mod inner_hits;
 
 pub(crate) use inner_hits::{attach, fields};
 
-use dsl::query::{BoolQuery, Clause, InnerHits, JoinKind, JoinQuery, KeySet, Query, ScoreMode, TermsLookup, TermsQuery};
+use async_trait::async_trait;
+use dsl::query::{Clause, InnerHits, JoinKind, Keys, Query, ScoreMode, TermsLookup};
 use dsl::search::{QueriesMut, Role, SearchRequest};
+use engine::joins::{JoinSides, ResolvedJoin, ResolvedLookup, looked_up, resolve};
 use engine::{Clock, Document, Engine, EngineExt as _, KeysOf, Read, View, is_staging};
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
-use model::{Cancellation, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target, path, settings};
+use model::{Cancellation, DocAddress, Error, Result, Target, settings};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -127,27 +128,12 @@ fn gather_lookups(target: &Target, query: &Query, out: &mut Vec<Read>) {
     });
 }
 
-/// The document of a lookup by id; `None`: it is by query, or does not say where.
+/// The read of a lookup by id; `None`: it is by query, or does not say where.
 fn read_of(target: &Target, lookup: &TermsLookup) -> Option<Read> {
-    let id = lookup.id.as_ref()?;
-    let id = match &lookup.doc_type {
-        Some(doc_type) => DocId::typed(doc_type.as_str(), id.as_str()),
-        None => DocId::plain(id.as_str()),
-    };
-    let index = lookup.index.clone().or_else(|| own_index(target))?;
-    let index = IndexName::new(index);
     Some(Read {
         routing: lookup.routing.clone(),
-        ..Read::whole(DocAddress { index, id })
+        ..Read::whole(looked_up(target, lookup)?)
     })
-}
-
-/// The typed dialect leaves the index of a lookup out where the document is in the index that is searched.
-fn own_index(target: &Target) -> Option<String> {
-    match target.expressions.as_slice() {
-        [own] if !own.contains('*') && own != "_all" => Some(own.clone()),
-        _ => None,
-    }
 }
 
 /// The index of a looked up document, to be in a moment if it is there: a missing one is refused where the query names it.
@@ -253,7 +239,7 @@ impl<'a> Resolver<'a> {
         let mut shown = Vec::new();
         let mut resolved = Vec::with_capacity(taken.len());
         for (role, query) in taken {
-            let (query, found) = self.query(target, query, depth).await?;
+            let (query, found) = resolve(self, target, query, depth).await?;
             if role == Role::Finds {
                 shown.extend(found);
             } else {
@@ -271,96 +257,9 @@ impl<'a> Resolver<'a> {
 
     /// A query whose partners nobody would see: asking for them is a mistake.
     pub(crate) async fn silent(&mut self, target: &Target, query: Query) -> Result<Query> {
-        let (query, shown) = self.query(target, query, 0).await?;
+        let (query, shown) = resolve(self, target, query, 0).await?;
         refuse_unseen(&shown)?;
         Ok(query)
-    }
-
-    /// A query with every lookup and join resolved; its depth is bounded by the parser. `target` is what it is
-    /// asked of, `depth` how many joins it is in.
-    fn query<'s>(&'s mut self, target: &'s Target, mut query: Query, depth: u64) -> BoxFuture<'s, Result<(Query, Vec<Shown>)>> {
-        Box::pin(async move {
-            if let Clause::Join(join) = query.clause {
-                let found = self.join(target, join, depth).await;
-                let (clause, shown) = found.map_err(|error| query.at.mark(error))?;
-                return Ok((Query { clause, ..query }, shown));
-            }
-            if let Clause::TermsLookup(lookup) = query.clause {
-                let found = self.lookup(target, lookup, depth).await;
-                let clause = found.map_err(|error| query.at.mark(error))?;
-                return Ok((Query { clause, ..query }, Vec::new()));
-            }
-            let mut children = Vec::new();
-            query.children_mut(&mut |child| {
-                children.push(std::mem::replace(child, Query::all()));
-                Ok(())
-            })?;
-            let mut shown = Vec::new();
-            let mut resolved = Vec::with_capacity(children.len());
-            for child in children {
-                let (child, found) = self.query(target, child, depth).await?;
-                resolved.push(child);
-                shown.extend(found);
-            }
-            let mut next = resolved.into_iter();
-            query.children_mut(&mut |child| {
-                *child = next.next().unwrap_or_else(Query::all);
-                Ok(())
-            })?;
-            if let Some(spec) = query.inner_hits_mut() {
-                self.parts(target, &mut spec.page, depth).await?;
-            }
-            // What is joined with nested documents, children and parents is shown by them.
-            if let (Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_), Some(lost)) = (&query.clause, shown.first()) {
-                let Some((name, _)) = query.inner_hits() else {
-                    return Err(Error::illegal(format!(
-                        "[join] inner_hits [{}] are inside [nested], [has_child] or [has_parent] without inner_hits; \
-                         ask for them there too",
-                        lost.name()
-                    )));
-                };
-                if let Some(spec) = query.inner_hits_mut() {
-                    spec.page.join_fields = fields(&shown);
-                }
-                shown = vec![Shown::Inside { name, shown }];
-            }
-            Ok((query, shown))
-        })
-    }
-
-    /// A lookup as plain terms, or as the keys of what its query finds.
-    async fn lookup(&mut self, target: &Target, lookup: TermsLookup, depth: u64) -> Result<Clause> {
-        let index = lookup.index.clone().or_else(|| own_index(target)).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Parsing,
-                "[terms] query lookup element requires specifying the index",
-            )
-        })?;
-        let Some(read) = read_of(target, &lookup) else {
-            let query = lookup
-                .query
-                .ok_or_else(|| Error::new(ErrorKind::Parsing, "[terms] query lookup element requires specifying the id"))?;
-            let join = JoinQuery {
-                index: vec![index],
-                on: (lookup.field, lookup.path),
-                query,
-                kind: JoinKind::Semi,
-                score_mode: ScoreMode::None,
-                inner_hits: None,
-            };
-            return Ok(self.join(target, join, depth).await?.0);
-        };
-        let found = self.look_up(read).await?;
-        let values = match found {
-            Some(document) => values_at(&document.source.parse()?, &lookup.path),
-            None => Vec::new(),
-        };
-        Ok(Clause::Terms(TermsQuery {
-            field: lookup.field,
-            values,
-            minimum_should_match: None,
-            disable_coord: false,
-        }))
     }
 
     /// A document as the moment of the request shows it; without a moment, or where its index is not in it, the newest.
@@ -384,33 +283,38 @@ impl<'a> Resolver<'a> {
             _ => Ok(None),
         }
     }
+}
 
-    /// A join as a key set.
-    async fn join(&mut self, ours: &Target, join: JoinQuery, depth: u64) -> Result<(Clause, Vec<Shown>)> {
-        if depth >= self.deepest {
-            return Err(Error::illegal(format!(
-                "[join] joins are more than [{}] deep, the limit of [search.max_join_depth]",
-                self.deepest
-            )));
+#[async_trait]
+impl JoinSides for Resolver<'_> {
+    type Shown = Shown;
+
+    fn check_depth(&self, depth: u64) -> Result<()> {
+        if depth < self.deepest {
+            return Ok(());
         }
-        let theirs = Target::of(join.index.clone());
-        let (query, inner) = self.query(&theirs, *join.query, depth + 1).await?;
+        Err(Error::illegal(format!(
+            "[join] joins are more than [{}] deep, the limit of [search.max_join_depth]",
+            self.deepest
+        )))
+    }
+
+    fn scores(&self) -> bool {
+        true
+    }
+
+    async fn keys(&mut self, ours: &Target, join: &ResolvedJoin) -> Result<Keys> {
         let started = self.clock.monotonic();
-        let found = self
-            .engine
-            .keys(
-                &theirs,
-                KeysOf {
-                    query: query.clone(),
-                    field: join.on.1.clone(),
-                    scores: join.score_mode != ScoreMode::None,
-                    view: self.view.map(str::to_owned),
-                    joined_with: Some((ours.clone(), join.on.0.clone())),
-                    types: Vec::new(),
-                    cancellation: self.cancellation.clone(),
-                },
-            )
-            .await?;
+        let of = KeysOf {
+            query: join.query.clone(),
+            field: join.on.1.clone(),
+            scores: join.score_mode != ScoreMode::None,
+            view: self.view.map(str::to_owned),
+            joined_with: Some((ours.clone(), join.on.0.clone())),
+            types: Vec::new(),
+            cancellation: self.cancellation.clone(),
+        };
+        let found = self.engine.keys(&join.theirs, of).await?;
         self.profiles.push(Profile {
             index: join.index.join(","),
             on: join.on.clone(),
@@ -419,51 +323,61 @@ impl<'a> Resolver<'a> {
             strategy: found.strategy,
             took: self.clock.monotonic().saturating_sub(started),
         });
-        let set = Clause::KeySet(KeySet {
-            field: join.on.0.clone(),
-            keys: found.keys,
-            score_mode: join.score_mode,
-        });
-        let clause = match join.kind {
-            JoinKind::Semi => set,
-            JoinKind::Anti => Clause::Bool(BoolQuery {
-                must_not: vec![set.into()],
-                ..BoolQuery::default()
-            }),
-            // Everything stays; what has a partner scores by it.
-            JoinKind::Left => Clause::Bool(BoolQuery {
-                filter: vec![Query::all()],
-                should: vec![set.into()],
-                ..BoolQuery::default()
-            }),
-        };
-        let mut shown = Vec::new();
-        match (join.inner_hits, inner.first()) {
-            (Some(_), _) if join.kind == JoinKind::Anti => {
-                return Err(Error::illegal(
-                    "[join] of type [anti] has no inner_hits: its hits have no partners",
-                ));
-            }
+        Ok(found.keys)
+    }
+
+    async fn document(&mut self, lookup: ResolvedLookup) -> Result<Option<Document>> {
+        self.look_up(Read {
+            routing: lookup.routing,
+            ..Read::whole(lookup.at)
+        })
+        .await
+    }
+
+    async fn show(&mut self, join: ResolvedJoin, inner_hits: Option<Box<InnerHits>>, inner: Vec<Shown>) -> Result<Vec<Shown>> {
+        match (inner_hits, inner.first()) {
+            (Some(_), _) if join.kind == JoinKind::Anti => Err(Error::illegal(
+                "[join] of type [anti] has no inner_hits: its hits have no partners",
+            )),
             (Some(mut spec), _) => {
-                self.parts(&theirs, &mut spec.page, depth + 1).await?;
-                shown.push(Shown::Partners(Box::new(Partners {
+                self.parts(&join.theirs, &mut spec.page, join.depth + 1).await?;
+                Ok(vec![Shown::Partners(Box::new(Partners {
                     name: spec.name.clone().unwrap_or_else(|| join.index.join(",")),
                     on: join.on,
-                    target: theirs,
-                    query,
+                    target: join.theirs,
+                    query: join.query,
                     spec: *spec,
                     inner,
-                })));
+                }))])
             }
-            (None, Some(lost)) => {
-                return Err(Error::illegal(format!(
-                    "[join] inner_hits [{}] are inside a join without inner_hits; ask for them there too",
-                    lost.name()
-                )));
-            }
-            (None, None) => {}
+            (None, Some(lost)) => Err(Error::illegal(format!(
+                "[join] inner_hits [{}] are inside a join without inner_hits; ask for them there too",
+                lost.name()
+            ))),
+            (None, None) => Ok(Vec::new()),
         }
-        Ok((clause, shown))
+    }
+
+    async fn enclose(&mut self, ours: &Target, query: &mut Query, depth: u64, shown: Vec<Shown>) -> Result<Vec<Shown>> {
+        if let Some(spec) = query.inner_hits_mut() {
+            self.parts(ours, &mut spec.page, depth).await?;
+        }
+        // Hits of nested documents, children and parents show the joins inside.
+        let is_own = matches!(query.clause, Clause::Nested(_) | Clause::HasChild(_) | Clause::HasParent(_));
+        let (true, Some(lost)) = (is_own, shown.first()) else {
+            return Ok(shown);
+        };
+        let Some((name, _)) = query.inner_hits() else {
+            return Err(Error::illegal(format!(
+                "[join] inner_hits [{}] are inside [nested], [has_child] or [has_parent] without inner_hits; \
+                 ask for them there too",
+                lost.name()
+            )));
+        };
+        if let Some(spec) = query.inner_hits_mut() {
+            spec.page.join_fields = fields(&shown);
+        }
+        Ok(vec![Shown::Inside { name, shown }])
     }
 }
 
@@ -493,13 +407,4 @@ fn own_names(query: &Query, out: &mut Vec<String>) {
         own_names(child, out);
         Ok(())
     });
-}
-
-/// The scalar values at a path.
-fn values_at(source: &Value, field: &str) -> Vec<Value> {
-    path::read(source, field)
-        .into_iter()
-        .filter(|v| !v.is_null())
-        .cloned()
-        .collect()
 }

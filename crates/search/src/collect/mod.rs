@@ -38,7 +38,7 @@ pub struct Ranked {
     pub(crate) group: Option<Group>,
 }
 
-/// How documents are ordered.
+/// How documents are ordered: a total order (search.md S9).
 #[derive(Default)]
 pub struct Order {
     /// Directions of the keys; empty for scores.

@@ -4,7 +4,7 @@
 //! pass for both would visit every match. A choice may be answered by its rarest term. Where every match has the same
 //! score, the first ones are the best. Counting ends at `track_total_hits`.
 //!
-//! Scores that are shown come from the scorers of `plan` in every case: those of pruning only choose.
+//! Scores that are shown come from `scorers` in every case: those of pruning only choose (search.md S10 to S13).
 //!
 //! Not here: every other search (`collect`).
 
@@ -170,6 +170,10 @@ impl Nearest {
         if self.heap.len() > self.limit {
             self.heap.pop();
         }
+        debug_assert!(
+            self.heap.len() <= self.limit,
+            "search.md S10: no more than the best k are kept"
+        );
         if self.heap.len() == self.limit
             && let Some(worst) = self.heap.peek()
         {
@@ -207,7 +211,7 @@ fn pruned(
     pruning.for_each(segment, nearest.floor, &mut |doc, score| {
         if score > prune::rounded_down(nearest.threshold) && sight.sees(doc) && checks.pass(doc) {
             let at = seek_to(scorer.as_mut(), doc);
-            debug_assert_eq!(at, doc, "what pruning finds, the scorer finds");
+            debug_assert_eq!(at, doc, "search.md S11: the scorer finds the documents that pruning chooses");
             if at == doc {
                 let score = scorer.score();
                 if score > nearest.threshold {
@@ -269,6 +273,10 @@ fn scanned(
             }
         } else {
             let score = set.score();
+            debug_assert!(
+                bound.is_none_or(|bound| score <= bound),
+                "search.md S12: a score of {score} is above the bound {bound:?}"
+            );
             if best.threshold().is_none_or(|worst| score > worst.score) {
                 best.push(ranked(view, no, doc, score));
                 full = done(best);

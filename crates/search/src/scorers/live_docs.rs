@@ -42,7 +42,7 @@ impl LiveDocs {
         })
     }
 
-    /// Whether a document is a visible root.
+    /// Whether a document is a visible root (search.md S5).
     #[inline]
     pub fn sees(&self, doc: DocId) -> bool {
         self.everything

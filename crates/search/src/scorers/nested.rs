@@ -51,7 +51,7 @@ impl ToParent {
         }
         self.doc = self.parents.next(child);
         // A child that is no object inside would be its own parent for ever.
-        assert!(self.doc > child, "children come before their parents");
+        assert!(self.doc > child, "search.md S6: a nested document stands before its parent");
         let (mut count, mut sum) = (0u32, 0f64);
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         // A child is never its own parent: a query inside itself is taken as one (see `nested`).

@@ -265,7 +265,7 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(rest::serve(
             rest,
-            vec![(listener, Persona::Es8)],
+            vec![rest::Listener { socket: listener, persona: Persona::Es8, tls: None }],
             stopped,
             Duration::from_secs(1),
         ));

@@ -16,7 +16,7 @@ pub(super) fn allocate(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<O
             bytes,
         }),
         Err(e) => {
-            // What was taken in vain is given back; the first error is the one to tell of.
+            // The room is given back; the first error is the one to tell of.
             drop(disk.remove(path));
             Err(e)
         }
@@ -49,7 +49,7 @@ pub(super) struct Swept {
     pub(super) next: u64,
 }
 
-/// What a start finds besides the log: sweeps away half-made files and spares that are too small or too large.
+/// The blank files that a start finds beside the log. Sweeps away half-made files and spares that are too small or too large.
 /// All that a spare may hold besides zeros is the header of a start that did not get further.
 pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<Swept> {
     let (mut spares, mut reserve, mut next) = (Vec::new(), None, 0);
@@ -110,7 +110,7 @@ pub(super) fn first_file(disk: &dyn Disk, dir: &Path, number: u64, file_bytes: u
     }
 }
 
-/// What stands for the log's file while the disk has no room for one: nothing fits into it, so that the first record
+/// Stands for the log's file while the disk has no room for one: nothing fits into it, so that the first record
 /// takes the first spare file there is.
 pub(super) fn no_file() -> OwnFile {
     OwnFile {

@@ -1,6 +1,7 @@
 //! Writes and syncs what was enqueued: on the log's thread, or on that of a writer that is alone.
 
 use super::*;
+use crate::lock_order::Mutex;
 use crate::log::format::{
     END_MARK, FILE_HEADER_BYTES, FORMAT_VERSION, FRAME_MAX_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, FrameHeader,
     FrameKind, Head, begin_frame, finish_frame, heads_bytes, write_heads,
@@ -8,13 +9,12 @@ use crate::log::format::{
 use crate::log::{Part, Record};
 use disk::is_full;
 use model::{ErrorKind, Result};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What writes: whoever has the turn. It alone knows frames, heads and the current file.
+/// The writer of the log, used by whoever has the turn. It alone knows frames, heads and the current file.
 pub(super) struct Committer {
     pub(super) shared: Arc<Shared>,
     pub(super) file: OwnFile,
@@ -42,11 +42,11 @@ pub(super) struct Committer {
 pub(super) struct Framed {
     /// How far it moves the position.
     advance: u64,
-    /// What its records were charged.
+    /// The charge of its records.
     charged: u64,
 }
 
-/// What the committer does next.
+/// The next step of the committer.
 pub(super) enum Step {
     Write(Vec<Item>),
     /// The frame that a leader could not write.
@@ -159,7 +159,7 @@ impl Shared {
                 if since.elapsed() < WATCH_EACH {
                     queue.watch.led = Some((since, late));
                 } else {
-                    parking_lot::MutexGuard::unlocked(&mut queue, late);
+                    queue.unlocked(late);
                     continue;
                 }
             }
@@ -169,10 +169,12 @@ impl Shared {
             let look = (queue.watch.looks > 0).then(|| Instant::now() + WATCH_EACH);
             match (due.filter(|_| queue.turn == Turn::Free).or(later), look) {
                 (None, None) => self.wake.wait(&mut queue),
-                (Some(at), None) => drop(self.wake.wait_until(&mut queue, at)),
+                (Some(at), None) => {
+                    self.wake.wait_until(&mut queue, at);
+                }
                 (due, Some(look)) => {
                     let at = due.map_or(look, |due| due.min(look));
-                    if self.wake.wait_until(&mut queue, at).timed_out() {
+                    if self.wake.wait_until(&mut queue, at) {
                         queue.watch.looks = queue.watch.looks.saturating_sub(1);
                     }
                 }
@@ -188,6 +190,12 @@ impl Committer {
             return Some(Step::WriteAgain(frame));
         }
         let overhead = (3 * FRAME_OVERHEAD_BYTES + heads_bytes(self.heads.len())) as u64;
+        assert!(
+            self.offset <= self.file.bytes,
+            "2: the next frame goes to byte {} of a file of {}",
+            self.offset,
+            self.file.bytes
+        );
         let left = self.file.bytes - self.offset;
         if let Some(first) = queue.items.front() {
             let bytes = |item: &Item| match item {
@@ -282,10 +290,17 @@ impl Committer {
         for item in items {
             advance += item.advance();
             match item {
-                Item::Record { record, charged, .. } => {
+                Item::Record {
+                    record, bytes, charged, ..
+                } => {
                     charged_all += charged;
-                    let heads = &mut self.heads;
+                    let (heads, at) = (&mut self.heads, buffer.len());
                     record.write(&mut buffer, |index_no| take_ordinal(heads, index_no));
+                    assert_eq!(
+                        (buffer.len() - at) as u64,
+                        *bytes,
+                        "2: a record is as long as its place in the log"
+                    );
                     note_heads(heads, record);
                 }
                 Item::Heads => {
@@ -309,7 +324,20 @@ impl Committer {
         finish_frame(&mut buffer, at, header);
         assert!(
             self.offset + buffer.len() as u64 <= self.file.bytes,
-            "a frame lies within its file"
+            "2: a frame of {} bytes lies within its file of {}, at {}",
+            buffer.len(),
+            self.file.bytes,
+            self.offset
+        );
+        // The other side of the border: a start reads what is written here.
+        debug_assert!(
+            FrameHeader::read(&buffer[at..]).is_some_and(|read| {
+                read.position == self.position
+                    && read.frame_no == self.frame_no
+                    && read.end() == self.position + advance
+                    && read.body(&buffer, at).is_some()
+            }),
+            "2: a frame reads as it was written"
         );
         self.buffer = buffer;
         Ok(Framed {
@@ -326,6 +354,10 @@ impl Committer {
         self.shared.release(frame.charged);
         self.frame_no += 1;
         self.position += frame.advance;
+        debug_assert!(
+            self.position <= self.shared.queue.lock().end,
+            "1.1: a frame is written beyond the last record that was queued"
+        );
         self.unsynced_since.get_or_insert_with(Instant::now);
         self.publish_room();
         self.shared.written.reach(self.position);
@@ -359,6 +391,10 @@ impl Committer {
         self.file.file.sync_data().map_err(|e| format!("fdatasync: {e}"))?;
         self.unsynced_since = None;
         self.unnoted_since.get_or_insert_with(Instant::now);
+        assert!(
+            self.position <= self.shared.written.reached.load(Ordering::Acquire),
+            "1.3: durable is what was written before its sync"
+        );
         self.shared.durable.reach(self.position);
         Ok(())
     }

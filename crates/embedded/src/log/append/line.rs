@@ -1,7 +1,7 @@
-//! Those who wait for a position, served in order.
+//! Waiters for a position, served in order.
 
+use crate::lock_order::{Condvar, Mutex};
 use model::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,12 +46,13 @@ impl Line {
     pub(super) fn new(reached: u64) -> Line {
         Line {
             reached: AtomicU64::new(reached),
-            waiting: Mutex::new(BTreeMap::new()),
+            waiting: Mutex::leaf(BTreeMap::new()),
         }
     }
 
     pub(super) fn reach(&self, position: u64) {
-        assert!(position >= self.reached.load(Ordering::Acquire), "positions only grow");
+        let before = self.reached.load(Ordering::Acquire);
+        assert!(position >= before, "1.3: a position falls back from {before} to {position}");
         // Stored before the lock: whoever joins after it sees it, whoever joined before is woken.
         self.reached.store(position, Ordering::Release);
         let mut waiting = self.waiting.lock();
@@ -108,6 +109,7 @@ impl Line {
     }
 }
 
+/// Tells waiters the outcome.
 pub(super) fn tell(served: BTreeMap<u64, Vec<Waiter>>, outcome: &Result<()>) {
     for waiter in served.into_values().flatten() {
         match waiter {

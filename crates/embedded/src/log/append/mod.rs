@@ -18,17 +18,17 @@
 //!   closing of the log are the log's thread's.
 //!
 //! Locks: `queue`, `files`, `spare` and the waiting lines are leaves: none is taken under another,
-//! and none is held over IO. The committer's is held over IO by who has the turn, and taken by nobody else; `queue` may
-//! be taken under it.
+//! and none is held over IO. The committer's is held over IO by who has the turn, and taken by nobody else; leaves are
+//! taken under it (`lock_order`).
 //!
 //! Not here: reading (`replay`), bytes (`format`).
 
+use crate::lock_order::{LockRank, Mutex};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{Expected, Found, Recovered, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -177,6 +177,13 @@ impl Log {
         } = scan(&disk, dir, &options.expected(), START_JUMP)?;
         // Before anything of it is served, and before a header says where it ends.
         make_durable(disk.as_ref(), dir, options.from, &mut files, tail.as_ref())?;
+        assert!(
+            recovered.start >= recovered.end.max(options.from),
+            "2: a run begins at {}, the log reached {} and segments {}: positions are never used twice",
+            recovered.start,
+            recovered.end,
+            options.from
+        );
         let (number, previous_end) = match &tail {
             Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
             _ => (
@@ -252,7 +259,7 @@ impl Log {
             unnoted_since: None,
         };
         committer.publish_room();
-        let committer = Arc::new(Mutex::new(committer));
+        let committer = Arc::new(Mutex::new(LockRank::Committer, committer));
         let (writer, spare) = ((shared.clone(), committer.clone()), shared.clone());
         let threads = vec![
             spawn("pleach-log", move || run(&writer.0, &writer.1))?,
@@ -262,7 +269,7 @@ impl Log {
             Log {
                 shared,
                 committer,
-                threads: Mutex::new(threads),
+                threads: Mutex::leaf(threads),
             },
             recovered,
         ))
@@ -434,7 +441,7 @@ pub(super) const FIRST_FILE_BYTES: u64 = 4 << 20;
 pub(super) const FILE_MIN_BYTES: u64 = 1 << 20;
 /// A first file is made no smaller: deletes must find room on a disk that is nearly full.
 pub(super) const FIRST_MIN_BYTES: u64 = 16 << 10;
-/// What a first file leaves, for the manifest.
+/// Room that a first file leaves for the manifest.
 pub(super) const FIRST_LEAVES_BYTES: u64 = 16 << 10;
 
 /// A zero-filled file that is no part of the log yet.
@@ -475,7 +482,7 @@ pub(super) enum Turn {
     Handed,
 }
 
-/// What is called while somebody leads for too long, by the log's thread.
+/// Called by the log's thread while somebody leads for too long.
 pub type Late = Box<dyn FnOnce() + Send>;
 
 /// The log's thread looks so often after who leads watched, while there are any.
@@ -525,7 +532,7 @@ pub(super) struct Spare {
 #[derive(Clone, Debug)]
 pub(super) struct SpareRefusal {
     pub(super) why: String,
-    /// What a write is refused with meanwhile: DiskFull, RejectedExecution (short of descriptors), else LogFailed.
+    /// The kind of refusal of a write meanwhile: DiskFull, RejectedExecution (short of descriptors), else LogFailed.
     pub(super) kind: ErrorKind,
 }
 

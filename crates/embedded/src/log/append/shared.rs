@@ -1,12 +1,12 @@
-//! What the log's users and its threads share: the queue, the files, the room.
+//! State that the log's users and its threads share: the queue, the files, the room.
 
 use super::*;
+use crate::lock_order::{Condvar, Mutex};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
 use disk::{Disk, refusal, sync_dir_patiently};
 use model::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Shared {
             spare_bytes: AtomicU64::new(spare_bytes),
             unwritable: AtomicBool::new(false),
             options,
-            queue: Mutex::new(Queue {
+            queue: Mutex::leaf(Queue {
                 turn: Turn::Free,
                 lately: 0,
                 unsynced_since: None,
@@ -80,20 +80,20 @@ impl Shared {
                 closing: false,
                 watch: Watch::default(),
             }),
-            wake: Condvar::new(),
+            wake: Condvar::default(),
             outstanding: AtomicU64::new(0),
             left: AtomicU64::new(0),
             heads_bytes: AtomicU64::new(0),
-            spare: Mutex::new(Spare {
+            spare: Mutex::leaf(Spare {
                 ready: None,
                 reserve: None,
                 refused: None,
             }),
-            spare_changed: Condvar::new(),
+            spare_changed: Condvar::default(),
             starved: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             blanks: AtomicU64::new(0),
-            files: Mutex::new(files),
+            files: Mutex::leaf(files),
             written: Line::new(recovered.start),
             durable: Line::new(recovered.start),
             sync_wanted: AtomicU64::new(0),
@@ -181,7 +181,10 @@ impl Shared {
 
     pub(super) fn release(&self, bytes: u64) {
         let before = self.outstanding.fetch_sub(bytes, Ordering::AcqRel);
-        assert!(before >= bytes, "no more is given back than was reserved");
+        assert!(
+            before >= bytes,
+            "3: [{bytes}] bytes of the log are given back, [{before}] were reserved"
+        );
     }
 
     /// A zero-filled file for one record that is bigger than a file.
@@ -217,6 +220,11 @@ impl Shared {
         }
         let position = queue.end;
         let end = position + bytes;
+        assert!(
+            position >= self.written.reached.load(Ordering::Acquire),
+            "1.1: a record is queued at {position}, and the log is written up to {}",
+            self.written.reached.load(Ordering::Acquire)
+        );
         queue.items.push_back(Item::Record {
             record,
             bytes,
@@ -340,7 +348,7 @@ impl Shared {
 
     /// Makes a blank file a part of the log: header, sync, name, sync of the folder. Waits for a descriptor until `over`.
     pub(super) fn begin_file(&self, blank: OwnFile, header: &FileHeader, over: impl Fn() -> bool) -> io::Result<OwnFile> {
-        // What the file has at least from here on: a shorter one was cut by somebody else.
+        // From here on the file has this length at least: a shorter one was cut by somebody else.
         let header = FileHeader {
             allocated: blank.bytes,
             ..*header
@@ -353,6 +361,18 @@ impl Shared {
         let mut files = self.files.lock();
         // A start gives its file the number of one that was empty.
         files.retain(|file| file.number != header.number);
+        assert!(
+            files.last().is_none_or(|last| last.number < header.number),
+            "2: file {} of the log is begun after file {}",
+            header.number,
+            files.last().map_or(0, |last| last.number)
+        );
+        assert!(
+            header.start >= header.previous_end,
+            "2: a file begins at {}, and the one before ended at {}: positions are never used twice",
+            header.start,
+            header.previous_end
+        );
         if let Some(last) = files.last_mut() {
             last.end = last.end.or(Some(header.previous_end));
         }
@@ -433,11 +453,18 @@ impl Shared {
         match made {
             Ok(file) => spare.reserve = Some(file),
             Err(_) if self.closing.load(Ordering::Acquire) => {}
-            Err(_) => drop(self.spare_changed.wait_for(&mut spare, self.options.retry_each)),
+            Err(_) => {
+                self.spare_changed.wait_for(&mut spare, self.options.retry_each);
+            }
         }
     }
 
     pub(super) fn truncate_below(&self, position: u64) -> Result<()> {
+        let durable = self.durable.reached.load(Ordering::Acquire);
+        assert!(
+            position <= durable,
+            "1.9: the log is cut below {position}, and only {durable} is durable"
+        );
         let below: Vec<LogFile> = self
             .files
             .lock()

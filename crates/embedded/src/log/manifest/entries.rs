@@ -11,7 +11,7 @@ const CRC_BYTES: usize = 4;
 /// No key is longer: a longer one is no entry.
 const KEY_MAX_BYTES: usize = 64 << 10;
 
-/// What an entry says of its key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// There is none any more.
@@ -49,7 +49,11 @@ pub(super) fn entry_bytes(key: &str, entry: &Entry) -> u64 {
 
 /// Appends an entry.
 pub(super) fn write_entry(out: &mut Vec<u8>, key: &str, entry: &Entry) {
-    assert!(key.len() <= KEY_MAX_BYTES, "keys are names of parts of the folder");
+    assert!(
+        key.len() <= KEY_MAX_BYTES,
+        "7: a key of [{}] bytes would be read as damage",
+        key.len()
+    );
     let at = out.len();
     let (tag, value) = entry.parts();
     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -60,7 +64,11 @@ pub(super) fn write_entry(out: &mut Vec<u8>, key: &str, entry: &Entry) {
     out.extend_from_slice(&head_crc.to_le_bytes());
     out.extend_from_slice(value);
     out.extend_from_slice(&crc32fast::hash(value).to_le_bytes());
-    debug_assert_eq!((out.len() - at) as u64, entry_bytes(key, entry));
+    assert_eq!(
+        (out.len() - at) as u64,
+        entry_bytes(key, entry),
+        "7: an entry is as long as it is counted"
+    );
 }
 
 /// The entries of a body that matches its checksum.
@@ -76,7 +84,7 @@ pub(super) fn read_entries(body: &[u8]) -> Result<Vec<(String, Entry)>> {
     Ok(entries)
 }
 
-/// What is left of a damaged body, and whether entries may be missing whose keys nobody knows.
+/// The entries that are left in a damaged body, and whether entries may be missing whose keys nobody knows.
 pub(super) fn salvage(body: &[u8]) -> (Vec<Found>, bool) {
     let (mut found, mut gaps) = (Vec::new(), false);
     let mut at = 0;

@@ -18,13 +18,13 @@ mod entries;
 mod read;
 
 use super::format::{
-    FILE_HEADER_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, FileHeader, FileNote, FrameHeader, FrameKind, begin_frame, corrupt,
-    finish_frame, write_entry_1,
+    FILE_HEADER_BYTES, FORMAT_VERSION, FORMAT_VERSION_1, FRAME_HEADER_BYTES, FileHeader, FileNote, FrameHeader, FrameKind,
+    begin_frame, corrupt, finish_frame, write_entry_1,
 };
+use crate::lock_order::{LockRank, Mutex};
 use disk::{Disk, DiskFile, is_full, refusal, shown, sync_dir_patiently};
-use entries::{Entry, entry_bytes, write_entry};
+use entries::{Entry, entry_bytes, read_entries, write_entry};
 use model::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
 use read::{FileContent, Merged, merge};
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +54,7 @@ pub struct Manifest {
     state: Mutex<State>,
 }
 
-/// What an open found.
+/// The entries that an open found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManifestEntries {
     /// By key.
@@ -97,7 +97,7 @@ struct Written {
 enum Failure {
     /// Nothing changed.
     Full(io::Error),
-    /// What is on disk is unknown.
+    /// Nobody knows what is on the disk.
     Unknown(io::Error),
 }
 
@@ -161,7 +161,7 @@ impl Manifest {
             dir: dir.to_owned(),
             disk,
             folder_id,
-            state: Mutex::new(state),
+            state: Mutex::new(LockRank::Manifest, state),
         };
         // A manifest that lost entries without a name must not be taken for a whole one by the next start.
         if unknown.is_none() {
@@ -187,7 +187,7 @@ impl Manifest {
             dir: dir.to_owned(),
             disk,
             folder_id: new_id(),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(LockRank::Manifest, State::default()),
         };
         manifest.complete_files(&mut manifest.state.lock())?;
         let entries = ManifestEntries {
@@ -230,7 +230,7 @@ impl Manifest {
                 Err(Failure::Unknown(e)) => return Err(state.fail(&self.dir.join(name), &e)),
             }
         }
-        assert!(durable, "one of the files has every change");
+        assert!(durable, "7: one of the manifest's files has every change");
         state.seq = seq;
         for (key, entry) in entries {
             state.apply(key, entry);
@@ -392,6 +392,10 @@ impl Written {
                 (true, _) => write_entry_1(&mut out, key, None),
             }
         }
+        debug_assert!(
+            is_old || read_entries(&out[at + FRAME_HEADER_BYTES..]).is_ok(),
+            "7: entries of the manifest read as they were written"
+        );
         let header = FrameHeader {
             kind: FrameKind::Manifest,
             run_id: self.header.run_id,
@@ -399,7 +403,7 @@ impl Written {
             position: self.end,
             synced: if is_old { self.end } else { seq },
             body_bytes: 0,
-            advance: out.len() as u32,
+            advance: u32::try_from(out.len()).expect("7: a frame of the manifest is bounded by its rewrite"),
             body_crc: 0,
         };
         finish_frame(&mut out, at, header);
@@ -421,7 +425,13 @@ impl Written {
 impl State {
     fn apply(&mut self, key: String, entry: Entry) {
         if let Some(old) = self.live.get(&key) {
-            self.live_bytes -= entry_bytes(&key, old);
+            let bytes = entry_bytes(&key, old);
+            assert!(
+                bytes <= self.live_bytes,
+                "7: an entry of [{bytes}] bytes leaves a manifest of [{}]",
+                self.live_bytes
+            );
+            self.live_bytes -= bytes;
         }
         if entry == Entry::Removed {
             self.live.remove(&key);

@@ -1,7 +1,7 @@
 //! Reading the two manifests of a folder: what each holds, and what both together come to.
 //!
 //! Every change has a number (`seq`) that both files carry. A file that is whole and has the newest number is enough.
-//! Of a damaged one each entry that still matches its checksum counts; the others come from the second file. An entry
+//! In a damaged one each entry that still matches its checksum counts; the others come from the second file. An entry
 //! that is damaged in both is lost, and costs the part that it describes.
 //!
 //! A bad frame at the end of a file is a torn tail, unless the other file has that change, or a bad frame in its place:
@@ -19,7 +19,7 @@ use model::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What one file holds.
+/// The content of one file.
 pub(super) struct FileContent {
     pub(super) path: PathBuf,
     pub(super) header: FileHeader,
@@ -28,13 +28,13 @@ pub(super) struct FileContent {
     pub(super) frame_no: u64,
     /// The number of its last change.
     pub(super) seq: u64,
-    /// Of each key the number of its last change and what that says.
+    /// For each key the number of its last change and its entry.
     known: BTreeMap<String, (u64, Entry)>,
     /// Changes of unknown keys are lost: the number of the last of them, and where.
     gap: Option<(u64, String)>,
     /// Something in it is damaged.
     pub(super) damages: Vec<String>,
-    /// What lies behind the sound frames.
+    /// The bytes behind the sound frames.
     pub(super) tail: Option<BadFrame>,
     /// Where the last frame begins, and its bytes.
     pub(super) last: (u64, Vec<u8>),
@@ -45,12 +45,12 @@ pub(super) struct BadFrame {
     at: usize,
     /// Bytes from there that are not zero.
     pub(super) bytes: u64,
-    /// What is left of it.
+    /// The entries that are left.
     entries: Vec<(String, Entry)>,
     gaps: bool,
 }
 
-/// What the files of a folder come to.
+/// The content of all files of a folder together.
 pub(super) struct Merged {
     pub(super) seq: u64,
     pub(super) live: BTreeMap<String, Entry>,
@@ -181,7 +181,7 @@ impl FileContent {
         self.damages.is_empty()
     }
 
-    /// What it says of a key; an error with the number up to which that is damaged.
+    /// The entry of a key; an error with the number up to which it is damaged.
     fn state(&self, key: &str) -> Result<Entry, (u64, String)> {
         let known = self.known.get(key);
         let seq = known.map_or(0, |(seq, _)| *seq);
@@ -195,7 +195,7 @@ impl FileContent {
     }
 }
 
-/// What one or two files come to; `None` without any.
+/// The content of one or two files together; `None` without any.
 pub(super) fn merge(files: &mut [FileContent]) -> Option<Merged> {
     if let [one, other] = files
         && one.seq == other.seq

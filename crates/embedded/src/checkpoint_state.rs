@@ -1,0 +1,96 @@
+//! The state that one checkpoint leaves to the next: how far the folder has come, and the indices and files that the
+//! manifest names.
+//!
+//! Not here: making a checkpoint (`checkpoint`), reading the manifest at a start (`recovery`).
+
+use crate::catalog::Catalog;
+use rustc_hash::FxHashSet;
+use segment::directory::DataFile;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The state after the last checkpoint.
+#[derive(Default)]
+pub(crate) struct CheckpointState {
+    /// Everything below is in segments that the manifest names.
+    flushed: u64,
+    /// When the last checkpoint ended (monotonic).
+    at: Duration,
+    /// Indices that the manifest knows.
+    named: FxHashSet<u32>,
+    /// Files that the manifest names.
+    files: Vec<Arc<DataFile>>,
+    /// Counts checkpoint files.
+    next_file: u64,
+}
+
+impl CheckpointState {
+    /// The state that a start finds in the manifest.
+    pub(crate) fn of_manifest(
+        flushed: u64,
+        at: Duration,
+        named: FxHashSet<u32>,
+        files: Vec<Arc<DataFile>>,
+        next_file: u64,
+    ) -> CheckpointState {
+        CheckpointState {
+            flushed,
+            at,
+            named,
+            files,
+            next_file,
+        }
+    }
+    pub(crate) fn flushed(&self) -> u64 {
+        self.flushed
+    }
+    pub(crate) fn at(&self) -> Duration {
+        self.at
+    }
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file
+    }
+    /// A number for the next checkpoint file; none is given twice.
+    pub(crate) fn take_file_number(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file
+    }
+    /// Does the manifest know the index?
+    pub(crate) fn names(&self, no: u32) -> bool {
+        self.named.contains(&no)
+    }
+    /// Indices that the manifest knows and `catalog` does not.
+    pub(crate) fn gone(&self, catalog: &Catalog) -> Vec<u32> {
+        let gone = self.named.iter().filter(|no| catalog.by_no(**no).is_none());
+        gone.copied().collect()
+    }
+    /// The files among these that the manifest does not name yet.
+    pub(crate) fn unnamed<'f>(&self, files: &'f [Arc<DataFile>]) -> Vec<&'f Arc<DataFile>> {
+        let is_named = |file: &Arc<DataFile>| self.files.iter().any(|named| Arc::ptr_eq(named, file));
+        files.iter().filter(|file| !is_named(file)).collect()
+    }
+    /// The manifest knows these indices, and those that are gone no more.
+    pub(crate) fn name_indices(&mut self, named: impl IntoIterator<Item = u32>, gone: &[u32]) {
+        for no in gone {
+            self.named.remove(no);
+        }
+        self.named.extend(named);
+    }
+    /// Files that the manifest names.
+    pub(crate) fn files(&self) -> &[Arc<DataFile>] {
+        &self.files
+    }
+    /// The manifest names these files and no others; gives those that it named before.
+    pub(crate) fn name_files(&mut self, files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
+        std::mem::replace(&mut self.files, files)
+    }
+    /// Everything below `flushed` is in segments that the manifest names.
+    pub(crate) fn reach(&mut self, flushed: u64, at: Duration) {
+        assert!(
+            flushed >= self.flushed,
+            "1.9: a checkpoint reaches {flushed}, the one before reached {}",
+            self.flushed
+        );
+        (self.flushed, self.at) = (flushed, at);
+    }
+}

@@ -1,0 +1,124 @@
+//! Plain writes: each on its own, with a record of its own (write-path.md 3, steps 1 to 5); and rehearsals, which go the
+//! same way up to the stamp and write nothing.
+//!
+//! Not here: writes that are decided together (`atomic_commit`), waiting for the disk (the async side, `lib`).
+
+use crate::commit::{Committed, SideEffects};
+use crate::current_document::UnheldDocuments;
+use crate::durability::is_of_the_moment;
+use crate::evaluate::{Evaluated, evaluate};
+use crate::prepared_write::CommitItem;
+use crate::resolved_write::{ResolvedWrite, log_bytes};
+use crate::store::Store;
+use crate::wait_for::WaitFor;
+use engine::{Alteration, Expect, Outcome, Write, WriteOp};
+use model::{Result, Target};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Store {
+    /// Each write on its own. Gives outcomes in order, what they wait for and the number of the index that was written to.
+    /// `at_once`: this thread goes on to wait.
+    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, WaitFor, Option<u32>)> {
+        writes
+            .into_iter()
+            .map(|write| {
+                let mut after = WaitFor::default();
+                match self.write_one(write, at_once, &mut after) {
+                    Ok((outcome, no)) => (outcome, after, no),
+                    Err(e) => {
+                        // A refusal may rest on the documents that it read, and on the catalog.
+                        if !is_of_the_moment(e.kind()) {
+                            after.durable = after.durable.max(self.catalog.altered_at());
+                        }
+                        (Outcome::Refused(self.settle(e)), after, None)
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// `after`: what its answer waits for, also if it is refused.
+    fn write_one(&self, write: Write, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
+        let deletes = matches!(write.op, WriteOp::Delete);
+        match deletes {
+            true => self.check_deletable()?,
+            false => self.check_writable()?,
+        }
+        let catalog = self.catalog.now();
+        let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.env.wall_ms())?;
+        let begun = Instant::now();
+        let done = ResolvedWrite::within(entry.clone(), write).and_then(|resolved| self.write_to(resolved, at_once, after));
+        if let Ok(state) = self.state(&entry) {
+            match &done {
+                Ok((Outcome::Written(_), ..)) => state.counts().wrote(deletes, begun.elapsed()),
+                _ => drop(state.counts().failed.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        done
+    }
+
+    /// One write to the index that it is for.
+    fn write_to(&self, resolved: ResolvedWrite, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
+        let source = match &resolved.write.op {
+            WriteOp::Put(source) => Some(&*source.0),
+            WriteOp::Update(_) | WriteOp::Delete => None,
+        };
+        let bytes = log_bytes(&resolved.uid, source);
+        let mut room = match resolved.write.op {
+            WriteOp::Delete => self.log.reserve_delete(bytes)?,
+            _ => self.log.reserve(bytes)?,
+        };
+        if at_once {
+            room = room.waited_for();
+        }
+        let no = resolved.entry.no;
+        let key = self.versions.key(no, &resolved.uid);
+        // Nothing that is locked here is changed before the last step that can fail.
+        let _stripe = self.write_path.lock_document(key);
+        let name = resolved.write.at.index.clone();
+        let (state, evaluated) = self.prepare_write(resolved, key, None, after)?;
+        let mut write = match evaluated {
+            Evaluated::Done(outcome) => {
+                after.durable = after.durable.max(self.rests_on([name.as_str()]));
+                return Ok((outcome, None));
+            }
+            Evaluated::Write(write) => *write,
+        };
+        let growing = write.growth.is_some();
+        let _altering = growing.then(|| self.catalog.alter_alone());
+        if growing {
+            self.settle_growth(&mut write)?;
+        }
+        let item = CommitItem { write, state };
+        let Committed {
+            mut outcomes,
+            after: waits,
+            ..
+        } = self.commit(vec![item], SideEffects::default(), &mut room)?;
+        assert_eq!(outcomes.len(), 1, "1.2: a write that has its stamp has its outcome");
+        after.also(waits);
+        Ok((outcomes.pop().unwrap_or(Outcome::Unknown), Some(no)))
+    }
+
+    /// Would the mapping take it, and what would grow? Expectations and marks of changes under way are not looked at.
+    pub(crate) fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
+        if matches!(write.op, WriteOp::Delete) {
+            return ResolvedWrite::find(&self.catalog.now(), write.clone(), self.env.wall_ms()).map(|_| None);
+        }
+        let write = Write {
+            expect: Expect::Anything,
+            ..write.clone()
+        };
+        let resolved = ResolvedWrite::find(&self.catalog.now(), write, self.env.wall_ms())?;
+        let key = self.versions.key(resolved.entry.no, &resolved.uid);
+        let Evaluated::Write(write) = evaluate(resolved, key, &UnheldDocuments(self), &self.env)? else {
+            return Ok(None);
+        };
+        Ok(write.growth.map(|(doc_type, growth)| Alteration::PutMapping {
+            target: Target::index(write.entry.name.as_str()),
+            doc_type: doc_type.as_deref().map(str::to_owned),
+            body: growth.render(),
+        }))
+    }
+}
