@@ -11,7 +11,7 @@ use super::node::{NoScorer, Node, broken};
 use super::term::any_of;
 use super::{Context, Planner};
 use crate::plan::boolean::Shared;
-use dsl::query::{KeySet, ScoreMode};
+use dsl::query::{JoinValues, KeySet, ScoreMode};
 use mapping::Kind;
 use model::{Error, ErrorKind, Result};
 use segment::key_columns::{ByKey, Key, Keys};
@@ -79,6 +79,16 @@ pub struct Joined {
 enum Found {
     Plain(ByKey<()>),
     Scored(ByKey<Totals>),
+}
+
+impl JoinValues for Joined {
+    /// Many keys are kept as hashes alone, and scores are no terms.
+    fn terms(&self) -> Option<Vec<serde_json::Value>> {
+        match (&self.kind, &self.texts) {
+            (Found::Plain(_), Some(texts)) => Some(texts.iter().map(|text| text.as_str().into()).collect()),
+            _ => None,
+        }
+    }
 }
 
 impl Drop for Joined {
@@ -539,7 +549,7 @@ impl Node for JoinNode {
 
 impl Planner<'_> {
     pub(super) fn key_set(&self, q: &KeySet, boost: f32) -> Result<Shared> {
-        let Ok(keys) = q.keys.0.clone().downcast::<Joined>() else {
+        let Some(keys) = q.keys.of::<Joined>() else {
             return Err(Error::new(ErrorKind::Internal, "keys of another engine reached an index"));
         };
         if keys.is_empty() {
