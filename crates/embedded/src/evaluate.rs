@@ -89,7 +89,7 @@ pub(crate) fn evaluate(
     if let (true, WriteOp::Delete) = (basis.elsewhere, &write.op) {
         return Ok(Evaluated::Done(absent_elsewhere(at, basis.found)));
     }
-    if let Some(conflict) = basis.conflict(&write.expect, &at) {
+    if let Some(conflict) = basis.conflict(&write, &at) {
         check_source(&entry, &at, &write)?;
         return Ok(Evaluated::Done(Outcome::Conflict(conflict)));
     }
@@ -131,6 +131,8 @@ pub(crate) fn evaluate(
 struct Basis {
     document: Option<Document>,
     found: Found,
+    /// The same with what marks hide.
+    stored: Found,
     began: Option<Found>,
     /// The document lies where the routing of a deletion or update does not lead.
     elsewhere: bool,
@@ -155,15 +157,17 @@ impl Basis {
             began: current.began,
             document,
             found,
+            stored: current.found,
         }
     }
 
-    fn conflict(&self, expect: &Expect, at: &DocAddress) -> Option<engine::Conflict> {
-        let conflict = expect.check(at, self.found).err()?;
-        let stamped = matches!(expect, Expect::Unchanged { .. } | Expect::Version(_));
+    fn conflict(&self, write: &Write, at: &DocAddress) -> Option<engine::Conflict> {
+        let conflict = write.check(at, self.found, self.stored).err()?;
+        let is_moved = conflict.expect != write.expect;
+        let stamped = !is_moved && matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
         // A staged document has no stamp: it is compared with the one that its view began with.
         match self.began.filter(|_| stamped) {
-            Some(began) => expect.check(at, began).err(),
+            Some(began) => write.expect.check(at, began).err(),
             None => Some(conflict),
         }
     }
