@@ -266,7 +266,11 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(rest::serve(
             rest,
-            vec![rest::Listener { socket: listener, persona: Persona::Es8, tls: None }],
+            vec![rest::Listener {
+                socket: listener,
+                persona: Persona::Es8,
+                tls: None,
+            }],
             stopped,
             Duration::from_secs(1),
         ));
