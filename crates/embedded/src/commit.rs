@@ -296,7 +296,8 @@ impl Store {
             },
             false => Newest::Put(op.clone()),
         };
-        self.versions.set(ready.key, ready.entry.no, newest);
+        self.versions
+            .set(ready.key, ready.entry.no, newest, self.log.durable_position());
         let bytes = op.bytes();
         self.write_path.add_pending(bytes);
         {

@@ -52,8 +52,19 @@ pub(crate) enum Judged {
 impl Store {
     /// The newest state of a document; the caller holds its stripe or only wants to read.
     pub(crate) fn newest(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<Here> {
+        self.state_of(entry, at, uid, key, self.versions.get(key))
+    }
+
+    /// The newest state of a document that is durable, also where a newer one is on its way to the disk.
+    pub(crate) fn newest_durable(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<Here> {
+        let newest = self.versions.newest_durable(key, || self.log.durable_position());
+        self.state_of(entry, at, uid, key, newest)
+    }
+
+    /// `newest`: what the version map has of it. The built set is loaded after that (write-path.md 1.5).
+    fn state_of(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key, newest: Option<Newest>) -> Result<Here> {
         let state = self.state(entry)?;
-        match self.versions.get(key) {
+        match newest {
             Some(Newest::Put(op)) => {
                 let document = match &op.kind {
                     Kind::Put(put) => Some(Document {

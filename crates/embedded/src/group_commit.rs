@@ -52,7 +52,7 @@ impl ClientActivity {
     }
 
     /// Nobody but the task that runs now has called lately.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         let me = myself();
         let since = self.now_ns().saturating_sub(self.changed_ns.load(Ordering::Relaxed));
         me != 0 && self.last.load(Ordering::Relaxed) == me && u128::from(since) > ALONE_AFTER.as_nanos()

@@ -260,6 +260,7 @@ impl Store {
                             position: 0,
                             since_ms: Some(now),
                         },
+                        u64::MAX,
                     );
                 }
             }
@@ -561,6 +562,8 @@ impl Replay<'_> {
                 },
                 false => Newest::Put(op.clone()),
             },
+            // What is replayed was synced.
+            u64::MAX,
         );
         let bytes = op.bytes();
         let due = {
