@@ -4,6 +4,7 @@ use crate::Rest;
 use crate::path_args::PathArgs;
 use crate::query_params::Params;
 use crate::respond::Answer;
+use crate::running::Running;
 use bytes::Bytes;
 use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
@@ -34,6 +35,8 @@ pub struct Call {
     pub(crate) booking: Mutex<Booking>,
     /// When its body was there: a search's `timeout` counts from here, its parsing included.
     pub(crate) begun: Instant,
+    /// The task of a search, until the request ends.
+    pub(crate) running: Option<Running>,
 }
 
 impl Call {

@@ -6,29 +6,70 @@ use crate::Rest;
 use crate::call::Call;
 use dsl::search::SearchRequest;
 use engine::tasks::Task;
-use model::Target;
+use model::{Cancellation, Error, ErrorKind, Result, Target};
 use std::sync::Arc;
 
 /// What tasks of searches are called.
-pub(crate) const ACTION: &str = "indices:data/read/search";
+const ACTION: &str = "indices:data/read/search";
+/// What the task of a request with several searches is called, while it is read.
+const ACTION_OF_MANY: &str = "indices:data/read/msearch";
 /// Bytes of the body that a description shows.
 const SHOWN_BYTES: usize = 1024;
 
+/// Is it the action of a task that searches, and not of a job, which goes on after a restart?
+pub(crate) fn is_search(action: &str) -> bool {
+    [ACTION, ACTION_OF_MANY].contains(&action)
+}
+
 /// A search that runs. When it is dropped, because it is over or because its client is gone, the task ends and whoever
 /// still works for it is told to stop.
+#[derive(Debug)]
 pub(crate) struct Running {
     rest: Arc<Rest>,
     task: Arc<Task>,
 }
 
 impl Running {
-    /// Enters a search among the tasks, and ties the request to it.
-    pub(crate) fn enter(call: &Call, target: &Target, request: &mut SearchRequest) -> Running {
+    /// A search is a task from here on, before its body is parsed. [`Running::enter`] goes on with it.
+    pub(crate) fn begin(call: &Call, target: &Target) -> Running {
+        Running::start(call, target, ACTION)
+    }
+
+    /// The same for a request of several searches, each of which has a task of its own when it runs.
+    pub(crate) fn begin_many(call: &Call, target: &Target) -> Running {
+        Running::start(call, target, ACTION_OF_MANY)
+    }
+
+    fn start(call: &Call, target: &Target, action: &str) -> Running {
         let rest = call.rest.clone();
-        let task = rest.tasks.start(ACTION, description(call, target), rest.clock.wall_ms());
-        let deadline = request.timeout.and_then(|timeout| call.begun.checked_add(timeout));
-        request.cancellation = task.cancellation().with_deadline(deadline);
+        let task = rest.tasks.start(action, description(call, target), rest.clock.wall_ms());
         Running { rest, task }
+    }
+
+    /// Ties a search to the task that its request began, or to one of its own, which ends with what is answered here.
+    pub(crate) fn enter(call: &Call, target: &Target, request: &mut SearchRequest) -> Option<Running> {
+        let own = call.running.is_none().then(|| Running::begin(call, target));
+        let deadline = request.timeout.and_then(|timeout| call.begun.checked_add(timeout));
+        if let Some(running) = own.as_ref().or(call.running.as_ref()) {
+            request.cancellation = running.task.cancellation().with_deadline(deadline);
+        }
+        own
+    }
+
+    /// What its work looks at.
+    pub(crate) fn cancellation(&self) -> &Cancellation {
+        self.task.cancellation()
+    }
+
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// 400 `task_cancelled_exception`.
+    pub(crate) fn check(cancellation: &Cancellation) -> Result<()> {
+        match cancellation.is_cancelled() {
+            true => Err(Error::new(ErrorKind::TaskCancelled, "The task is cancelled.")),
+            false => Ok(()),
+        }
     }
 }
 

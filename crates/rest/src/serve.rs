@@ -465,6 +465,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         caller: request.caller.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
         begun: std::time::Instant::now(),
+        running: None,
     }
 }
 

@@ -76,6 +76,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         plain: false,
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
         begun: std::time::Instant::now(),
+        running: None,
     };
     Some((call, api))
 }
