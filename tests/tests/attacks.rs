@@ -418,11 +418,14 @@ fn the_answer_of_tiny_lines_is_packed() {
     assert_eq!(items.len(), count);
     let seq_nos = items.iter().map(|item| item["index"]["_seq_no"].as_u64());
     assert!(seq_nos.eq((1..=count as u64).map(Some)), "the items stand in their order");
-    // As it is wanted otherwise, it is whole as well.
-    let short = "{\"index\":{}}\n{}\n".repeat(5_000);
-    let laid_out = server.send("POST", "/tiny/_bulk?filter_path=items.*.status", &short);
-    let told = laid_out.unwrap();
-    assert!(matches!(told.status, 200 | 429), "{told:?}");
+    // Filtered and laid out it takes no more: each item is filtered as it is made.
+    for style in ["filter_path=took,items.*.status", "pretty", "filter_path=errors&pretty"] {
+        let told = server.send("POST", &format!("/tiny/_bulk?{style}"), &body).unwrap();
+        assert_eq!(told.status, 200, "{style}: {:.500}", told.text);
+        let items = told.body["items"].as_array().map_or(0, Vec::len);
+        assert_eq!(items, if style.contains("errors") { 0 } else { count }, "{style}");
+        assert_eq!(told.text.contains('\n'), style.contains("pretty"), "{style}");
+    }
 }
 
 #[test]

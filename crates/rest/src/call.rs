@@ -3,7 +3,7 @@
 use crate::Rest;
 use crate::path_args::PathArgs;
 use crate::query_params::Params;
-use crate::respond::Answer;
+use crate::respond::{Answer, Style};
 use crate::running::Running;
 use bytes::Bytes;
 use dsl::document::some_lock;
@@ -29,6 +29,8 @@ pub struct Call {
     pub(crate) wants_json: bool,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
     pub(crate) plain: bool,
+    /// How the answer is written.
+    pub(crate) style: Style,
     /// Who sends it, as far as it says, and by which connection.
     pub(crate) caller: Caller,
     /// The memory that it builds, beside its body.

@@ -461,6 +461,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         dialect,
         listener: request.persona,
         plain: style.is_plain(),
+        style: style.clone(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
@@ -601,9 +602,9 @@ impl AsRef<[u8]> for BookedAnswer {
 
 fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
-    // As it is, a long text is sent piece by piece.
+    // A long text is sent piece by piece.
     let packed = match &mut answer.body {
-        Body::Packed(text) if style.is_plain() && !head => Some(std::mem::take(text)),
+        Body::Packed(text) if !style.yaml && !head => Some(std::mem::take(text)),
         _ => None,
     };
     let (mut bytes, media) = write(&answer.body, style, compatible);

@@ -74,6 +74,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         wants_json: true,
         caller: Caller::from_json(&request["caller"]),
         plain: false,
+        style: crate::respond::Style::default(),
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
         begun: std::time::Instant::now(),
         running: None,
