@@ -3,11 +3,11 @@
 //! Not here: where searches look at it (the engine), how tasks are shown (`handlers/tasks`).
 
 use crate::Rest;
-use crate::call::Call;
 use dsl::search::SearchRequest;
 use engine::tasks::Task;
 use model::{Cancellation, Error, ErrorKind, Result, Target};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What tasks of searches are called.
 const ACTION: &str = "indices:data/read/search";
@@ -30,30 +30,26 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A search is a task from here on, before its body is parsed. [`Running::enter`] goes on with it.
-    pub(crate) fn begin(call: &Call, target: &Target) -> Running {
-        Running::start(call, target, ACTION)
+    /// A search is a task from here on, before its body is parsed.
+    pub(crate) fn begin(rest: &Arc<Rest>, body: &[u8], target: &Target) -> Running {
+        Running::start(rest, body, target, ACTION)
     }
 
     /// The same for a request of several searches, each of which has a task of its own when it runs.
-    pub(crate) fn begin_many(call: &Call, target: &Target) -> Running {
-        Running::start(call, target, ACTION_OF_MANY)
+    pub(crate) fn begin_many(rest: &Arc<Rest>, body: &[u8], target: &Target) -> Running {
+        Running::start(rest, body, target, ACTION_OF_MANY)
     }
 
-    fn start(call: &Call, target: &Target, action: &str) -> Running {
-        let rest = call.rest.clone();
-        let task = rest.tasks.start(action, description(call, target), rest.clock.wall_ms());
+    fn start(rest: &Arc<Rest>, body: &[u8], target: &Target, action: &str) -> Running {
+        let rest = rest.clone();
+        let task = rest.tasks.start(action, description(body, target), rest.clock.wall_ms());
         Running { rest, task }
     }
 
-    /// Ties a search to the task that its request began, or to one of its own, which ends with what is answered here.
-    pub(crate) fn enter(call: &Call, target: &Target, request: &mut SearchRequest) -> Option<Running> {
-        let own = call.running.is_none().then(|| Running::begin(call, target));
-        let deadline = request.timeout.and_then(|timeout| call.begun.checked_add(timeout));
-        if let Some(running) = own.as_ref().or(call.running.as_ref()) {
-            request.cancellation = running.task.cancellation().with_deadline(deadline);
-        }
-        own
+    /// Ties a search to the task; its time counts from when its request had `begun`.
+    pub(crate) fn tie(&self, request: &mut SearchRequest, begun: Instant) {
+        let deadline = request.timeout.and_then(|timeout| begun.checked_add(timeout));
+        request.cancellation = self.task.cancellation().with_deadline(deadline);
     }
 
     /// What its work looks at.
@@ -81,12 +77,12 @@ impl Drop for Running {
 }
 
 /// As Elasticsearch describes a search.
-fn description(call: &Call, target: &Target) -> String {
-    let mut end = call.body.len().min(SHOWN_BYTES);
-    while end > 0 && end < call.body.len() && call.body[end] & 0xC0 == 0x80 {
+fn description(body: &[u8], target: &Target) -> String {
+    let mut end = body.len().min(SHOWN_BYTES);
+    while end > 0 && end < body.len() && body[end] & 0xC0 == 0x80 {
         end -= 1;
     }
-    let body = String::from_utf8_lossy(&call.body[..end]);
+    let body = String::from_utf8_lossy(&body[..end]);
     format!(
         "indices[{}], types[{}], search_type[QUERY_THEN_FETCH], source[{}]",
         target.expressions.join(","),

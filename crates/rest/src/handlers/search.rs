@@ -25,7 +25,7 @@ use std::time::Duration;
 /// `GET /i/_search`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let target = named_target(&call);
-    call.running = Some(Running::begin(&call, &target));
+    call.running = Some(Running::begin(&call.rest, &call.body, &target));
     let request = body_of(&mut call, &target)?;
     run_body(call, Box::new(request)).await
 }
@@ -352,10 +352,14 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
     without_kept_queries(call, target, &mut request).await;
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
-    let running = Running::enter(call, target, &mut request);
+    // The task of the request, or one for this search alone.
+    let own = call.running.is_none().then(|| Running::begin(&call.rest, &call.body, target));
+    if let Some(running) = own.as_ref().or(call.running.as_ref()) {
+        running.tie(&mut request, call.begun);
+    }
     let mut late = SearchResponse::late(&request);
     let found = call.rest.relations.search(target, request).await;
-    drop(running);
+    drop(own);
     let mut response = match found {
         // Joins and lookups took all the time, or the search never looked at its clock.
         Err(error) if error.kind() == ErrorKind::SearchTimeout => {
@@ -803,7 +807,7 @@ pub(super) async fn many(
         None => None,
     };
     let (mut responses, mut room) = (Vec::new(), AnswerRoom::new(&call.rest));
-    let running = Running::begin_many(&call, &base);
+    let running = Running::begin_many(&call.rest, &call.body, &base);
     let cancellation = running.cancellation().clone();
     call.running = Some(running);
     let items = read(&call, &content).await;
