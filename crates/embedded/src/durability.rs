@@ -14,9 +14,13 @@
 use crate::EmbeddedEngine;
 use crate::commit::WaitFor;
 use crate::group_commit;
-use crate::reading::DURABLE_PATIENCE;
 use engine::{Document, Outcome, Read};
 use model::{ErrorKind, Result};
+use std::time::Duration;
+
+/// How long a read of one document waits for the log. A sync takes 0.1 to 10 ms, and a read that answers an older state makes
+/// a conflict of the write that rests on it; so most reads wait.
+const DURABLE_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Refusals that say what the server can do now, whatever was written before.
 pub(crate) fn is_of_the_moment(kind: ErrorKind) -> bool {

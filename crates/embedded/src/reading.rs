@@ -6,7 +6,7 @@
 //! of shared memory", 1993: a clean double collect.) What has moved is read again, the last time under that lock, where a
 //! look costs a lookup in the version map for each document and no record is placed.
 //!
-//! One document whose newest state is on its way to the disk is waited for, but not longer than [`DURABLE_PATIENCE`]: then the
+//! One document whose newest state is on its way to the disk is waited for, but not longer than `durability` says: then the
 //! newest durable state is the answer. It holds every acknowledged write (write-path.md 1.3), because those are durable.
 //!
 //! Not here: what one document's newest state is (`evaluate`), waiting for the disk (`lib`).
@@ -20,11 +20,7 @@ use model::{DocAddress, Result, blocks, settings};
 use segment::searchable::{IndexView, Searchable};
 use segment::stored_document::{locate, stored};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How long a read of one document waits for the log. A sync takes 0.1 to 10 ms, and a read that answers an older state makes
-/// a conflict of the write that rests on it; so most reads wait.
-pub(crate) const DURABLE_PATIENCE: Duration = Duration::from_millis(20);
+use std::time::Instant;
 
 /// How a document is looked for.
 #[derive(Clone, Copy, Eq, PartialEq)]
