@@ -162,6 +162,62 @@ fn parsing_a_search_ends_with_its_timeout() {
     assert_eq!(server.send("POST", "/i/_search", &body("")).unwrap().status, 400);
 }
 
+/// A search is a task while its body is parsed, and can be cancelled then.
+#[test]
+fn a_search_is_a_task_while_it_is_parsed() {
+    let (_folder, server) = started();
+    let sorts = vec!["\"text\""; 1 << 20].join(",");
+    // It would be refused for what stands behind the list.
+    let body = format!("{{\"sort\":[{sorts}],\"collapse\":{{\"no\":1}}}}");
+    let lines = format!("{{}}\n{body}\n");
+    for (path, body, action) in [("/i/_search", &body, "search"), ("/i/_msearch", &lines, "msearch")] {
+        std::thread::scope(|scope| {
+            let search = scope.spawn(|| server.send("POST", path, body).unwrap());
+            let list = format!("/_tasks?actions=indices:data/read/{action}&detailed=true&group_by=none");
+            let begun = Instant::now();
+            let id = loop {
+                let tasks = server.ok("GET", &list, &Value::Null);
+                if let Some(task) = tasks["tasks"].as_array().and_then(|tasks| tasks.first()) {
+                    assert!(task["description"].as_str().unwrap().starts_with("indices[i]"), "{task:.300}");
+                    break format!("{}:{}", task["node"].as_str().unwrap(), task["id"]);
+                }
+                assert!(begun.elapsed() < Duration::from_secs(10), "{path} was no task");
+            };
+            server.ok("POST", &format!("/_tasks/{id}/_cancel"), &Value::Null);
+            let answer = search.join().unwrap();
+            assert_eq!(answer.status, 400, "{path}: {answer:?}");
+            assert!(
+                answer.text.contains("task_cancelled_exception"),
+                "{path}: {:.500}",
+                answer.text
+            );
+        });
+    }
+}
+
+/// A refresh takes time in proportion to the fields of its documents.
+#[test]
+fn a_refresh_takes_as_long_as_there_are_fields() {
+    let (_folder, server) = started();
+    let settings = json!({ "settings": { "index.mapping.total_fields.limit": 100_000, "index.refresh_interval": -1 } });
+    let time_of = |index: &str, fields: usize| {
+        server.ok("PUT", index, &settings);
+        let doc: serde_json::Map<String, Value> = (0..fields).map(|n| (format!("f{n}"), json!(n))).collect();
+        server.ok("PUT", &format!("{index}/_doc/1"), &Value::Object(doc));
+        let begun = Instant::now();
+        server.ok("POST", &format!("{index}/_refresh"), &Value::Null);
+        begun.elapsed()
+    };
+    let few = time_of("/few", FIELDS / 5);
+    let many = time_of("/many", FIELDS * 8 / 5);
+    println!(
+        "a refresh of {} fields: {few:?}; of eight times as many: {many:?}",
+        FIELDS / 5
+    );
+    // Eight times as long if it is linear, 64 times if it is quadratic.
+    assert!(many < few * 24, "{few:?}, and of eight times as many fields {many:?}");
+}
+
 /// A document whose fields are new, each a text with a keyword, takes time in proportion to them.
 #[test]
 fn many_new_fields_take_as_long_as_they_are_many() {

@@ -177,7 +177,8 @@ impl Store {
             kind: write.put.map_or(Kind::Delete, Kind::Put),
         });
         let newest = Newest::of(&op);
-        self.versions.set(write.key, write.entry.no, newest);
+        self.versions
+            .set(write.key, write.entry.no, newest, self.log.durable_position());
         // Counted before it is in the queue: a build that takes it from there subtracts it.
         self.write_path.add_pending(op.bytes());
         state.pending().push(op);

@@ -111,9 +111,27 @@ impl CurrentDocuments for NoDocuments {
 impl Store {
     /// The newest state of a document; the caller holds its stripe or only wants to read.
     pub(crate) fn newest(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<CurrentDocument> {
+        self.state_of(entry, at, uid, key, self.versions.get(key))
+    }
+
+    /// The newest state of a document that is durable, also where a newer one is on its way to the disk.
+    pub(crate) fn newest_durable(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<CurrentDocument> {
+        let newest = self.versions.newest_durable(key, || self.log.durable_position());
+        self.state_of(entry, at, uid, key, newest)
+    }
+
+    /// `newest`: what the version map has of it. The built set is loaded after that (write-path.md 1.5).
+    fn state_of(
+        &self,
+        entry: &IndexEntry,
+        at: &DocAddress,
+        uid: &str,
+        key: Key,
+        newest: Option<Newest>,
+    ) -> Result<CurrentDocument> {
         debug_assert_eq!(key, self.versions.key(entry.no, uid), "4: a key is that of its index and uid");
         let state = self.state(entry)?;
-        let (found, document, position) = match self.versions.get(key) {
+        let (found, document, position) = match newest {
             Some(Newest::Put(op)) => {
                 let document = match &op.kind {
                     Kind::Put(put) => Some(Document {

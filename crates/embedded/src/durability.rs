@@ -14,8 +14,13 @@
 use crate::EmbeddedEngine;
 use crate::group_commit;
 use crate::wait_for::WaitFor;
-use engine::Outcome;
+use engine::{Document, Outcome, Read};
 use model::{ErrorKind, Result};
+use std::time::Duration;
+
+/// How long a read of one document waits for the log. A sync takes 0.1 to 10 ms, and a read that answers an older state makes
+/// a conflict of the write that rests on it; so most reads wait.
+const DURABLE_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Refusals that say what the server can do now, whatever was written before.
 pub(crate) fn is_of_the_moment(kind: ErrorKind) -> bool {
@@ -40,6 +45,37 @@ impl EmbeddedEngine {
             self.store.log.written(after.written).await?;
         }
         Ok(())
+    }
+
+    /// A document that was read, once its state is durable. If that takes longer than a read waits, its newest durable state.
+    ///
+    /// # Errors
+    /// LogFailed, as [`EmbeddedEngine::wait`]; what reading it again is refused for.
+    pub(crate) async fn once_durable(&self, read: &Read, document: Option<Document>, position: u64) -> Result<Option<Document>> {
+        let log = &self.store.log;
+        let after = WaitFor {
+            durable: position,
+            written: 0,
+        };
+        self.company.seen();
+        // Whoever is alone waits for a write of his own, and syncs it himself.
+        if position <= log.durable_position() || self.company.is_alone() || tokio::runtime::Handle::try_current().is_err() {
+            return self.wait(after).await.map(|()| document);
+        }
+        match tokio::time::timeout(DURABLE_PATIENCE, log.durable(position)).await {
+            Ok(waited) => return waited.map(|()| document),
+            Err(_) if log.durable_position() >= position => return Ok(document),
+            Err(_) => {}
+        }
+        // It is one read, also in the statistics.
+        let again = Read {
+            counted: false,
+            ..read.clone()
+        };
+        match self.store.read_durable(&again).map_err(|e| self.store.settle(e))? {
+            Some(older) => Ok(older.document),
+            None => self.wait(after).await.map(|()| document),
+        }
     }
 
     /// An answer or a refusal about these names, once what they mean is durable.

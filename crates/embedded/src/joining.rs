@@ -38,7 +38,7 @@ impl Store {
         }
         let id = format!("{MOMENT}{}", engine::clock::uuid(self.env.clock()));
         let read = self.with_others(&all)?;
-        self.keep(id, found, &read, catalog, Duration::from_secs(60))
+        self.keep(id, (found, Vec::new()), &read, catalog, Duration::from_secs(60))
     }
 
     /// The keys that documents of a target have in a field.

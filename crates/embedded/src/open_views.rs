@@ -5,8 +5,9 @@
 use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::lock_order::Mutex;
+use dsl::search::ShardFailure;
 use engine::View;
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Target};
 use segment::searchable::Searchable;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,6 +23,31 @@ pub(crate) struct ViewContent {
     pub(crate) catalog: Arc<Catalog>,
     /// The indices that it was opened on, with the filters of the aliases on the way.
     pub(crate) opened: Vec<Resolved>,
+    /// Indices that were meant and could not be read then.
+    pub(crate) failures: Arc<[ShardFailure]>,
+}
+
+impl ViewContent {
+    /// The indices of the view that a target means, and those that could not be read.
+    ///
+    /// # Errors
+    /// The target's.
+    pub(crate) fn resolve(&self, target: &Target, now_ms: i64) -> Result<(Vec<Resolved>, Vec<ShardFailure>)> {
+        if target.expressions.is_empty() {
+            return Ok((self.opened.clone(), self.failures.to_vec()));
+        }
+        let all = Target {
+            ignore_unavailable: true,
+            forbid_closed: false,
+            expand_closed: true,
+            ..target.clone()
+        };
+        let mut inside = self.catalog.resolve(&all, now_ms)?;
+        let means = |failure: &&ShardFailure| inside.iter().any(|r| r.entry.name.as_str() == failure.index);
+        let failures = self.failures.iter().filter(means).cloned().collect();
+        inside.retain(|r| self.opened.iter().any(|o| o.entry.no == r.entry.no));
+        Ok((inside, failures))
+    }
 }
 
 struct OpenView {

@@ -79,9 +79,34 @@ impl Put {
     }
 }
 
+/// Bytes of the version map for a document in it.
+pub(crate) const MAP_ENTRY_BYTES: usize = 208;
+/// What an allocation takes beside its bytes: they are rounded up, and a shared one has two counts.
+const ALLOCATION_BYTES: usize = 24;
+
 impl PendingOp {
-    /// Its bytes in memory.
+    /// What it takes in memory: itself, its texts, its entry in the version map, and its place in the queue. What was read of
+    /// its source is counted by who keeps it.
     pub(crate) fn bytes(&self) -> u64 {
+        let texts = match &self.kind {
+            Kind::Put(put) => {
+                let optional = put
+                    .routing
+                    .iter()
+                    .chain(&put.parent)
+                    .map(|text| text.len() + ALLOCATION_BYTES);
+                put.source.len() + ALLOCATION_BYTES + optional.sum::<usize>()
+            }
+            Kind::Delete => 0,
+        };
+        let own = size_of::<PendingOp>() + self.uid.len() + 2 * ALLOCATION_BYTES;
+        (own + texts + MAP_ENTRY_BYTES + 2 * size_of::<Arc<PendingOp>>()) as u64
+    }
+}
+
+impl PendingOp {
+    /// Its text and a little more: what a transaction's limits of bytes count.
+    pub(crate) fn text_bytes(&self) -> u64 {
         let source = match &self.kind {
             Kind::Put(put) => put.source.len(),
             Kind::Delete => 0,

@@ -6,6 +6,9 @@
 //! of shared memory", 1993: a clean double collect.) What has moved is read again, the last time under that lock, where a
 //! look costs a lookup in the version map for each document and no record is placed.
 //!
+//! One document whose newest state is on its way to the disk is waited for, but not longer than `durability` says: then the
+//! newest durable state is the answer. It holds every acknowledged write (write-path.md 1.3), because those are durable.
+//!
 //! Not here: what one document's newest state is (`evaluate`), waiting for the disk (`lib`).
 
 use crate::catalog::{Catalog, IndexEntry};
@@ -13,11 +16,22 @@ use crate::document_key::Key;
 use crate::evaluate::visible;
 use crate::store::Store;
 use engine::{Document, Found, Read};
-use model::{DocAddress, Result, blocks};
+use model::{DocAddress, Result, blocks, settings};
 use segment::searchable::{IndexView, Searchable};
 use segment::stored_document::{locate, stored};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// How a document is looked for.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Look {
+    /// Its newest state.
+    Once,
+    /// The same; it may be asked whether it is still as it was found.
+    Again,
+    /// Its newest state that is durable.
+    Durable,
+}
 
 /// Passes without the sequencer's lock; after them the reader holds it.
 const FREE_PASSES: usize = 4;
@@ -46,11 +60,23 @@ struct Place {
 impl Store {
     /// The newest state of one document; `searchable_only`: what searches see of it.
     pub(crate) fn read_newest(&self, read: &Read) -> Result<Looked> {
-        self.look_in(&self.catalog.now(), &self.publication.load(), read, false)
+        self.look_in(&self.catalog.now(), &self.publication.load(), read, Look::Once)
     }
 
-    /// `again`: it may be asked whether it is still as it was found.
-    fn look_in(&self, catalog: &Catalog, searchable: &Searchable, read: &Read, again: bool) -> Result<Looked> {
+    /// The newest durable state of one document. `None`: there may be a newer one that is acknowledged, because writes of its
+    /// index are acknowledged before they are durable, or were until an alteration that is not durable.
+    pub(crate) fn read_durable(&self, read: &Read) -> Result<Option<Looked>> {
+        let catalog = self.catalog.now();
+        let entry = catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
+        let is_async = settings::text(&entry.settings, settings::TRANSLOG_DURABILITY) == "async";
+        if is_async || self.rests_on([read.at.index.as_str()]) > 0 {
+            return Ok(None);
+        }
+        self.look_in(&catalog, &self.publication.load(), read, Look::Durable)
+            .map(Some)
+    }
+
+    fn look_in(&self, catalog: &Catalog, searchable: &Searchable, read: &Read, look: Look) -> Result<Looked> {
         let entry = catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
         if !entry.open {
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
@@ -75,9 +101,12 @@ impl Store {
                 place: None,
             }
         } else {
-            let built = again.then(|| state.built());
+            let built = (look == Look::Again).then(|| state.built());
             let key = self.versions.key(entry.no, &uid);
-            let here = self.newest(&entry, &at, &uid, key)?;
+            let here = match look {
+                Look::Once | Look::Again => self.newest(&entry, &at, &uid, key)?,
+                Look::Durable => self.newest_durable(&entry, &at, &uid, key)?,
+            };
             let place = built.map(|built| Place {
                 found: here.found,
                 uid: uid.to_string(),
@@ -126,7 +155,7 @@ impl Store {
             if bytes > bytes_max {
                 break;
             }
-            let looked = self.look_in(catalog, &searchable, read, true);
+            let looked = self.look_in(catalog, &searchable, read, Look::Again);
             let source = looked.as_ref().ok().and_then(|looked| looked.document.as_ref());
             bytes += source.map_or(0, |document| document.source.0.len());
             out.push(looked);
@@ -150,7 +179,7 @@ impl Store {
                 _ => true,
             };
             if !is_as_found {
-                *looked = self.look_in(catalog, &self.publication.load(), read, true);
+                *looked = self.look_in(catalog, &self.publication.load(), read, Look::Again);
                 moved = true;
             }
         }

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// While replaying, an index is built when so much of it is pending.
-const BUILD_AT_BYTES: u64 = 8 << 20;
+const BUILD_AT_BYTES: u64 = 11 << 20;
 
 impl Store {
     /// Opens a folder; one that is not there is made.

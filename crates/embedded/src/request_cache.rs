@@ -142,7 +142,8 @@ fn steady(request: &SearchRequest) -> Option<usize> {
     if !small {
         return None;
     }
-    let said = format!("{request:?}");
+    // Names of the dialect's rules are no words of the request ("unknown" has "now" in it).
+    let said = format!("{request:?}").replace(&format!("{:?}", request.dialect), "");
     // The clock, chance and stored scripts are no part of a request.
     let varies = ["now", "andom", "Stored("].iter().any(|word| said.contains(word));
     (!varies && said.len() <= 1 << 16).then_some(said.len() + size_of::<Answer>())

@@ -17,7 +17,7 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(50);
 /// An index without an explicit interval is refreshed by the timer while it was searched so recently.
 const SEARCHED_WITHIN_MS: u64 = 30_000;
-const BUILD_AT_BYTES: u64 = 12 << 20;
+const BUILD_AT_BYTES: u64 = 16 << 20;
 const BUILD_AT_OPS: usize = 20_000;
 /// So many waiters force a refresh.
 pub(crate) const FORCED_AT_WAITERS: u64 = 1000;

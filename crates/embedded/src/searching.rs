@@ -66,23 +66,12 @@ impl Store {
             return self.staged_views_of(target, id);
         }
         if let Some(id) = view {
-            let ViewContent {
-                searchable,
-                catalog,
-                opened,
-            } = self.views.use_view(id, self.env.monotonic())?;
-            if target.expressions.is_empty() {
-                return self.searched(&searchable, &opened);
-            }
-            let all = Target {
-                ignore_unavailable: true,
-                forbid_closed: false,
-                expand_closed: true,
-                ..target.clone()
+            let content = self.views.use_view(id, self.env.monotonic())?;
+            let (inside, failures) = content.resolve(target, self.env.wall_ms())?;
+            return match failures.into_iter().next() {
+                Some(failure) => Err(failure.error),
+                None => self.searched(&content.searchable, &inside),
             };
-            let mut inside = catalog.resolve(&all, self.env.wall_ms())?;
-            inside.retain(|r| opened.iter().any(|o| o.entry.no == r.entry.no));
-            return self.searched(&searchable, &inside);
         }
         let catalog = self.catalog.now();
         let found = catalog.resolve(target, self.env.wall_ms())?;
@@ -204,29 +193,42 @@ impl Store {
         })
     }
 
-    /// The sets of the indices of a target that can be read; the others are told of. `Err` if none can be.
-    fn views_in_part(&self, target: &Target) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
-        let catalog = self.catalog.now();
-        let (mut sound, mut failures) = (Vec::new(), Vec::new());
-        for one in catalog.resolve(target, self.env.wall_ms())? {
-            match self.state(&one.entry) {
-                Err(error) if error.kind() == ErrorKind::Corruption => {
-                    let shards = settings::number(&one.entry.settings, settings::NUMBER_OF_SHARDS);
-                    failures.push(ShardFailure {
-                        index: one.entry.name.as_str().to_owned(),
-                        shards: u32::try_from(shards).unwrap_or(1),
-                        error,
-                    });
-                }
-                Err(error) => return Err(error),
-                Ok(_) => sound.push(one),
-            }
+    /// What a request sees of the indices of a target that can be read; the others are told of. `Err` if none can be.
+    /// `view` names an open one.
+    fn views_in_part(&self, target: &Target, view: Option<&str>) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
+        if let Some(id) = view {
+            let content = self.views.use_view(id, self.env.monotonic())?;
+            let (inside, mut failures) = content.resolve(target, self.env.wall_ms())?;
+            // Damage that was found since then.
+            let sound = self.sound(inside, &mut failures);
+            refuse_nothing(&sound, &failures)?;
+            return Ok((self.searched(&content.searchable, &sound)?, failures));
         }
-        if let (true, Some(failure)) = (sound.is_empty(), failures.first()) {
-            return Err(failure.error.clone());
+        let mut failures = Vec::new();
+        let sound = self.sound(self.catalog.now().resolve(target, self.env.wall_ms())?, &mut failures);
+        refuse_nothing(&sound, &failures)?;
+        for one in &sound {
+            self.state(&one.entry)?;
         }
         let searchable = self.moment(&sound)?;
         Ok((self.searched(&searchable, &sound)?, failures))
+    }
+
+    /// The indices that are not stopped for damage; the others are added to the failures.
+    fn sound(&self, mut found: Vec<Resolved>, failures: &mut Vec<ShardFailure>) -> Vec<Resolved> {
+        found.retain(|one| match self.state(&one.entry) {
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                let shards = settings::number(&one.entry.settings, settings::NUMBER_OF_SHARDS);
+                failures.push(ShardFailure {
+                    index: one.entry.name.as_str().to_owned(),
+                    shards: u32::try_from(shards).unwrap_or(1),
+                    error,
+                });
+                false
+            }
+            _ => true,
+        });
+        found
     }
 
     /// Runs a search; indices in which damage is found are left out, unless the request wants all or nothing.
@@ -241,7 +243,7 @@ impl Store {
         let damaged = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Internal);
         match found {
             // Damage that this search found first: without that index the rest can be answered.
-            Err(error) if request.allow_partial && request.view.is_none() && damaged(&error) => match self.find_damage() {
+            Err(error) if takes_parts(request) && damaged(&error) => match self.find_damage() {
                 Some(damage) => self.search_once(target, request, see, interrupt).map_err(|_| damage),
                 None => Err(error),
             },
@@ -250,8 +252,8 @@ impl Store {
     }
 
     fn search_once(&self, target: &Target, request: &SearchRequest, see: See, interrupt: &Interrupt) -> Result<SearchResponse> {
-        let (views, failures) = if request.allow_partial && request.view.is_none() {
-            self.views_in_part(target)?
+        let (views, failures) = if takes_parts(request) {
+            self.views_in_part(target, request.view.as_deref())?
         } else {
             (self.views_of(target, request.view.as_deref())?, Vec::new())
         };
@@ -386,15 +388,18 @@ impl Store {
             engine::clock::uuid(self.env.clock()),
             engine::clock::uuid(self.env.clock())
         );
+        let mut failures = Vec::new();
+        let found = self.sound(found, &mut failures);
+        refuse_nothing(&found, &failures)?;
         let read = self.with_others(&found)?;
-        self.keep(id, found, &read, catalog, keep_alive)
+        self.keep(id, (found, failures), &read, catalog, keep_alive)
     }
 
-    /// Keeps a moment of some indices under an id, and of all that is read with them.
+    /// Keeps a moment of some indices under an id, and of all that is read with them; and which could not be read.
     pub(crate) fn keep(
         &self,
         id: String,
-        found: Vec<Resolved>,
+        (found, failures): (Vec<Resolved>, Vec<ShardFailure>),
         read: &[Resolved],
         catalog: Arc<Catalog>,
         keep_alive: Duration,
@@ -425,6 +430,7 @@ impl Store {
             searchable,
             catalog,
             opened: found,
+            failures: failures.into(),
         };
         self.views.insert(view.clone(), content, self.env.monotonic());
         Ok(view)
@@ -454,6 +460,19 @@ impl Store {
                 .map(|one| (one.0.name.clone(), search::validate(one, query, cx)))
                 .collect())
         })
+    }
+}
+
+/// May indices be left out? What a transaction reads in its staged view is whole.
+fn takes_parts(request: &SearchRequest) -> bool {
+    request.allow_partial && !request.view.as_deref().is_some_and(engine::is_staging)
+}
+
+/// Where no index can be read, the first failure is the answer.
+fn refuse_nothing(sound: &[Resolved], failures: &[ShardFailure]) -> Result<()> {
+    match failures.first().filter(|_| sound.is_empty()) {
+        Some(failure) => Err(failure.error.clone()),
+        None => Ok(()),
     }
 }
 

@@ -380,8 +380,8 @@ impl Store {
             kind: put.map_or(Kind::Delete, Kind::Put),
         });
         let place = inner.places.get(&(entry.no, uid.clone())).copied();
-        let replaced = place.map_or(0, |place| inner.documents[place].op.bytes());
-        self.admit_staged(inner, op.bytes(), replaced)?;
+        let replaced = place.map_or(0, |place| inner.documents[place].op.text_bytes());
+        self.admit_staged(inner, op.text_bytes(), replaced)?;
         // From here on nothing fails.
         let mut next = made.take().map(|(next, typed)| {
             inner.made.insert(entry.no, typed);

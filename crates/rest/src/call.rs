@@ -3,7 +3,8 @@
 use crate::Rest;
 use crate::path_args::PathArgs;
 use crate::query_params::Params;
-use crate::respond::Answer;
+use crate::respond::{Answer, Style};
+use crate::running::{Running, TaskHeaders};
 use crate::trace_context::{TraceParent, task_headers};
 use bytes::Bytes;
 use dsl::document::some_lock;
@@ -30,6 +31,8 @@ pub struct Call {
     pub(crate) wants_json: bool,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
     pub(crate) plain: bool,
+    /// How the answer is written.
+    pub(crate) style: Style,
     /// Who sends it, as far as it says, and by which connection.
     pub(crate) caller: Caller,
     /// The trace that it is a part of.
@@ -38,15 +41,19 @@ pub struct Call {
     pub(crate) booking: Mutex<Booking>,
     /// When its body was there: a search's `timeout` counts from here, its parsing included.
     pub(crate) begun: Instant,
+    /// The task of a search, until the request ends.
+    pub(crate) running: Option<Running>,
 }
 
 impl Call {
     /// Enters a task for this request, under the ids that its client gave it.
     pub(crate) fn start_task(&self, action: &str, description: String) -> Arc<Task> {
-        let headers = task_headers(self.caller.opaque_id.as_deref(), self.trace.as_ref());
-        self.rest
-            .tasks
-            .start_for(action, description, headers, self.rest.clock.wall_ms())
+        let now_ms = self.rest.clock.wall_ms();
+        self.rest.tasks.start_for(action, description, self.task_headers(), now_ms)
+    }
+    /// The ids that its client gave it.
+    pub(crate) fn task_headers(&self) -> TaskHeaders {
+        task_headers(self.caller.opaque_id.as_deref(), self.trace.as_ref())
     }
     /// Books memory that the request is about to take, until the request ends.
     ///

@@ -26,6 +26,7 @@ mod first_type;
 mod handlers;
 mod human;
 mod index_meta_cache;
+mod list_style;
 mod machine;
 mod metrics;
 mod outgoing;

@@ -234,9 +234,9 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["search_shards"], &[TARGET, THROTTLED, ONE_SHARD, LOCAL]),
     (&["scroll"], &[BODY, BODY_TYPE, changes!(scroll scroll_id rest_total_hits_as_int typed_keys)]),
     (&["clear_scroll"], &[BODY, BODY_TYPE, changes!(scroll_id)]),
-    (&["open_point_in_time"], &[TARGET, THROTTLED, ONE_SHARD, changes!(keep_alive),
+    (&["open_point_in_time"], &[TARGET, THROTTLED, ONE_SHARD, changes!(keep_alive
+            allow_partial_pit_creation allow_partial_search_results),
         nothing!(
-            "a view is whole or an error": allow_partial_pit_creation allow_partial_search_results;
             "there is one shard": max_concurrent_shard_requests;
         )]),
     (&["close_point_in_time"], &[BODY, BODY_TYPE]),

@@ -372,13 +372,7 @@ impl Params {
             let is = |names: &[&'static str]| names.iter().find(|known| *known == name).copied();
             if let Some(name) = is(&["timeout", "master_timeout", "cluster_manager_timeout"]) {
                 self.check_duration(name)?;
-            } else if is(&[
-                "request_cache",
-                "ccs_minimize_roundtrips",
-                "local",
-                "allow_partial_pit_creation",
-            ])
-            .is_some()
+            } else if is(&["request_cache", "ccs_minimize_roundtrips", "local"]).is_some()
                 && !matches!(text.as_str(), "" | "true" | "false")
             {
                 return Err(Error::illegal(format!(

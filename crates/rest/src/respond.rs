@@ -26,7 +26,7 @@ pub enum Body {
     Json(Value),
     /// JSON bytes that need no touch unless the request wants them otherwise.
     Raw(Bytes),
-    /// The same, packed.
+    /// The same, packed, and as the request wants it unless that is YAML.
     Packed(PackedText),
     Text(String),
     Empty,
@@ -123,7 +123,8 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
     match body {
         Body::Empty => (Bytes::new(), json_type),
         Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".into()),
-        Body::Packed(text) => write(&Body::Raw(text.whole()), style, compatible_with),
+        Body::Packed(text) if style.yaml => write(&Body::Raw(text.whole()), style, compatible_with),
+        Body::Packed(text) => (text.whole(), json_type),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
         // What a client stored is never added to.
         Body::Raw(bytes) if style.human => {
@@ -163,7 +164,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
 }
 
 /// Two spaces, `"key" : value`, as Elasticsearch prints.
-fn pretty(value: &Value) -> String {
+pub(crate) fn pretty(value: &Value) -> String {
     use serde::Serialize as _;
     struct Spaced<'a>(serde_json::ser::PrettyFormatter<'a>);
     impl serde_json::ser::Formatter for Spaced<'_> {
@@ -204,7 +205,7 @@ fn pretty(value: &Value) -> String {
 }
 
 /// `filter_path`: patterns with `*` and `**`; a leading `-` excludes.
-fn filter(value: &Value, patterns: &[String]) -> Value {
+pub(crate) fn filter(value: &Value, patterns: &[String]) -> Value {
     let (excludes, includes): (Vec<_>, Vec<_>) = patterns.iter().partition(|p| p.starts_with('-'));
     let mut out = if includes.is_empty() {
         value.clone()

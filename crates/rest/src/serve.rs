@@ -485,11 +485,13 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         dialect,
         listener: request.persona,
         plain: style.is_plain(),
+        style: style.clone(),
         wants_json: json.into_iter().any(accepts),
         caller: request.caller.clone(),
         trace: request.trace.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
         begun: request.begun.unwrap_or_else(Instant::now),
+        running: None,
     }
 }
 
@@ -655,9 +657,9 @@ fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head:
 
 fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
-    // As it is, a long text is sent piece by piece.
+    // A long text is sent piece by piece.
     let packed = match &mut answer.body {
-        Body::Packed(text) if style.is_plain() && !head => Some(std::mem::take(text)),
+        Body::Packed(text) if !style.yaml && !head => Some(std::mem::take(text)),
         _ => None,
     };
     let (mut bytes, media) = write(&answer.body, style, compatible);

@@ -405,6 +405,30 @@ fn a_damaged_index_is_told_and_given_up() {
         let (_, found) = server.call("GET", "/bad,good/_search", &Value::Null);
         assert_eq!(found["_shards"]["failed"], 1, "{found}");
         assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
+        // Cursors are answered in part as searches are, unless they are to be whole.
+        let (status, page) = server.call("GET", "/bad,good/_search?scroll=1m&size=1", &Value::Null);
+        assert_eq!((status, &page["_shards"]["failed"]), (200, &json!(1)), "{page}");
+        assert_eq!(page["hits"]["total"]["value"], 1, "{page}");
+        let next = json!({ "scroll_id": page["_scroll_id"], "scroll": "1m" });
+        let (status, page) = server.call("GET", "/_search/scroll", &next);
+        assert_eq!((status, &page["_shards"]["failed"]), (200, &json!(1)), "{page}");
+        let whole = "/bad,good/_search?scroll=1m&allow_partial_search_results=false";
+        assert!(server.call("GET", whole, &Value::Null).0 >= 500);
+        assert!(
+            server.call("GET", "/bad/_search?scroll=1m", &Value::Null).0 >= 500,
+            "nothing is left"
+        );
+        let pit = "/bad,good/_pit?keep_alive=1m";
+        assert!(server.call("POST", pit, &Value::Null).0 >= 500, "a point in time is whole");
+        let (status, opened) = server.call("POST", &format!("{pit}&allow_partial_search_results=true"), &Value::Null);
+        assert_eq!((status, &opened["_shards"]["failed"]), (200, &json!(1)), "{opened}");
+        assert_eq!(opened["_shards"]["failures"][0]["index"], "bad", "{opened}");
+        let mut search = json!({ "pit": { "id": opened["id"] } });
+        let (status, found) = server.call("POST", "/_search", &search);
+        assert_eq!((status, &found["_shards"]["failed"]), (200, &json!(1)), "{found}");
+        assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
+        search["query"] = json!({ "match_all": {} });
+        assert!(server.call("POST", "/_search?allow_partial_search_results=false", &search).0 >= 500);
         let (_, shards) = server.call("GET", "/_cat/shards?format=json&h=index,prirep,state,docs", &Value::Null);
         let mut primaries: Vec<(&str, &str)> = shards
             .as_array()

@@ -8,6 +8,8 @@ use embedded::log::{Durability, Log, LogOptions, Manifest, Part, Participant, Re
 use engine::{Newest, Plan, TxnOptions};
 use model::ErrorKind;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a client knows of a folder: each fact as it was last told.
 type Facts = BTreeMap<String, Option<Value>>;
@@ -386,4 +388,129 @@ async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
     engine.close().unwrap();
     drop(engine);
     assert_eq!(source(&open(&disk), "good", "2").await.unwrap()["n"], 2);
+}
+
+/// A read beside a write that takes long to sync: it waits a little, then answers the newest durable state. Whatever is
+/// acknowledged is seen, and several documents are read as they were at one instant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_of_one_document_does_not_wait_for_a_long_sync() {
+    const LONG: Duration = Duration::from_millis(1500);
+    let disk = FaultyDisk::new(1);
+    let engine = Arc::new(open(&disk));
+    create(&*engine, "a", json!({})).await;
+    create(&*engine, "b", json!({ "translog.durability": "async" })).await;
+    for index in ["a", "b"] {
+        write(&*engine, put(index, "built", json!({ "n": 1 }))).await;
+        write(&*engine, put(index, "deleted", json!({ "n": 1 }))).await;
+        write(&*engine, put(index, "goes", json!({ "n": 1 }))).await;
+        refresh(&*engine, index).await;
+        write(&*engine, put(index, "pending", json!({ "n": 1 }))).await;
+        write(&*engine, delete(index, "deleted")).await;
+    }
+    // All of it is durable, also what was acknowledged before.
+    write(&*engine, put("a", "last", json!({}))).await;
+    disk.set_sync_takes(LONG);
+    let writes = || {
+        let all = ["built", "pending", "deleted", "new"].map(|id| put("a", id, json!({ "n": 2 })));
+        all.into_iter().chain([delete("a", "goes")]).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    let writer = engine.clone();
+    let writing = tokio::spawn(async move {
+        writer.write(writes(), Refresh::No).await.unwrap();
+        begun.elapsed()
+    });
+    tokio::time::sleep(LONG / 10).await;
+    let mut seen = Vec::new();
+    for id in ["built", "pending", "deleted", "new", "goes"] {
+        // From a task of its own, as a connection is.
+        let reader = engine.clone();
+        let read = tokio::spawn(async move { source(&*reader, "a", id).await });
+        seen.push((id, read.await.unwrap().map(|body| body["n"].clone())));
+    }
+    let took = begun.elapsed();
+    let reads = ["built", "new"].map(|id| engine::Read::whole(address("a", DocId::plain(id))));
+    let together = engine.read_together(reads.into(), usize::MAX).await.unwrap();
+    assert!(begun.elapsed() >= LONG, "documents of one instant wait for the log");
+    let together: Vec<_> = together.into_iter().map(|one| one.unwrap().unwrap().stamp.version).collect();
+    assert_eq!(together, [2, 1]);
+    assert!(writing.await.unwrap() >= LONG, "the sync was slow");
+    assert!(took < LONG * 3 / 4, "reads waited for it: {took:?}");
+    let one = Some(json!(1));
+    let expected = [
+        ("built", one.clone()),
+        ("pending", one.clone()),
+        ("deleted", None),
+        ("new", None),
+        ("goes", one),
+    ];
+    assert_eq!(seen, expected);
+    // The write is acknowledged: each sees it.
+    for (id, n) in [
+        ("built", Some(2)),
+        ("pending", Some(2)),
+        ("deleted", Some(2)),
+        ("new", Some(2)),
+        ("goes", None),
+    ] {
+        let found = source(&*engine, "a", id).await.map(|body| body["n"].as_u64().unwrap());
+        assert_eq!(found, n, "{id}");
+    }
+    // Where a write is acknowledged before the sync, its reader waits for it.
+    write(&*engine, put("b", "built", json!({ "n": 2 }))).await;
+    let reader = engine.clone();
+    let read = tokio::spawn(async move { source(&*reader, "b", "built").await });
+    assert_eq!(read.await.unwrap(), Some(json!({ "n": 2 })));
+    disk.set_sync_takes(Duration::ZERO);
+}
+
+/// Writers count documents up beside slow syncs, builds and reads: no read is older than what was acknowledged before it
+/// began, and none is older than a read that was over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn reads_beside_slow_syncs_never_go_back() {
+    let disk = FaultyDisk::new(3);
+    let engine = Arc::new(open(&disk));
+    create(&*engine, "a", json!({ "refresh_interval": "5ms" })).await;
+    disk.set_sync_takes(Duration::from_millis(45));
+    let acknowledged: Arc<[AtomicU64; 3]> = Arc::default();
+    let over = Arc::new(AtomicBool::new(false));
+    let mut tasks = Vec::new();
+    for writer in 0..3_usize {
+        let (engine, acknowledged, over) = (engine.clone(), acknowledged.clone(), over.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut n = 0;
+            while !over.load(Ordering::Acquire) {
+                n += 1;
+                write(&*engine, put("a", &writer.to_string(), json!({ "n": n }))).await;
+                acknowledged[writer].store(n, Ordering::Release);
+            }
+            assert!(n > 3, "writer {writer} wrote {n} times");
+            0
+        }));
+    }
+    for reader in 0..4_usize {
+        let (engine, acknowledged, over) = (engine.clone(), acknowledged.clone(), over.clone());
+        tasks.push(tokio::spawn(async move {
+            let (mut before, mut older, mut count) = ([0; 3], 0, 0);
+            while !over.load(Ordering::Acquire) {
+                let of = (count + reader) % 3;
+                let least = acknowledged[of].load(Ordering::Acquire).max(before[of]);
+                let found = source(&*engine, "a", &of.to_string()).await;
+                let n = found.map_or(0, |body| body["n"].as_u64().unwrap());
+                assert!(n >= least, "{n} of {of} was read, {least} was known");
+                older += usize::from(n == acknowledged[of].load(Ordering::Acquire));
+                before[of] = n;
+                count += 1;
+            }
+            older
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(rounds("PLEACH_RACE_MILLIS", 1500))).await;
+    over.store(true, Ordering::Release);
+    let mut older = 0;
+    for task in tasks {
+        older += task.await.unwrap();
+    }
+    assert!(older > 0, "some reads answered what was durable");
+    disk.set_sync_takes(Duration::ZERO);
 }

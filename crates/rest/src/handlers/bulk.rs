@@ -12,6 +12,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
 use crate::first_type;
+use crate::list_style::ListStyle;
 use crate::packed_text::PackedText;
 use crate::query_params::{ExpectParts, given_seq_no, given_term};
 use crate::respond::Answer;
@@ -77,10 +78,14 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
     let answered_lines = lines + deletes;
     let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
+    let text_bytes = match call.style.pretty {
+        true => text_bytes.saturating_mul(LAID_OUT_TIMES),
+        false => text_bytes,
+    };
     // An answer that is longer than its body is packed.
-    call.book(match call.plain {
-        true => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
-        false => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
+    call.book(match call.style.yaml {
+        false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
+        true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
     })?;
     let mut answered = Answered {
         items: PackedText::new(text_bytes, body.len()),
@@ -119,14 +124,16 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
     let mut text = answered.items;
-    text.set_head(format!("{{\"took\":{took},\"errors\":{},\"items\":[", answered.errors));
-    let end = text.end();
-    end.push(']');
-    if let Some(id) = request.transaction {
-        end.push_str(",\"transaction\":");
-        end.push_str(&Value::from(id).to_string());
-    }
-    end.push('}');
+    let before = [
+        ("took", u64::try_from(took).unwrap_or(u64::MAX).into()),
+        ("errors", answered.errors.into()),
+    ];
+    let before = before.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let behind = request.transaction.map(|id| ("transaction".to_owned(), id.into()));
+    let list = ListStyle::new(&call.style, ITEMS);
+    let (head, end) = list.around(before, behind.into_iter().collect(), !text.is_empty());
+    text.end().push_str(&end);
+    text.set_head(head);
     // A header is no place for thousands.
     answered.warnings.truncate(16);
     Ok(with_warnings(Answer::packed(text), &answered.warnings))
@@ -141,8 +148,13 @@ const CHUNK_BYTES: usize = 8 << 20;
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
 /// What that takes when it is packed: an id that was made is most of it.
 const PACKED_BYTES_OF_A_LINE: usize = 16;
-/// So many times as much where the answer is filtered or laid out: an item is fifteen values.
+/// So many times as much where each member has a line of its own, most of it spaces.
+const LAID_OUT_TIMES: usize = 3;
+/// So many times as much where the answer is YAML, which is made of the whole: an item is fifteen values.
 const ANSWER_AS_TREES_TIMES: usize = 16;
+
+/// The name of the list in an answer.
+const ITEMS: &str = "items";
 
 /// What holds for every item.
 struct Request {
@@ -156,7 +168,7 @@ struct Request {
 /// What was answered so far.
 #[derive(Default)]
 struct Answered {
-    /// The items as JSON, with commas between them.
+    /// The items as they are written, with what stands between them.
     items: PackedText,
     errors: bool,
     warnings: Vec<String>,
@@ -279,17 +291,18 @@ async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, 
         answered.errors |= bad;
         answers[i] = Some(Item::Tree(body));
     }
+    let list = ListStyle::new(&call.style, ITEMS);
     for (planned, answer) in planned.iter().zip(answers) {
+        let text = match answer {
+            Some(Item::Text(text)) => text,
+            Some(Item::Tree(tree)) => json!({ planned.label: tree }).to_string(),
+            None => "{}".to_owned(),
+        };
+        let Some(text) = list.item(text) else { continue };
         let is_first = answered.items.is_empty();
         let items = answered.items.end();
-        if !is_first {
-            items.push(',');
-        }
-        match answer {
-            Some(Item::Text(text)) => items.push_str(&text),
-            Some(Item::Tree(tree)) => items.push_str(&json!({ planned.label: tree }).to_string()),
-            None => items.push_str("{}"),
-        }
+        items.push_str(list.separator(is_first));
+        items.push_str(&text);
     }
     // A header is no place for thousands.
     answered.warnings.truncate(16);

@@ -75,8 +75,10 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         caller: Caller::from_json(&request["caller"]),
         trace: None,
         plain: false,
+        style: crate::respond::Style::default(),
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
         begun: std::time::Instant::now(),
+        running: None,
     };
     Some((call, api))
 }

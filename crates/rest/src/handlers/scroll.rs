@@ -367,6 +367,11 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
 pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
     let target = call.target()?;
+    // OpenSearch leaves out what cannot be read unless it is told not to, Elasticsearch only if it is told to.
+    let takes_parts = match call.dialect.persona.is_opensearch() {
+        true => call.params.take_bool("allow_partial_pit_creation")?.unwrap_or(true),
+        false => call.params.take_bool("allow_partial_search_results")?.unwrap_or(false),
+    };
     call.params.finish()?;
     let Some(keep_alive) = keep_alive else {
         return Err(if call.dialect.persona.is_opensearch() {
@@ -392,13 +397,29 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
         call.rest.engine.close_view(&view.id).await?;
         return Err(Error::illegal("invalid id: [null]"));
     }
+    let mut shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
+    if view.indices.len() < call.rest.indices(&target).await?.len() {
+        // Some cannot be read; a search in the view says which, or is refused.
+        let request = SearchRequest {
+            size: 0,
+            view: Some(view.id.clone()),
+            allow_partial: takes_parts,
+            ..SearchRequest::new(call.dialect)
+        };
+        match found(&call, &Target::of(Vec::new()), request).await {
+            Ok(response) => shards = response.render(call.dialect).remove("_shards").unwrap_or(shards),
+            Err(error) => {
+                call.rest.engine.close_view(&view.id).await?;
+                return Err(error);
+            }
+        }
+    }
     let mut uuids = Vec::with_capacity(view.indices.len());
     for index in &view.indices {
         uuids.extend(call.rest.known(index.as_str()).await.map(|known| known.uuid));
     }
     let now = call.rest.clock.monotonic();
     call.rest.points_in_time.open(&view.id, uuids, keep_alive, now);
-    let shards = json!({ "total": view.indices.len(), "successful": view.indices.len(), "skipped": 0, "failed": 0 });
     Ok(Answer::ok(if call.dialect.persona.is_opensearch() {
         json!({ "pit_id": view.id, "_shards": shards, "creation_time": view.created_ms })
     } else {

@@ -25,6 +25,7 @@ use std::time::Duration;
 /// `GET /i/_search`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let target = named_target(&call);
+    call.running = Some(Running::begin(&call.rest, call.task_headers(), &call.body, &target));
     let request = body_of(&mut call, &target)?;
     run_body(call, Box::new(request)).await
 }
@@ -145,7 +146,10 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     );
     let is_over = Rc::new(Cell::new(false));
     let over = is_over.clone();
+    let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
+    let cancelled = cancellation.clone();
     let check = move |of_body: Option<&str>| {
+        cancelled.as_ref().map_or(Ok(()), Running::check)?;
         let timeout = known.as_deref().or(of_body);
         let timeout = timeout.and_then(|text| model::units::parse_duration_or_never(text, "timeout").ok().flatten());
         over.set(timeout.is_some_and(|timeout| begun.elapsed() > timeout));
@@ -162,6 +166,9 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
             timeout,
             ..SearchRequest::new(dialect)
         });
+    }
+    if let Some(error) = cancellation.as_ref().and_then(|one| Running::check(one).err()) {
+        return Err(envelope::all_shards_failed(error, named(target), dialect));
     }
     match parsed {
         Err(error) if dialect.rules.has_types => Err(es2_errors::at_shards(error, Some(&content), named(target))),
@@ -345,10 +352,14 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
     without_kept_queries(call, target, &mut request).await;
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
-    let running = Running::enter(call, target, &mut request);
+    // The task of the request, or one for this search alone.
+    let own = call.running.is_none().then(|| Running::begin(&call.rest, call.task_headers(), &call.body, target));
+    if let Some(running) = own.as_ref().or(call.running.as_ref()) {
+        running.tie(&mut request, call.begun);
+    }
     let mut late = SearchResponse::late(&request);
     let found = call.rest.relations.search(target, request).await;
-    drop(running);
+    drop(own);
     let mut response = match found {
         // Joins and lookups took all the time, or the search never looked at its clock.
         Err(error) if error.kind() == ErrorKind::SearchTimeout => {
@@ -767,7 +778,9 @@ async fn one_of_many(
 /// `_msearch`.
 pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
-        dsl::document::parse_msearch(content, call.dialect)
+        let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
+        let check = move |_: Option<&str>| cancellation.as_ref().map_or(Ok(()), Running::check);
+        interruption::interruptible(check, || dsl::document::parse_msearch(content, call.dialect))
     })
     .await
 }
@@ -795,7 +808,14 @@ pub(super) async fn many(
         None => None,
     };
     let (mut responses, mut room) = (Vec::new(), AnswerRoom::new(&call.rest));
-    for item in read(&call, &content).await? {
+    let running = Running::begin_many(&call.rest, call.task_headers(), &call.body, &base);
+    let cancellation = running.cancellation().clone();
+    call.running = Some(running);
+    let items = read(&call, &content).await;
+    Running::check(&cancellation)?;
+    // Each search is a task of its own.
+    call.running = None;
+    for item in items? {
         // Each has its time for itself.
         call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {

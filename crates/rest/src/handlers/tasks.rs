@@ -269,7 +269,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     for task in &chosen {
         // What lasts first: nobody who was told finds the task going on after a restart.
         if task.outcome().is_none() {
-            if task.action != crate::running::ACTION {
+            if !crate::running::is_search(&task.action) {
                 rest.relations.stop(task.id).await?;
             }
             task.cancel();
