@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let engine = Arc::new(EmbeddedEngine::open(folder.path(), clock.clone(), Limits::default())?);
     let shared: Arc<dyn Engine> = engine.clone();
-    let relations = Relations::new(shared, clock, Arc::new(Tasks::new(100)));
+    let relations = Relations::new(shared, clock, Arc::new(Tasks::new(100)), "n1");
     futures::executor::block_on(async {
         create_index(
             &engine,

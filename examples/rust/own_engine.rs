@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         assert!(counts[0] > 0 && counts[1] > 0);
 
         let shared: Arc<dyn Engine> = counting.clone();
-        let relations = Relations::new(shared, clock, Arc::new(Tasks::new(100)));
+        let relations = Relations::new(shared, clock, Arc::new(Tasks::new(100)), "n1");
         relations.recover().await?;
         let write = |id: &str| {
             let source = Source::from_value(&json!({ "written": "together" }));

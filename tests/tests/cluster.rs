@@ -123,7 +123,7 @@ impl Bank {
         let write = put(session_address(&session), &open.render());
         let outcome = self.engine.write_one(write, Refresh::No).await.expect("a session");
         assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
-        let relations = Relations::new(engine, self.clock.clone(), Arc::new(Tasks::new(1)));
+        let relations = Relations::new(engine, self.clock.clone(), Arc::new(Tasks::new(1)), "n1");
         let name = Arc::from(session.as_str());
         (relations.by_portable_path_in(Arc::new(Sleep), name, Room::default()), session)
     }

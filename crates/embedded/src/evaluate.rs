@@ -253,7 +253,7 @@ impl Store {
             self.newest(entry, at, &uid, key).map(|here| here.document)
         };
         let sent = match &write.op {
-            WriteOp::Put(source) if write.expect != Expect::Anything => {
+            WriteOp::Put(source) if write.is_conditional() => {
                 let routing = write.routing.clone();
                 Some((source.clone(), write.at.id.doc_type.clone(), routing, write.judge))
             }
@@ -377,8 +377,9 @@ pub(crate) fn evaluate(
             forced_refresh: false,
         })));
     }
-    if let Err(conflict) = write.expect.check(&at, found) {
-        let stamped = matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
+    if let Err(conflict) = write.check(&at, found, here.found) {
+        let is_moved = conflict.expect != write.expect;
+        let stamped = !is_moved && matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
         // What is staged has no stamp: it is compared with what there was, and told so.
         match began.filter(|_| stamped).map(|began| write.expect.check(&at, began)) {
             Some(Ok(())) => {}

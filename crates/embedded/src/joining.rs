@@ -84,7 +84,7 @@ impl Store {
             count: found.len() as u64,
             bytes: found.bytes(),
             strategy: found.strategy(),
-            keys: Keys(Arc::new(found)),
+            keys: Keys::new(Arc::new(found)),
         })
     }
 }

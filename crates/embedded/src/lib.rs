@@ -73,8 +73,8 @@ use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
-    Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged, Staging,
-    TxnBody, TxnOptions, TxnResult, View, Write,
+    Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Numbered, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged,
+    Staging, TxnBody, TxnOptions, TxnResult, View, ViewPromise, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -750,7 +750,7 @@ impl Engine for EmbeddedEngine {
         self.answered(names_of(target), done).await
     }
 
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+    async fn open_view(&self, target: &Target, keep_alive: Duration, _promise: ViewPromise) -> Result<View> {
         let (store, aim) = (self.store.clone(), target.clone());
         let opened = self.workers.run(move || store.open_view(&aim, keep_alive)).await;
         self.answered(names_of(target), opened).await
@@ -805,7 +805,7 @@ impl Engine for EmbeddedEngine {
         self.answered(names_of(target), done).await
     }
 
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
         let interrupt = Interrupt::new(part.cancellation.clone(), None, Some(self.store.env.breakers().clone()));
         let read = move || store.numbered(&aim, &query, &view, &part, &interrupt);
@@ -814,7 +814,7 @@ impl Engine for EmbeddedEngine {
         self.answered(names_of(target), done).await
     }
 
-    async fn align(&self, targets: &[Target]) -> Result<View> {
+    async fn align(&self, targets: &[Target], _promise: ViewPromise) -> Result<View> {
         let aligned = if targets.iter().all(|target| self.store.is_quiet(target)) {
             self.store.align(targets)
         } else {

@@ -14,7 +14,7 @@ use crate::store::Store;
 use dsl::query::Query;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::{SearchRequest, SearchResponse, ShardFailure};
-use engine::{See, View};
+use engine::{See, View, ViewPromise};
 use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
 use search::Searched;
 use search::context::Context;
@@ -411,6 +411,7 @@ impl Store {
             id,
             as_of,
             indices: found.iter().map(|r| r.entry.name.clone()).collect(),
+            promise: ViewPromise::OneMoment,
             created_ms: self.env.wall_ms(),
             keep_alive,
         };

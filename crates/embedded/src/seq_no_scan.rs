@@ -5,7 +5,7 @@
 use crate::scan::document_at;
 use crate::store::Store;
 use dsl::query::Query;
-use engine::{Document, Extent, Part, See};
+use engine::{Cursor, Extent, Numbered, Part, See};
 use model::{Dialect, Result, Target};
 use search::clauses::plan;
 use search::context::Context;
@@ -36,7 +36,7 @@ impl Store {
                         index: view.name.clone(),
                         uuid: uuid_of(view.no),
                         count,
-                        last,
+                        last: Cursor::of_one_shard(last),
                     });
                 }
             }
@@ -54,7 +54,7 @@ impl Store {
         view: &str,
         part: &Part,
         interrupt: &Interrupt,
-    ) -> Result<Vec<Document>> {
+    ) -> Result<Vec<Numbered>> {
         let views = self.views_of(target, Some(view))?;
         let Some((view, filter)) = views.into_iter().find(|(view, _)| view.name == part.index) else {
             return Ok(Vec::new());
@@ -71,11 +71,13 @@ impl Store {
             };
             let may_hold = |segment: &SegmentView| {
                 let column = segment.core.seq_no();
-                part.after.is_none_or(|after| column.max_value() > after)
-                    && part.upto.is_none_or(|upto| column.min_value() <= upto)
+                // An index is one shard here.
+                let bound = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| cursor.seq_no(0));
+                bound(&part.after).is_none_or(|after| Some(column.max_value()) > after)
+                    && bound(&part.upto).is_none_or(|upto| Some(column.min_value()) <= upto)
             };
             each(&view, query, filter.as_ref(), cx, &may_hold, &mut |segment, seq_no, doc| {
-                if !part.holds(seq_no) {
+                if !part.holds(0, seq_no) {
                     return;
                 }
                 if smallest.len() >= part.docs_max {
@@ -96,7 +98,7 @@ impl Store {
             interrupt.check_run()?;
             let document = document_at(&view, segment, doc)?;
             bytes += document.source.0.len();
-            out.push(document);
+            out.push(Numbered::of_one_shard(document));
         }
         Ok(out)
     }

@@ -20,7 +20,7 @@ use crate::store::Store;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
-    View, Written,
+    View, ViewPromise, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use search::Searched;
@@ -74,6 +74,7 @@ impl Store {
             ),
             as_of: Some(base.position),
             indices: catalog.indices.values().map(|entry| entry.name.clone()).collect(),
+            promise: ViewPromise::OneMoment,
             created_ms: self.env.wall_ms(),
             keep_alive: Duration::MAX,
         };

@@ -15,7 +15,7 @@ use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Looker, Outcome, Read, Refresh, See,
-    TxnBody, TxnOptions, TxnResult, View, Write,
+    TxnBody, TxnOptions, TxnResult, View, ViewPromise, Write,
 };
 use futures::stream::BoxStream;
 use model::{CommitSeq, Result, Target};
@@ -85,8 +85,8 @@ impl Engine for Restarting {
     async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
         self.now().refresh(target, at_least).await
     }
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        self.now().open_view(target, keep_alive).await
+    async fn open_view(&self, target: &Target, keep_alive: Duration, promise: ViewPromise) -> Result<View> {
+        self.now().open_view(target, keep_alive, promise).await
     }
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
         self.now().renew_view(view, keep_alive).await
@@ -108,6 +108,9 @@ impl Engine for Restarting {
         barrier: Barrier,
     ) -> Result<BoxStream<'static, Result<Document>>> {
         self.now().scan(target, query, see, barrier).await
+    }
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        self.now().scan_view(target, query, view).await
     }
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
         self.now().alter(alteration).await

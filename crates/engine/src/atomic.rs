@@ -76,7 +76,7 @@ pub type TxnBody<'a> = dyn FnMut(&mut dyn Newest) -> Result<Plan> + Send + 'a;
 /// Reads, outside every critical section.
 pub type Looker<'a> = dyn FnMut(&mut dyn Newest) + Send + 'a;
 
-/// What a planner may ask: the newest state, inside the critical section.
+/// The questions of a planner: the newest state, inside the critical section.
 pub trait Newest {
     /// The newest document. A missing index is an error.
     fn read(&mut self, at: &DocAddress, see: See) -> Result<Option<Document>>;
@@ -109,7 +109,7 @@ pub struct WriteIndex {
     pub settings: Arc<Map<String, Value>>,
 }
 
-/// What a planner wants written.
+/// The writes of a planner, and what goes with them.
 #[derive(Default)]
 pub struct Plan {
     /// Indices to make (`CreateIndex`, nothing else), before the writes and with them or not at all.
@@ -160,7 +160,7 @@ pub struct Decision<'a> {
     pub stamps: &'a [Stamp],
 }
 
-/// What came of it.
+/// The result of a decision.
 #[derive(Debug)]
 pub struct TxnResult {
     /// Its place among all records of the store: of a plan that is `numbered` nobody else's, also if nothing was written;

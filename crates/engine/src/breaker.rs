@@ -27,7 +27,7 @@ pub const SMALL_REQUEST_BYTES: u64 = 64 << 10;
 /// The child breakers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Breaker {
-    /// What requests build while they run: parsed bodies, buckets, answers until they are sent.
+    /// Memory that requests build while they run: parsed bodies, buckets, answers until they are sent.
     Request,
     /// Bodies of requests, decompressed.
     InFlightRequests,
@@ -81,7 +81,7 @@ pub struct BreakerLimits {
     pub in_flight_requests: u64,
 }
 
-/// What a child stands at.
+/// The state of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerUsage {
     pub limit: u64,
@@ -107,7 +107,7 @@ pub struct CircuitBreakers {
     reclaim: Reclaim,
     /// Called before that.
     caches: OnceLock<GiveUp>,
-    /// What the process held when requests last held little: its own.
+    /// Memory that the process held when requests last held little: its own.
     own: AtomicU64,
 }
 
@@ -220,7 +220,7 @@ impl CircuitBreakers {
         }
     }
 
-    /// What a child stands at.
+    /// The state of a child.
     pub fn usage(&self, breaker: Breaker) -> BreakerUsage {
         let child = &self.children[breaker.index()];
         BreakerUsage {
@@ -394,7 +394,7 @@ impl Booking {
         self.bytes -= less;
     }
 
-    /// What is booked.
+    /// Booked bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -459,10 +459,10 @@ mod tests {
         check(0, &[(Request, 5 * MB), (InFlightRequests, 5 * MB)], None);
         check(0, &[(Request, 5 * MB), (InFlightRequests, 5 * MB + 1)], Some("parent"));
         check(0, &[(InFlightRequests, 8 * MB + 1)], Some("in_flight_requests"));
-        // What the process really holds counts, whoever holds it.
+        // Memory that the process really holds counts, whoever holds it.
         check(9 * MB, &[(Request, MB)], None);
         check(9 * MB, &[(Request, MB + 1)], Some("parent"));
-        // What was booked and is not touched yet comes on top of what the process holds for itself.
+        // Booked memory that is not touched yet comes on top of what the process holds for itself.
         check(4 * MB, &[(Request, 3 * MB), (InFlightRequests, 3 * MB)], None);
         check(4 * MB, &[(Request, 3 * MB), (InFlightRequests, 3 * MB + 1)], Some("parent"));
         // A small request passes where the parent is full.

@@ -1,4 +1,4 @@
-//! What every catalog decides the same way: which index an alias means, and how settings are written.
+//! Rules of every catalog: which index an alias means, and how settings are written.
 //!
 //! Not here: the catalogs themselves, wildcards, names of dates, what follows from settings (`mapping::settings`).
 

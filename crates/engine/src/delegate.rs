@@ -1,11 +1,11 @@
 //! An engine around another, to change some of its calls and pass the others on: for tests that stop, watch or delay.
 //!
-//! What an engine must have goes to the inner one; what [`Engine`] provides is worked out by that, as for any engine.
+//! Required calls go to the inner engine; provided ones are worked out from them, as for any engine.
 //! Not here: what is changed.
 
 use crate::{
     Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Outcome, Read, Refresh, See, Staging,
-    View, Write,
+    View, ViewPromise, Write,
 };
 use async_trait::async_trait;
 use dsl::query::Query;
@@ -29,6 +29,10 @@ pub trait Around: fmt::Debug + Send + Sync + 'static {
     /// [`Engine::write`].
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.inner().write(writes, refresh).await
+    }
+    /// The most that views promise.
+    fn view_promise(&self) -> ViewPromise {
+        ViewPromise::OneMoment
     }
     /// [`Engine::atomic`]: not the inner one's, whose writes would pass by.
     fn section(&self) -> Option<&dyn AtomicWrites> {
@@ -56,8 +60,12 @@ impl<A: Around> Engine for A {
         self.before().await;
         self.inner().refresh(target, at_least).await
     }
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
-        self.inner().open_view(target, keep_alive).await
+    async fn open_view(&self, target: &Target, keep_alive: Duration, promise: ViewPromise) -> Result<View> {
+        let most = self.view_promise();
+        most.check(promise)?;
+        let view = self.inner().open_view(target, keep_alive, promise).await?;
+        let promise = view.promise.min(most);
+        Ok(View { promise, ..view })
     }
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
         self.inner().renew_view(view, keep_alive).await
@@ -81,6 +89,10 @@ impl<A: Around> Engine for A {
     ) -> Result<BoxStream<'static, Result<Document>>> {
         self.before().await;
         self.inner().scan(target, query, see, barrier).await
+    }
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        self.before().await;
+        self.inner().scan_view(target, query, view).await
     }
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
         self.inner().alter(alteration).await

@@ -1,8 +1,9 @@
 //! Expectations of a write against what is there: the only comparison of stamps.
 
+use crate::Write;
 use model::{DocAddress, PrimaryTerm, SeqNo, Stamp, Version};
 
-/// What a write expects of the document it replaces.
+/// The expectation of a write about the document that it replaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Expect {
     /// Nothing: last writer wins.
@@ -22,6 +23,55 @@ pub enum Expect {
     AbsentAt { version: Version, compare: Compare },
     /// `version_type=force` of the typed dialect: whatever is there, the write takes this version.
     Forced(Version),
+}
+
+/// The state that a write was made from, as its writer read it, marks and all ([`crate::See::Everything`]). It is compared
+/// beside the [`Expect`] of the client, which may be an external version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Basis {
+    /// Whatever is there.
+    #[default]
+    Anything,
+    /// Nothing was there.
+    Absent,
+    /// A document with this stamp was.
+    Unchanged { seq_no: SeqNo, primary_term: PrimaryTerm },
+}
+
+impl Basis {
+    /// The state that was read; `None`: there was no document, and no mark.
+    pub fn of(read: Option<Stamp>) -> Basis {
+        read.map_or(Basis::Absent, |stamp| Basis::Unchanged {
+            seq_no: stamp.seq_no,
+            primary_term: stamp.primary_term,
+        })
+    }
+
+    /// The same as an expectation of its own.
+    pub fn expect(self) -> Expect {
+        match self {
+            Basis::Anything => Expect::Anything,
+            Basis::Absent => Expect::Absent,
+            Basis::Unchanged { seq_no, primary_term } => Expect::Unchanged { seq_no, primary_term },
+        }
+    }
+}
+
+impl Write {
+    /// Is it to be written over what is there? `found`: as its writer sees it. `with_marks`: counting a document that a mark hides
+    /// as one that is there.
+    ///
+    /// # Errors
+    /// The conflict. One of its basis comes first, and expects a stamp or an absence, so it is told from one of a version.
+    pub fn check(&self, at: &DocAddress, found: Found, with_marks: Found) -> Result<(), Conflict> {
+        self.basis.expect().check(at, with_marks)?;
+        self.expect.check(at, found)
+    }
+
+    /// May it come to a conflict?
+    pub fn is_conditional(&self) -> bool {
+        self.expect != Expect::Anything || self.basis != Basis::Anything
+    }
 }
 
 /// How the version of a creation is compared.
@@ -47,7 +97,7 @@ impl Compare {
     }
 }
 
-/// What is there.
+/// The state of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Never seen, or forgotten.
@@ -84,7 +134,7 @@ impl Found {
 pub struct Conflict {
     /// Which document.
     pub at: DocAddress,
-    /// What was expected.
+    /// The expectation that failed.
     pub expect: Expect,
     /// What was there. For people: a cluster does not say with the conflict, so there it is what was read soon after,
     /// and a deletion is `Nothing`.

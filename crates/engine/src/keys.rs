@@ -3,16 +3,20 @@
 //! Not here: how an engine with columns collects and compares them.
 
 use crate::{Barrier, Engine, JoinKeys, KeysOf, See};
-use dsl::query::Keys;
+use dsl::query::{JoinValues, Keys};
 use futures::StreamExt as _;
 use model::{Error, ErrorKind, Result, Target, path, settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The keys of this module behind a [`Keys`]; `None` for another engine's.
-pub fn values(keys: &Keys) -> Option<Arc<Vec<Value>>> {
-    keys.0.clone().downcast().ok()
+/// Keys as the values that documents have.
+pub(crate) struct Values(pub(crate) Vec<Value>);
+
+impl JoinValues for Values {
+    fn terms(&self) -> Option<Vec<Value>> {
+        Some(self.0.clone())
+    }
 }
 
 /// Reads every document that matches; scores are not to be had.
@@ -56,7 +60,7 @@ pub(crate) async fn from_sources<E: Engine + ?Sized>(engine: &E, target: &Target
     Ok(JoinKeys {
         count: keys.len() as u64,
         bytes: (keys.len() * std::mem::size_of::<Value>()) as u64,
-        keys: Keys(Arc::new(keys)),
+        keys: Keys::new(Arc::new(Values(keys))),
         strategy: "values",
     })
 }

@@ -33,8 +33,8 @@ pub use atomic::{AtomicWrites, Decision, Gate, Looker, Newest, Plan, Seal, Then,
 pub use batches::runs;
 pub use clock::Clock;
 pub use delegate::Around;
-pub use expect::{Compare, Conflict, Expect, Found};
-pub use numbered::{Extent, Part};
+pub use expect::{Basis, Compare, Conflict, Expect, Found};
+pub use numbered::{Cursor, Extent, Numbered, Part};
 pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};
 pub use update::{Applied, Update, merge};
 
@@ -76,8 +76,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>>;
     /// Makes everything acknowledged (or durable up to `at_least`) searchable.
     async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32>;
-    /// One moment of all the indices named.
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View>;
+    /// A view of the indices named, which promises at least this of its moment.
+    ///
+    /// # Errors
+    /// UnsupportedOperation: views of this engine promise less ([`ViewPromise::check`]).
+    async fn open_view(&self, target: &Target, keep_alive: Duration, promise: ViewPromise) -> Result<View>;
     /// Prolongs a view.
     async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()>;
     /// Gives a view back; false if there was none.
@@ -95,10 +98,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         barrier: Barrier,
     ) -> Result<BoxStream<'static, Result<Document>>>;
     /// As [`Engine::scan`] with plain eyes, in an open view.
-    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
-        let _ = view;
-        self.scan(target, query, See::Plain, Barrier::None).await
-    }
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>>;
     /// How much matches in each index of an open view, by name; indices where nothing does are left out. Counting may take
     /// long; `cancellation` ends it, where an engine counts by itself.
     async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
@@ -106,19 +106,22 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         numbered::extents(self, target, query, view).await
     }
     /// Some of the matching documents of one index in an open view, by sequence number; none: there are no more.
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Document>> {
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
         numbered::part(self, target, query, view, &part).await
     }
-    /// One moment of everything that a request and its joins read, to be closed by [`Engine::close_view`]. It is
+    /// A view of everything that a request and its joins read, to be closed by [`Engine::close_view`]. It is
     /// no client's: it is not counted and not listed among open views.
-    async fn align(&self, targets: &[Target]) -> Result<View> {
+    ///
+    /// # Errors
+    /// As [`Engine::open_view`].
+    async fn align(&self, targets: &[Target], promise: ViewPromise) -> Result<View> {
         let mut all = targets.first().cloned().unwrap_or_else(|| Target::of(Vec::new()));
         if targets.iter().any(|target| target.expressions.is_empty()) {
             all.expressions.clear();
         } else {
             all.expressions = targets.iter().flat_map(|target| target.expressions.clone()).collect();
         }
-        self.open_view(&all, Duration::from_secs(60)).await
+        self.open_view(&all, Duration::from_secs(60), promise).await
     }
     /// The keys of one side of a join. The engine bounds their number and memory.
     async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
@@ -141,7 +144,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
 /// Which keys of a join are wanted.
 #[derive(Clone, Debug)]
 pub struct KeysOf {
-    /// What the documents match.
+    /// The query that the documents match.
     pub query: Query,
     /// The field whose values are the keys; `_id` is one.
     pub field: String,
@@ -149,11 +152,11 @@ pub struct KeysOf {
     pub scores: bool,
     /// Read in this view.
     pub view: Option<String>,
-    /// What is joined with them, to be checked: the indices and their field.
+    /// The other side of the join, to be checked: the indices and their field.
     pub joined_with: Option<(Target, String)>,
-    /// Of the request.
+    /// The types of the request.
     pub types: Vec<String>,
-    /// Of the request.
+    /// The cancellation of the request.
     pub cancellation: model::Cancellation,
 }
 
@@ -270,9 +273,12 @@ pub struct Write {
     /// The uuid of the index it is meant for. An index that was made later under the same name refuses it
     /// ([`catalog::replaced`]): stamps begin anew there, so no expectation would tell.
     pub index_uuid: Option<Arc<str>>,
-    /// What it expects to find.
+    /// Its expectation of the document.
     pub expect: Expect,
-    /// What to do.
+    /// The state that it was made from, compared beside what it expects: with an external version nothing else notices a write
+    /// or a mark that comes between.
+    pub basis: Basis,
+    /// Put, update or delete.
     pub op: WriteOp,
     /// `_routing`.
     pub routing: Option<String>,
@@ -281,9 +287,9 @@ pub struct Write {
     /// `timestamp` and `ttl` of the typed dialect. An update by a partial document keeps the life, and one by a script
     /// both, unless told otherwise.
     pub timing: Timing,
-    /// What becomes of marks.
+    /// The marks after it.
     pub hide: Hide,
-    /// What may refuse it.
+    /// Who may refuse it.
     pub judge: Judge,
     /// The name must be an alias.
     pub require_alias: bool,
@@ -299,6 +305,7 @@ impl Write {
             at,
             index_uuid: None,
             expect: Expect::Anything,
+            basis: Basis::Anything,
             op,
             routing: None,
             parent: None,
@@ -311,7 +318,7 @@ impl Write {
     }
 }
 
-/// What a write does.
+/// The operation of a write.
 #[derive(Clone, Debug)]
 pub enum WriteOp {
     /// The whole source. `None` as id: see `DocId`; ids are made by the caller.
@@ -322,7 +329,7 @@ pub enum WriteOp {
     Delete,
 }
 
-/// What a write did.
+/// The answer to a write.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Done and durable.
@@ -341,19 +348,19 @@ pub enum Outcome {
 /// A write that was done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// What happened.
+    /// Created, updated, deleted or nothing.
     pub effect: Effect,
     /// The address with the concrete index.
     pub at: DocAddress,
     /// The stamp after it. For `Noop` the present one.
     pub stamp: Stamp,
-    /// Of updates: the source as it is now.
+    /// The source as it is now, for updates.
     pub source: Option<Source>,
     /// The write forced a refresh.
     pub forced_refresh: bool,
 }
 
-/// What a write came to.
+/// The effect of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// There was none.
@@ -380,6 +387,38 @@ pub enum Refresh {
     WaitFor,
 }
 
+/// The moment that a view shows. The greater promise holds the lesser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ViewPromise {
+    /// Each shard of each index at one moment of its own: a point in time over a cluster.
+    MomentPerShard,
+    /// All indices at one moment: a transaction that was acknowledged before is in it whole, a later one not at all.
+    OneMoment,
+}
+
+impl ViewPromise {
+    /// Refuses who wants more.
+    ///
+    /// # Errors
+    /// UnsupportedOperation, with both promises.
+    pub fn check(self, wanted: ViewPromise) -> Result<()> {
+        if self >= wanted {
+            return Ok(());
+        }
+        let reason = format!("a view of {wanted} is not supported by this engine, whose views show {self}");
+        Err(Error::new(model::ErrorKind::UnsupportedOperation, reason))
+    }
+}
+
+impl fmt::Display for ViewPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ViewPromise::MomentPerShard => "one moment of each shard",
+            ViewPromise::OneMoment => "one moment of all indices",
+        })
+    }
+}
+
 /// A moment of some indices, kept for scrolls, points in time, joins.
 #[derive(Clone, Debug)]
 pub struct View {
@@ -389,6 +428,8 @@ pub struct View {
     pub as_of: Option<CommitSeq>,
     /// The indices in it.
     pub indices: Vec<IndexName>,
+    /// Its promise, at least the one that was asked for.
+    pub promise: ViewPromise,
     /// Milliseconds since 1970 when it was opened.
     pub created_ms: i64,
     /// How long it lives after its last use.
@@ -406,7 +447,7 @@ pub enum Barrier {
     Proof { id: String },
 }
 
-/// What changes leave on documents; kept beside the source, shown or hidden by it, never read by the engine.
+/// A mark of a change on a document; kept beside the source, shown or hidden by it, never read by the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hidden {
     /// The mark's content.
@@ -427,7 +468,7 @@ pub enum See {
     Everything,
 }
 
-/// What a write does to the marks of its document.
+/// The effect of a write on the marks of its document.
 #[derive(Clone, Debug, Default)]
 pub enum Hide {
     /// Plain writes.
@@ -439,7 +480,7 @@ pub enum Hide {
     Drop,
 }
 
-/// What of an index may refuse a write. An engine that cannot tell them apart judges fully.
+/// The parts of an index that may refuse a write. An engine that cannot tell them apart judges fully.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Judge {
     /// Its blocks and its mapping.
@@ -579,7 +620,7 @@ pub enum AliasAction {
     },
 }
 
-/// What an alteration came to.
+/// The result of an alteration.
 #[derive(Clone, Debug, Default)]
 pub struct Altered {
     /// Concrete indices it touched.
@@ -743,11 +784,11 @@ pub struct IndexStats {
     pub open_contexts: u64,
     pub translog_ops: u64,
     pub translog_bytes: u64,
-    /// What does not succeed behind the scenes.
+    /// Background work that does not succeed.
     pub troubles: Vec<Trouble>,
 }
 
-/// What one index has in a cache, and what came of it since the process began.
+/// The share of one index in a cache, and its use since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
     pub hits: u64,
@@ -808,7 +849,7 @@ pub struct BreakerStats {
     pub tripped: u64,
 }
 
-/// What the process holds.
+/// Memory, files and threads of the process.
 #[derive(Clone, Debug, Default)]
 pub struct NodeStats {
     /// Relative to the data folder: where that lies is the machine's own business.
@@ -817,7 +858,7 @@ pub struct NodeStats {
     pub log_bytes: u64,
     pub open_views: u64,
     pub segments: u64,
-    /// What is left to this process of the disk that holds the data; 0 if that is not known.
+    /// Bytes of the data's disk that are left to this process; 0 if that is not known.
     pub disk_available_bytes: u64,
     /// The same with what the file system keeps for its administrator.
     pub disk_free_bytes: u64,
@@ -838,7 +879,7 @@ pub struct NodeStats {
     pub ram_segment_bytes: u64,
     /// Why writes are refused, if they are.
     pub read_only: Option<String>,
-    /// What does not succeed behind the scenes, of no index in particular.
+    /// Background work of no index in particular that does not succeed.
     pub troubles: Vec<Trouble>,
 }
 

@@ -17,7 +17,7 @@ pub fn is_staging(view: &str) -> bool {
     view.starts_with(STAGING)
 }
 
-/// Of an engine with views in which writes are staged. Searches, scans and keys of joins name them as they name any view
+/// An engine with views in which writes are staged. Searches, scans and keys of joins name them as they name any view
 /// and see what is staged, with scores and aggregations as if it were written.
 #[async_trait]
 pub trait Staging: Send + Sync {
@@ -31,7 +31,7 @@ pub trait Staging: Send + Sync {
     async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>>;
     /// Stages writes, in order, each on its own: one that is refused leaves the others.
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>>;
-    /// What all of it comes to, one for each document, in the order in which they were first written.
+    /// The result of all staged writes, one for each document, in the order in which they were first written.
     async fn staged(&self, view: &str) -> Result<Vec<Staged>>;
     /// Bytes that are staged in a view.
     async fn staged_bytes(&self, view: &str) -> Result<u64>;
@@ -42,7 +42,7 @@ pub trait Staging: Send + Sync {
 pub struct Seen {
     /// With the concrete index.
     pub at: DocAddress,
-    /// Of the index; `None`: it was made in the view.
+    /// The uuid of the index; `None`: it was made in the view.
     pub index_uuid: Option<String>,
     /// The document, if there is one.
     pub document: Option<Document>,
@@ -53,20 +53,20 @@ pub struct Seen {
 /// A write to be staged.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// What is done. `if_seq_no` and versions mean what the view began with, everything else what it shows now.
+    /// The write. `if_seq_no` and versions mean what the view began with, everything else what it shows now.
     pub write: Write,
     /// Makes a missing index; `Some(true)`: a typed one.
     pub creates: Option<bool>,
 }
 
-/// What the staged writes of one document come to.
+/// The result of the staged writes of one document.
 #[derive(Clone, Debug)]
 pub struct Staged {
     /// With the concrete index.
     pub at: DocAddress,
-    /// Of the index.
+    /// Its index.
     pub index: StagedIndex,
-    /// What the view began with; `None`: there was no such document.
+    /// The stamp that the view began with; `None`: there was no such document.
     pub before: Option<Stamp>,
     /// The document as it is to be; `None`: it is to be gone.
     pub put: Option<StagedPut>,

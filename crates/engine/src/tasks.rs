@@ -1,4 +1,4 @@
-//! What runs: status, progress, cancel.
+//! Running tasks: status, progress, cancel.
 
 use model::Cancellation;
 use serde_json::Value;
@@ -37,7 +37,7 @@ impl Task {
     pub fn cancel(&self) {
         self.cancellation.cancel();
     }
-    /// What its work looks at.
+    /// The flag that its work looks at.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }

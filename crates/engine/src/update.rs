@@ -33,7 +33,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// What a script makes of each document that a query finds.
+    /// The change that a script makes of each document that a query finds.
     pub fn of_script(script: (Program, Params), of_2015: bool, now_ms: i64) -> Update {
         Update {
             doc: None,
@@ -59,7 +59,7 @@ struct Around<'a> {
     budget: Budget,
 }
 
-/// What an update comes to.
+/// The result of an update.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
     /// The new source.
@@ -137,7 +137,7 @@ impl Update {
         if let Some(script) = &self.script {
             // In 2015 there was no operation before the script named one.
             let op = if self.of_2015 { "" } else { "index" };
-            // What the URL says of times is of the document that it sends.
+            // Times in the URL are those of the document that it sends.
             *around.timing = Timing::default();
             return self.run(script, source.clone(), op, Some(there), around);
         }
@@ -234,7 +234,7 @@ impl Update {
     }
 }
 
-/// What a script says of times: what it changed.
+/// The times that a script changed.
 ///
 /// # Errors
 /// A life that is no time.

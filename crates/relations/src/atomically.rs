@@ -1,10 +1,12 @@
-//! The driver of everything that is decided in the engine's critical section: it runs a transaction, runs it again where that
-//! is needed, waits, and gives up in time.
+//! The driver of everything that is decided as one: it runs a transaction, runs it again where that is needed, waits, and gives
+//! up in time.
 //!
-//! A [`Transaction`] reads and says what comes next ([`Step`]). The driver alone calls `AtomicWrites::decide`, and keeps what a
-//! run came to, so that no caller needs a loop, an enum of its own or a variable that its closure captures.
+//! A [`Transaction`] reads and says what comes next ([`Step`]). Over `AtomicWrites` the driver runs it in the engine's critical
+//! section; it alone calls `decide`, and keeps what a run came to, so that no caller needs a loop, an enum of its own or a
+//! variable that its closure captures. Over an engine without a section a transaction is a change by intents
+//! (`transactions::by_intents::without_section`).
 //!
-//! Not here: what transactions do, changes by intents (`transactions::by_intents`).
+//! Not here: what transactions do, changes by intents.
 
 use crate::Relations;
 use crate::outcomes::{all_written, log_failed};
@@ -47,7 +49,7 @@ pub(crate) enum Refused<T> {
     Reply(T),
 }
 
-/// A transaction on the critical section.
+/// Something that is decided as one.
 pub(crate) trait Transaction: Send {
     /// Its result.
     type Answer: Send + 'static;
@@ -79,7 +81,7 @@ pub(crate) trait Transaction: Send {
 /// The result of a transaction.
 #[derive(Debug)]
 pub(crate) struct Done<T> {
-    /// Of its last run.
+    /// The answer of its last run.
     pub(crate) answer: T,
     /// Its place among all records of the store.
     pub(crate) commit_seq: CommitSeq,
@@ -131,9 +133,13 @@ impl Relations {
     /// Runs a transaction to its end.
     ///
     /// # Errors
-    /// Those of its runs; what the engine refused; a log that failed; an engine without a critical section; others that were
-    /// in the way for longer than [`TIMEOUT`].
+    /// Those of its runs; what the engine refused; a log that failed; a transaction that rests on the table of locks over an engine
+    /// without a critical section; others that were in the way for longer than [`TIMEOUT`].
     pub(crate) async fn atomically<T: Transaction>(&self, transaction: &mut T) -> Result<Done<T::Answer>> {
+        self.check_control()?;
+        let Some(atomic) = self.engine.atomic() else {
+            return self.atomically_by_intents(transaction).await;
+        };
         let until = self.clock.monotonic() + TIMEOUT;
         loop {
             let made: Arc<Mutex<Option<T::Answer>>> = Arc::default();
@@ -145,7 +151,7 @@ impl Relations {
                     ran = Some(last);
                     Ok(plan)
                 };
-                self.atomic()?.decide(&mut body, options).await?
+                atomic.decide(&mut body, options).await?
             };
             let Some(ran) = ran else {
                 // The engine refused before it ran anything: for want of room, for one.
@@ -175,7 +181,7 @@ impl Relations {
                         self.engine.alter(index).await?;
                     }
                 }
-                Ran::EvaluateFirst => self.atomic()?.look(&mut |newest| transaction.evaluate(newest)).await,
+                Ran::EvaluateFirst => atomic.look(&mut |newest| transaction.evaluate(newest)).await,
                 Ran::FinishFirst(leases) => self.finish_under(&leases).await?,
                 Ran::Busy(error) if late => return Err(error),
                 Ran::Busy(_) => {

@@ -85,7 +85,7 @@ impl crate::Relations {
         self.control_failure().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// What does not succeed and is tried again, or waits for an operator.
+    /// Work that does not succeed and is tried again, or waits for an operator.
     pub fn troubles(&self) -> Vec<Trouble> {
         let unreadable = self.control_failure().map(|error| Trouble {
             work: "control",

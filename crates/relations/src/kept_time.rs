@@ -21,7 +21,7 @@ pub(crate) struct KeptTime {
 }
 
 impl KeptTime {
-    /// Of a server that knows of no kept outcome.
+    /// The time of a server that knows of no kept outcome.
     pub(crate) fn new(clock: &dyn Clock) -> KeptTime {
         KeptTime {
             at_start_ms: AtomicI64::new(clock.wall_ms()),

@@ -4,7 +4,7 @@
 
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::tasks::Tasks;
-use engine::{Clock, Document, Engine, Read, See};
+use engine::{Clock, Document, Engine, Read, See, ViewPromise};
 use model::{DocAddress, Result, Target};
 use std::sync::Arc;
 
@@ -39,27 +39,32 @@ pub struct Relations {
     held: transactions::interactive::Registry,
     kept_time: Arc<kept_time::KeptTime>,
     control: control::Control,
+    /// The name of this server, by which the ids that it gives out begin.
+    server: Arc<str>,
 }
 
 impl Relations {
-    /// Over an engine.
-    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>) -> Relations {
+    /// Over an engine, in a server of this name. No two servers over one store have the same: ids of locks, transactions and
+    /// sessions begin with it.
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>, server: &str) -> Relations {
+        let server: Arc<str> = Arc::from(server);
         Relations {
             kept_time: Arc::new(kept_time::KeptTime::new(clock.as_ref())),
             engine,
             clock,
             tasks,
             locks: leases::Locks::default(),
-            held: transactions::interactive::Registry::default(),
+            held: transactions::interactive::Registry::of(server.clone()),
             control: control::Control::default(),
             portable: None,
+            server,
         }
     }
 
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
     #[must_use]
     pub fn by_portable_path(self, pause: Arc<dyn intents::Pause>) -> Relations {
-        let session = Arc::from(format!("n1.{:013x}", self.clock.random() >> 12));
+        let session = Arc::from(format!("{}.{:013x}", self.server, self.clock.random() >> 12));
         self.by_portable_path_in(pause, session, intents::Room::default())
     }
 
@@ -101,7 +106,7 @@ impl Relations {
 
     /// An id that no restart gives out again, and that names its server.
     fn new_id(&self, kind: &str) -> String {
-        format!("n1:{kind}{:013x}", self.clock.random() >> 12)
+        format!("{}:{kind}{:013x}", self.server, self.clock.random() >> 12)
     }
 
     /// An id with a place in every queue.
@@ -110,17 +115,6 @@ impl Relations {
             owner: locks::Owner::new(self.new_id(kind)),
             age: self.locks.table().next_age(),
         }
-    }
-
-    /// The critical section, in which everything is decided that rests on the control index.
-    fn atomic(&self) -> Result<&dyn engine::AtomicWrites> {
-        self.check_control()?;
-        self.engine.atomic().ok_or_else(|| {
-            model::Error::new(
-                model::ErrorKind::UnsupportedOperation,
-                "this engine has no critical section; changes and locks without one are not supported yet",
-            )
-        })
     }
 
     /// A search with its lookups and joins.
@@ -135,7 +129,7 @@ impl Relations {
             return Box::pin(self.search_in_view(target, request)).await;
         }
         others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
-        let moment = self.moment(target, others).await?;
+        let moment = self.moment(target, others, ViewPromise::MomentPerShard).await?;
         let request = SearchRequest {
             view: Some(moment.clone()),
             ..request
@@ -155,7 +149,7 @@ impl Relations {
                 searchable_only: true,
                 ..newest.clone()
             };
-            // What cannot be read is refused where the query names it.
+            // An unreadable document is refused where the query names it.
             if let (Ok(found), Ok(shown)) = (
                 self.engine.read(vec![newest.clone()]).await,
                 self.engine.read(vec![of_searches]).await,
@@ -170,10 +164,15 @@ impl Relations {
         Ok(targets)
     }
 
-    /// One moment of a target and of everything joined with it; the caller closes it.
-    pub(crate) async fn moment(&self, target: &Target, mut others: Vec<Target>) -> Result<String> {
+    /// A view of a target and of everything joined with it; the caller closes it.
+    ///
+    /// # Errors
+    /// The engine's views promise less than is asked for.
+    pub(crate) async fn moment(&self, target: &Target, mut others: Vec<Target>, promise: ViewPromise) -> Result<String> {
         others.insert(0, target.clone());
-        Ok(self.engine.align(&others).await?.id)
+        let view = self.engine.align(&others, promise).await?;
+        debug_assert!(view.promise >= promise, "a view promises what was asked for");
+        Ok(view.id)
     }
 
     /// A search with joins, in the view that it names.
@@ -201,7 +200,7 @@ impl Relations {
         let mut request = request.clone();
         let mut others = joins::targets(&mut request).unwrap_or_default();
         others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
-        self.moment(target, others).await
+        self.moment(target, others, ViewPromise::MomentPerShard).await
     }
 
     /// Ends a moment.
@@ -264,7 +263,7 @@ impl Relations {
         let mut others = joins::targets(&mut request).unwrap_or_default();
         others.extend(self.refresh_lookups(joins::lookups(target, &mut request)).await?);
         if others.is_empty() {
-            return self.engine.open_view(target, keep_alive).await;
+            return self.engine.open_view(target, keep_alive, ViewPromise::MomentPerShard).await;
         }
         // Names, not patterns: what a pattern takes out for one must stay in for the other.
         use engine::EngineExt as _;
@@ -280,6 +279,8 @@ impl Relations {
         }
         names.sort_unstable();
         names.dedup();
-        self.engine.open_view(&Target::of(names), keep_alive).await
+        self.engine
+            .open_view(&Target::of(names), keep_alive, ViewPromise::MomentPerShard)
+            .await
     }
 }

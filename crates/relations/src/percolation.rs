@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The type that keeps queries.
 pub const TYPE: &str = ".percolator";
 
-/// What one percolation reads in: a view of its own.
+/// The view of one percolation.
 #[derive(Debug)]
 pub struct Moment {
     view: String,
@@ -35,7 +35,7 @@ pub struct Percolation {
     pub source: Source,
     /// Which queries, in which order, with scores and aggregations: a search over them.
     pub queries: SearchRequest,
-    /// What of the document is marked for each query.
+    /// The highlight of the document for each query.
     pub highlight: Option<Highlight>,
 }
 
@@ -230,7 +230,7 @@ pub fn unreadable(index: Option<&IndexName>, id: &str, cause: Option<Error>) -> 
     }
     match cause {
         Some(cause) => {
-            // What could not be read was a query, whatever its parser calls it.
+            // An unreadable one was a query, whatever its parser calls it.
             let cause = match cause.kind() {
                 ErrorKind::Parsing | ErrorKind::XContentParse | ErrorKind::QueryShard => {
                     Error::new(ErrorKind::QueryParsing, cause.reason())

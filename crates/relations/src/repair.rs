@@ -23,7 +23,7 @@ const KINDS: &[&str] = &[
     "key",
 ];
 
-/// What is in the control index.
+/// The documents of the control index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlContents {
     /// Locks that are held.
@@ -57,7 +57,7 @@ impl crate::Relations {
     }
 
     fn look_at(&self, document: &Document, table: &mut Table, contents: &mut ControlContents) -> Result<()> {
-        // Of what went with a change a tombstone may be left.
+        // A document that went with a change may leave a tombstone.
         if document.hidden.as_ref().is_some_and(|mark| !mark.visible) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use mapping::Times;
 use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Value, json};
 
-/// What is run, and on what.
+/// A script and its document.
 #[derive(Clone, Debug)]
 pub struct ScriptExecution {
     /// Whose mapping reads the document.
@@ -27,7 +27,7 @@ pub struct ScriptExecution {
     pub dialect: Dialect,
 }
 
-/// What a script is run as.
+/// The context of a script.
 #[derive(Clone, Debug)]
 pub enum ScriptRole {
     /// It says whether the document matches.

@@ -1,4 +1,4 @@
-//! What a cluster answers: documents, outcomes of bulk items, error bodies.
+//! Answers of a cluster: documents, outcomes of bulk items, error bodies.
 
 use crate::http::{Answer, Failure, Http};
 use crate::marks;
@@ -171,7 +171,7 @@ pub(crate) struct Gots<'a> {
     pub(crate) docs: Vec<Got<'a>>,
 }
 
-/// What one line of a bulk came to.
+/// The result of one line of a bulk.
 #[derive(Deserialize)]
 pub(crate) struct Line {
     pub(crate) _index: String,

@@ -4,7 +4,9 @@
 //! inside the source: they are composed from the document as it was read, and replace that version or nothing.
 
 use crate::marks;
-use engine::{Applied, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written};
+use engine::{
+    Applied, Basis, Conflict, Document, Effect, Expect, Found, Hidden, Hide, Outcome, See, Source, Write, WriteOp, Written,
+};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
 
@@ -13,9 +15,9 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Composed {
     /// Action, its parameters and, but for deletes, the source; each ends its line.
     pub(crate) lines: Vec<u8>,
-    /// What the write comes to if the line is done; `None`: what the cluster says.
+    /// The effect of the write if the line is done; `None`: what the cluster says.
     pub(crate) effect: Option<Effect>,
-    /// Of updates.
+    /// The new source, for updates.
     pub(crate) source: Option<Source>,
     /// Others may come between the read and the line, and the caller asked for nothing that would notice: try again.
     pub(crate) again: bool,
@@ -24,7 +26,7 @@ pub(crate) struct Composed {
 /// Does the line depend on what is there?
 pub(crate) fn needs_read(write: &Write) -> bool {
     let plain = matches!(write.hide, Hide::Keep);
-    let compares = matches!(write.expect, Expect::Present | Expect::Version(_));
+    let compares = matches!(write.expect, Expect::Present | Expect::Version(_)) || write.basis != Basis::Anything;
     plain || compares || matches!(write.op, WriteOp::Update(_))
 }
 
@@ -37,7 +39,8 @@ pub(crate) fn compose(write: &Write, here: Option<&Document>) -> Result<Composed
         write.expect,
         Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
     ) {
-        // A cluster takes no condition beside them, so nothing would notice a mark that comes between.
+        // A cluster refuses [if_seq_no] beside them (400), so nothing would notice a mark that comes between its read and
+        // the line; and a line with [if_seq_no] alone gives the document the next version, not the client's.
         return Err(Outcome::Refused(crate::unsupported("an external version")));
     }
     if write.require_alias && here.is_some_and(|document| document.at.index == write.at.index) {
@@ -87,7 +90,8 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
         (None, Some(hidden)) => Found::Deleted(hidden.stamp),
         (None, None) => Found::Nothing,
     };
-    write.expect.check(&write.at, found).map_err(Outcome::Conflict)?;
+    let with_marks = here.map_or(Found::Nothing, |document| Found::Here(document.stamp));
+    write.check(&write.at, found, with_marks).map_err(Outcome::Conflict)?;
     let done = |effect, stamp, source| {
         Outcome::Written(Written {
             effect,
@@ -225,7 +229,7 @@ fn line(action: &str, write: &Write, expect: Expect, source: Option<(&Source, Op
     Ok(lines)
 }
 
-/// What was there, as far as can be told afterwards: a cluster does not say with the conflict. Deletions are not seen.
+/// The state that was there, as far as can be told afterwards: a cluster does not say with the conflict. Deletions are not seen.
 pub(crate) fn conflict(write: &Write, at: &DocAddress, now: Option<&Document>) -> Conflict {
     let see_all = !matches!(write.hide, Hide::Keep);
     let found = match now {

@@ -12,6 +12,7 @@ mod answers;
 mod catalog;
 mod compose;
 mod http;
+mod join_terms;
 mod marks;
 mod scan;
 mod search;
@@ -21,7 +22,9 @@ mod write;
 use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
-use engine::{Alteration, Altered, Barrier, Document, Engine, Inspected, Inspection, Outcome, Read, Refresh, See, View, Write};
+use engine::{
+    Alteration, Altered, Barrier, Document, Engine, Inspected, Inspection, Outcome, Read, Refresh, See, View, ViewPromise, Write,
+};
 use futures::stream::BoxStream;
 use http::Http;
 use model::{CommitSeq, Error, ErrorKind, Result, Target};
@@ -46,6 +49,8 @@ pub struct Options {
     pub bulk_max_bytes: usize,
     /// Documents of one bulk, of one multi-get and of one page of a scan.
     pub batch_max: usize,
+    /// Keys of one join, which go as terms; a cluster takes no more ([index.max_terms_count]).
+    pub terms_max: usize,
     /// How often a plain write is tried that others keep overtaking.
     pub overtaken_max: usize,
 }
@@ -59,6 +64,7 @@ impl Default for Options {
             response_max_bytes: 100 << 20,
             bulk_max_bytes: 10 << 20,
             batch_max: 500,
+            terms_max: 65_536,
             overtaken_max: 16,
         }
     }
@@ -70,7 +76,7 @@ pub struct RemoteEngine {
     shared: Arc<Shared>,
 }
 
-/// What scans keep after the call that began them.
+/// The state that scans keep after the call that began them.
 #[derive(Debug)]
 struct Shared {
     http: Http,
@@ -119,7 +125,7 @@ impl RemoteEngine {
     }
 }
 
-/// What this engine does not do.
+/// The refusal of a request that this engine does not know.
 fn unsupported(what: &str) -> Error {
     Error::new(
         ErrorKind::UnsupportedOperation,
@@ -208,7 +214,7 @@ impl Engine for RemoteEngine {
         all_shards(&answer)
     }
 
-    async fn open_view(&self, _target: &Target, _keep_alive: Duration) -> Result<View> {
+    async fn open_view(&self, _target: &Target, _keep_alive: Duration, _promise: ViewPromise) -> Result<View> {
         Err(unsupported("a view"))
     }
 
@@ -225,7 +231,7 @@ impl Engine for RemoteEngine {
     }
 
     async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
-        self.shared.search(target, &request, see).await
+        self.shared.search(target, request, see).await
     }
 
     async fn scan(
@@ -235,7 +241,11 @@ impl Engine for RemoteEngine {
         see: See,
         barrier: Barrier,
     ) -> Result<BoxStream<'static, Result<Document>>> {
-        scan::scan(self.shared.clone(), target, &query, see, barrier).await
+        scan::scan(self.shared.clone(), target, query, see, barrier).await
+    }
+
+    async fn scan_view(&self, _target: &Target, _query: Query, _view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        Err(unsupported("a view"))
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {

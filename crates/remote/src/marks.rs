@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 /// The member's name.
 pub(crate) const FIELD: &str = "_pleach";
-/// What searches leave out where it is true.
+/// Searches leave out documents where it is true.
 pub(crate) const HIDDEN_FIELD: &str = "_pleach.hidden";
 
-/// What an index's mapping has for marks.
+/// The field of marks in the mapping of an index.
 pub(crate) fn properties() -> Value {
     json!({ FIELD: { "type": "object", "dynamic": "false", "properties": { "hidden": { "type": "boolean" } } } })
 }

@@ -6,6 +6,7 @@
 
 use crate::answers;
 use crate::http::Failure;
+use crate::join_terms::with_terms;
 use crate::search::{Found, seen};
 use crate::{Shared, all_shards, encoded, target_path};
 use dsl::query::Query;
@@ -28,17 +29,18 @@ struct Pages {
     page: std::vec::IntoIter<Result<Document>>,
     /// Barriers that have not come back yet, with the stamps they were acknowledged with.
     awaited: BTreeMap<DocAddress, Write>,
-    /// Those that have: to be taken away.
+    /// Barriers that have come back: to be taken away.
     back: Vec<Write>,
 }
 
 pub(crate) async fn scan(
     shared: Arc<Shared>,
     target: &Target,
-    query: &Query,
+    query: Query,
     see: See,
     barrier: Barrier,
 ) -> Result<BoxStream<'static, Result<Document>>> {
+    let query = with_terms(query, shared.options.terms_max)?;
     let mut query = seen(Some(query.render()), see);
     let mut awaited = BTreeMap::new();
     if let Barrier::Proof { id } = &barrier {
@@ -76,7 +78,7 @@ async fn next(state: Option<Pages>) -> Option<(Result<Document>, Option<Pages>)>
             return Some((Err(error), None));
         }
     }
-    // What is left of a barrier is hidden and in nobody's way, so nobody waits for its end to be certain.
+    // A barrier that is left is hidden and in nobody's way, so nobody waits for its end to be certain.
     drop(pages.shared.write(&pages.back, Refresh::No).await);
     let (lost, _) = pages.awaited.pop_first()?;
     let reason = format!(

@@ -4,9 +4,11 @@
 
 use crate::answers::{self, Got};
 use crate::http::Failure;
+use crate::join_terms::with_terms;
 use crate::marks::{self, HIDDEN_FIELD};
 use crate::{Shared, target_path, unsupported};
-use dsl::search::{Aggregations, Hit, Hits, SearchRequest, SearchResponse, Total};
+use dsl::query::Query;
+use dsl::search::{Aggregations, Hit, Hits, QueriesMut, SearchRequest, SearchResponse, Total};
 use engine::See;
 use model::{Result, Target};
 use serde::Deserialize;
@@ -79,16 +81,22 @@ fn beyond(request: &SearchRequest) -> Option<&'static str> {
 }
 
 impl Shared {
-    pub(crate) async fn search(&self, target: &Target, request: &SearchRequest, see: See) -> Result<SearchResponse> {
-        if let Some(what) = beyond(request) {
+    pub(crate) async fn search(&self, target: &Target, mut request: SearchRequest, see: See) -> Result<SearchResponse> {
+        if let Some(what) = beyond(&request) {
             return Err(unsupported(what));
         }
+        let terms_max = self.options.terms_max;
+        request.queries_mut(&mut |_, query| {
+            let taken = std::mem::replace(query, Query::all());
+            *query = with_terms(taken, terms_max)?;
+            Ok(())
+        })?;
         let mut body = request.render();
         if body["aggs"].to_string().contains("\"global\":") {
             // It looks past the query, and so past what hides.
             return Err(unsupported("the aggregation [global]"));
         }
-        body["query"] = seen(request.query.as_ref().map(dsl::query::Query::render), see);
+        body["query"] = seen(request.query.as_ref().map(Query::render), see);
         let (names, parameters) = target_path(target)?;
         let path = format!("/{names}/_search?allow_partial_search_results=false&{parameters}");
         let asked = self
@@ -112,7 +120,7 @@ impl Shared {
                     exact: total.relation == "eq",
                 }),
                 max_score: score(&found.hits.max_score),
-                hits: found.hits.hits.iter().map(|got| hit(got, request)).collect::<Result<_>>()?,
+                hits: found.hits.hits.iter().map(|got| hit(got, &request)).collect::<Result<_>>()?,
             },
             aggregations: found.aggregations.map(Aggregations::Tree),
             ..SearchResponse::default()

@@ -31,7 +31,7 @@ impl fmt::Debug for Url {
 }
 
 impl Url {
-    /// Of a text. User and password are percent-encoded where they must be.
+    /// Parses a text. User and password are percent-encoded where they must be.
     ///
     /// # Errors
     /// Another scheme than `http`; a path; a host that is none. The text is not repeated: it may hold a password.
@@ -56,7 +56,7 @@ impl Url {
             let reason = "the address of a cluster is [http://][user:password@]host[:port], without a path";
             return Err(Error::illegal(reason));
         }
-        // Of an IPv6 address in brackets only what follows them is a port.
+        // Behind an IPv6 address in brackets only what follows the brackets is a port.
         let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
         let address = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
         let authorization = user.map(|user| {

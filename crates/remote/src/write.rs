@@ -209,7 +209,7 @@ impl Shared {
     }
 }
 
-/// What is there, marks and all, where the write goes.
+/// The document, marks and all, where the write goes.
 fn whole(write: &Write) -> Read {
     Read {
         routing: write.routing.clone(),

@@ -19,6 +19,10 @@ const NOT_COVERED: &[(&str, &str)] = &[
         "they go with no other condition, so nothing would notice a mark that comes between",
     ),
     (
+        "basis_beside_versions",
+        "a cluster compares no sequence number beside an external version",
+    ),
+    (
         "deleting_nothing_counts",
         "sent without a condition, it could take away a stub that comes between",
     ),

@@ -106,6 +106,7 @@ const CARRIED_THROUGH: &[&str] = &[
     "delete_by_query_2015",
     "update_by_query",
     "reindex",
+    "tasks.cancel",
 ];
 
 /// Is a request to this API carried through without its client?

@@ -102,6 +102,8 @@ pub struct Names {
     pub cluster_uuid: String,
     pub node: String,
     pub node_id: String,
+    /// By which ids of locks, transactions and sessions begin; no other server over the same store has it.
+    pub server: String,
     /// `X-Elastic-Product` is sent.
     pub product_header: bool,
     /// Where it listens, for `_nodes`.
@@ -125,7 +127,7 @@ impl Rest {
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, names: Names, limits: Limits) -> Rest {
         let tasks = Arc::new(Tasks::new(limits.tasks_kept_max));
         Rest {
-            relations: Relations::new(engine.clone(), clock.clone(), tasks.clone()),
+            relations: Relations::new(engine.clone(), clock.clone(), tasks.clone(), &names.server),
             engine,
             clock,
             tasks,

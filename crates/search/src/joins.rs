@@ -9,6 +9,7 @@
 use crate::child_score::Totals;
 use crate::fields::target::{Target, query_shard};
 use crate::unreadable::broken;
+use dsl::query::JoinValues;
 use mapping::Kind;
 use model::{Error, ErrorKind, Result};
 use segment::key_columns::{ByKey, Key, Keys};
@@ -75,6 +76,16 @@ pub struct Joined {
 pub(crate) enum Found {
     Plain(ByKey<()>),
     Scored(ByKey<Totals>),
+}
+
+impl JoinValues for Joined {
+    /// Many keys are kept as hashes alone, and scores are no terms.
+    fn terms(&self) -> Option<Vec<serde_json::Value>> {
+        match (&self.kind, &self.texts) {
+            (Found::Plain(_), Some(texts)) => Some(texts.iter().map(|text| text.as_str().into()).collect()),
+            _ => None,
+        }
+    }
 }
 
 impl Drop for Joined {

@@ -14,6 +14,9 @@ use model::{Error, ErrorKind, Result};
 use rest::{Limits, Names, Rest};
 use std::sync::Arc;
 
+/// The name of the server. A data folder belongs to one process, so there is no other to tell it from.
+pub(crate) const SERVER: &str = "n1";
+
 /// A server that is ready to answer.
 pub(crate) struct Wired {
     pub(crate) engine: Arc<EmbeddedEngine>,
@@ -52,6 +55,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         cluster_uuid: identity.cluster_uuid,
         node: config.node_name.clone(),
         node_id: identity.node_id,
+        server: SERVER.to_owned(),
         product_header: config.product_header,
         address: address.to_owned(),
     };

@@ -45,7 +45,7 @@ impl Drop for Folder {
 }
 
 fn relations_over(engine: Arc<dyn Engine>) -> Relations {
-    Relations::new(engine, Arc::new(SystemClock::default()), Arc::new(Tasks::new(10)))
+    Relations::new(engine, Arc::new(SystemClock::default()), Arc::new(Tasks::new(10)), "n1")
 }
 
 fn opened(folder: &Path) -> Arc<EmbeddedEngine> {

@@ -68,7 +68,7 @@ fn engine_on(disk: &FaultyDisk) -> Result<Arc<EmbeddedEngine>> {
 
 fn relations_over(engine: Arc<dyn Engine>, way: Way) -> Relations {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let relations = Relations::new(engine, clock, Arc::new(Tasks::new(10)));
+    let relations = Relations::new(engine, clock, Arc::new(Tasks::new(10)), "n1");
     match way {
         Way::Record => relations,
         Way::Portable => relations.by_portable_path(Arc::new(Sleep)),

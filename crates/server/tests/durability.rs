@@ -83,7 +83,7 @@ async fn start(disk: &FaultyDisk, clock: &Arc<SetClock>, portable: bool) -> Serv
     };
     let (disk, clock): (_, Arc<dyn Clock>) = (Arc::new(disk.clone()), clock.clone());
     let engine = Arc::new(EmbeddedEngine::open_on(disk, Path::new("/data"), clock.clone(), limits).unwrap());
-    let mut relations = Relations::new(engine.clone(), clock, Arc::new(Tasks::new(10)));
+    let mut relations = Relations::new(engine.clone(), clock, Arc::new(Tasks::new(10)), "n1");
     if portable {
         relations = relations.by_portable_path(Arc::new(Sleep));
     }

@@ -61,7 +61,7 @@ pub use has_child::HasChildQuery;
 pub use has_parent::HasParentQuery;
 pub use intervals::{IntervalFilter, IntervalMode, IntervalRelation, IntervalRule, IntervalShape, IntervalSource};
 pub use join::{JoinKind, JoinQuery};
-pub use keys::{KeySet, Keys};
+pub use keys::{JoinValues, KeySet, Keys};
 pub use match_phrase::MatchPhraseQuery;
 pub use match_query::{HighFrequency, MatchQuery, Operator, ZeroTerms};
 pub use more_like_this::{Like, MoreLikeThisQuery};

@@ -2,6 +2,7 @@
 
 use super::{Bench, create, ids, scanned, write_waiting, written};
 use crate::*;
+use futures::StreamExt as _;
 use model::ErrorKind;
 use script::{Budget, Lang};
 use serde_json::json;
@@ -45,7 +46,7 @@ fn partial(doc: Value) -> Update {
     }
 }
 
-/// What was acknowledged is read, unrefreshed, byte by byte as it came.
+/// An acknowledged write is read, unrefreshed, byte by byte as it came.
 pub(super) async fn read_your_write(engine: &dyn Engine) {
     let bench = Bench::new(engine, "read_your_write", ranked()).await;
     assert!(bench.get("a").await.is_none(), "nothing is there before it is written");
@@ -132,6 +133,62 @@ pub(super) async fn external_versions(engine: &dyn Engine) {
         (taken.effect, taken.stamp.version, next.stamp.version),
         (Effect::Updated, 40, 41)
     );
+}
+
+/// A write under an external version notices a write and a mark that came since its document was read.
+pub(super) async fn basis_beside_versions(engine: &dyn Engine) {
+    let bench = Bench::new(engine, "basis_beside_versions", ranked()).await;
+    let put = |id: &str, version, basis| Write {
+        expect: Expect::NewerThan {
+            version,
+            or_equal: false,
+        },
+        basis,
+        ..bench.put(id, json!({ "rank": 1 }))
+    };
+    let mark = |id: &str, visible, basis| Write {
+        hide: Hide::Set(Hidden {
+            body: json!({ "i": "c-1" }),
+            visible,
+            held: false,
+        }),
+        basis,
+        ..bench.put(id, json!({ "rank": 1 }))
+    };
+    let first = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
+    let second = bench.done(put("a", 40, Basis::of(Some(first)))).await.stamp;
+    assert_eq!(second.version, 40, "the version is taken over");
+    let marked = bench.done(mark("a", true, Basis::of(Some(second)))).await.stamp;
+    bench.done(put("stub", 5, Basis::of(None))).await;
+    let stub = bench.done(mark("hidden", false, Basis::of(None))).await.stamp;
+    for (id, version, basis, wanted) in [
+        ("a", 50, Basis::of(Some(first)), "moved"),
+        ("a", 50, Basis::of(Some(second)), "moved"),
+        ("a", 50, Basis::Absent, "moved"),
+        ("a", 40, Basis::of(Some(marked)), "old"),
+        ("stub", 9, Basis::Absent, "moved"),
+        ("hidden", 9, Basis::Absent, "moved"),
+        ("nothing", 9, Basis::of(Some(first)), "moved"),
+        ("a", 50, Basis::of(Some(marked)), "written"),
+        ("hidden", 9, Basis::of(Some(stub)), "written"),
+        ("nothing", 9, Basis::Absent, "written"),
+    ] {
+        let write = put(id, version, basis);
+        let expect = write.expect;
+        let came = match bench.outcome(write).await {
+            Outcome::Written(written) => {
+                assert_eq!(written.stamp.version, version, "{id}");
+                "written"
+            }
+            Outcome::Conflict(conflict) if conflict.expect == expect => "old",
+            Outcome::Conflict(conflict) => {
+                assert_eq!(conflict.expect, basis.expect(), "{id}");
+                "moved"
+            }
+            other => panic!("[{id}] {basis:?} came to {other:?}"),
+        };
+        assert_eq!(came, wanted, "[{id}] {version} {basis:?}");
+    }
 }
 
 /// The choice of [`expectations`] that is the document's own version.
@@ -469,9 +526,14 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
     other.done(other.put("b", json!({ "rank": 2 }))).await;
     let both = Target::of(vec![bench.index.into(), other.index.into()]);
     engine.refresh(&both, None).await.expect("indices can be refreshed");
-    let view = engine.open_view(&both, KEEP).await.expect("a view can be opened");
+    let view = engine
+        .open_view(&both, KEEP, ViewPromise::MomentPerShard)
+        .await
+        .expect("a view can be opened");
     assert_eq!(view.indices.len(), 2);
-    let missing = engine.open_view(&Target::index("views_stand_still_c"), KEEP).await;
+    let missing = engine
+        .open_view(&Target::index("views_stand_still_c"), KEEP, ViewPromise::MomentPerShard)
+        .await;
     assert_eq!(missing.err().map(|e| e.kind()), Some(ErrorKind::IndexNotFound));
     bench.done(bench.delete("a")).await;
     other.done(other.put("c", json!({ "rank": 3 }))).await;
@@ -488,6 +550,47 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
     };
     assert_eq!(through(both.clone()).await.expect("a view is searched"), ["a", "b"]);
     assert_eq!(ids(engine, &both, all()).await, ["b", "c"], "others see what came later");
+    let found = engine.scan_view(&both, Query::all(), &view.id).await;
+    let found: Vec<Result<Document>> = found.expect("a view is scanned").collect().await;
+    let found: Vec<String> = found
+        .into_iter()
+        .map(|found| found.expect("a document").at.id.id.to_string())
+        .collect();
+    assert_eq!(found, ["a", "b"], "a scan of the view sees its moment");
+    let extents = engine
+        .extents(&both, Query::all(), &view.id, model::Cancellation::default())
+        .await;
+    for extent in extents.expect("extents of a view") {
+        let part = |after| Part {
+            index: extent.index.clone(),
+            after,
+            upto: Some(extent.last.clone()),
+            docs_max: 10,
+            bytes_max: usize::MAX,
+            now_ms: 0,
+            cancellation: model::Cancellation::default(),
+        };
+        let found = engine
+            .numbered(&both, Query::all(), &view.id, part(None))
+            .await
+            .expect("a part");
+        let [one] = found.as_slice() else {
+            panic!("one document matches in {extent:?}: {found:?}")
+        };
+        assert!(
+            one.is_within(&extent.last) && one.cursor.covers(&extent.last),
+            "it is the last one"
+        );
+        assert_eq!(
+            Cursor::parse(&one.cursor.render()),
+            Some(one.cursor.clone()),
+            "records keep cursors"
+        );
+        let next = engine
+            .numbered(&both, Query::all(), &view.id, part(Some(one.cursor.clone())))
+            .await;
+        assert!(next.expect("a part").is_empty(), "nothing is beyond the last one");
+    }
     engine.renew_view(&view.id, KEEP).await.expect("a view can be renewed");
     assert_eq!(through(both.clone()).await.expect("a view is searched"), ["a", "b"]);
     assert!(
@@ -498,6 +601,17 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
             .iter()
             .any(|open| open.id == view.id)
     );
+    // More than an engine can is refused by name, and what was asked for is promised.
+    match engine.open_view(&both, KEEP, ViewPromise::OneMoment).await {
+        Ok(whole) => {
+            assert_eq!(whole.promise, ViewPromise::OneMoment);
+            assert!(engine.close_view(&whole.id).await.expect("a view can be closed"));
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::UnsupportedOperation, "{error}");
+            assert_eq!(view.promise, ViewPromise::MomentPerShard, "it opens what it promises");
+        }
+    }
     assert!(engine.close_view(&view.id).await.expect("a view can be closed"));
     assert!(
         !engine.close_view(&view.id).await.expect("closing is answered"),

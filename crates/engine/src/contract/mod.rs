@@ -32,6 +32,7 @@ laws! {
     each_expectation,
     deletions_are_known,
     external_versions,
+    basis_beside_versions,
     sequence_numbers,
     refresh_visibility,
     bulk_partial_failure,

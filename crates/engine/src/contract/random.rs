@@ -399,7 +399,7 @@ impl<'a> Side<'a> {
                 if let Some(old) = self.view.take() {
                     engine.close_view(&old).await?;
                 }
-                let view = engine.open_view(target, KEEP).await?;
+                let view = engine.open_view(target, KEEP, ViewPromise::MomentPerShard).await?;
                 let mut indices: Vec<_> = view.indices.iter().map(|name| name.as_str().to_owned()).collect();
                 indices.sort();
                 self.view = Some(view.id);

@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) open: bool,
     pub(super) settings: Map<String, Value>,
     mappings: Mappings,
-    /// Of typed indices all types together: what queries resolve fields with.
+    /// All types of a typed index together: queries resolve fields with it.
     pub(super) mapping: Mapping,
     registry: Registry,
     pub(super) aliases: Map<String, Value>,
@@ -42,7 +42,7 @@ pub(super) struct Resolved {
     pub(super) filters: Option<Vec<Value>>,
 }
 
-/// What a new index needs from outside.
+/// The time and the uuid of a new index.
 pub(super) struct Moment {
     pub(super) now_ms: i64,
     pub(super) uuid: String,

@@ -68,7 +68,7 @@ impl Stored {
     }
 }
 
-/// What is known of an id. Stamps of deleted documents are never forgotten.
+/// The newest state of an id. Stamps of deleted documents are never forgotten.
 #[derive(Clone, Debug)]
 enum Slot {
     Gone(Stamp),
@@ -95,7 +95,7 @@ impl Slot {
 struct Store {
     next_seq_no: SeqNo,
     slots: BTreeMap<DocId, Slot>,
-    /// What searches see, by sequence number.
+    /// Searchable documents, by sequence number.
     searchable: Arc<Vec<Arc<Stored>>>,
     /// Everything committed up to here is searchable; where nothing is pending, everything is.
     refreshed_at: CommitSeq,
@@ -150,7 +150,7 @@ struct State {
     views: BTreeMap<String, Arc<OpenView>>,
 }
 
-/// What a write comes to, before it is written.
+/// The effect of a write, before it is written.
 enum Doing {
     Put(Source, Value),
     Delete,
@@ -185,7 +185,7 @@ impl State {
             return Ok(Outcome::Held(mark.body.clone()));
         }
         let found = store.found(&id, see);
-        if let Err(conflict) = write.expect.check(&at, found) {
+        if let Err(conflict) = write.check(&at, found, store.found(&id, See::Everything)) {
             // A document that could never be written is no conflict.
             if let WriteOp::Put(source) = &write.op {
                 let options = ReadOptions {
@@ -380,7 +380,7 @@ impl State {
         }))
     }
 
-    /// What searches of a target see now.
+    /// The documents that searches of a target see now.
     fn snapshot(&self, target: &Target) -> Result<Snapshot> {
         let mut out = Snapshot::default();
         for found in self.catalog.resolve(target)? {
@@ -428,7 +428,7 @@ fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Opti
     })
 }
 
-/// What this engine does not do.
+/// The refusal of a request that this engine does not know.
 fn unsupported(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::UnsupportedOperation, reason)
 }
@@ -501,7 +501,7 @@ impl Engine for MemoryEngine {
         Ok(u32::try_from(found.len()).unwrap_or(u32::MAX))
     }
 
-    async fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
+    async fn open_view(&self, target: &Target, keep_alive: Duration, _promise: ViewPromise) -> Result<View> {
         let mut state = self.state();
         let snapshot = state.snapshot(target)?;
         let stores = snapshot.catalog.0.values().filter_map(|entry| state.stores.get(&entry.uuid));
@@ -515,6 +515,7 @@ impl Engine for MemoryEngine {
             id: uuid(&*self.clock),
             as_of: Some(as_of),
             indices,
+            promise: ViewPromise::OneMoment,
             created_ms: self.clock.wall_ms(),
             keep_alive,
         };
@@ -568,13 +569,7 @@ impl Engine for MemoryEngine {
             return snapshot.search(target, &request, see, self.clock.wall_ms());
         };
         let snapshot = self.state().view(id, self.clock.monotonic())?.snapshot.clone();
-        // Who names no index means all that the view has.
-        let all = target.expressions.iter().all(String::is_empty);
-        let inside = Target {
-            expand_hidden: target.expand_hidden || all,
-            expand_closed: all,
-            ..target.clone()
-        };
+        let inside = inside_view(target);
         snapshot.search(&inside, &request, see, self.clock.wall_ms())
     }
 
@@ -593,6 +588,14 @@ impl Engine for MemoryEngine {
         Ok(Box::pin(futures::stream::iter(
             found.into_iter().map(|(_, doc)| Ok(doc.document())),
         )))
+    }
+
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        let snapshot = self.state().view(view, self.clock.monotonic())?.snapshot.clone();
+        let target = inside_view(target);
+        let (_, found) = snapshot.matching(&target, Some(&query), &[], See::Plain, self.clock.wall_ms())?;
+        let found = found.into_iter().map(|(_, doc)| Ok(doc.document()));
+        Ok(Box::pin(futures::stream::iter(found)))
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
@@ -674,6 +677,16 @@ impl Engine for MemoryEngine {
     }
 }
 
+/// A target inside a view. Who names no index means all that the view has.
+fn inside_view(target: &Target) -> Target {
+    let all = target.expressions.iter().all(String::is_empty);
+    Target {
+        expand_hidden: target.expand_hidden || all,
+        expand_closed: all,
+        ..target.clone()
+    }
+}
+
 fn stats(entry: &Entry, store: Option<&Arc<Store>>) -> IndexStats {
     let Some(store) = store else { return IndexStats::default() };
     let visible: Vec<_> = store.searchable.iter().filter(|doc| doc.is_seen(See::Plain)).collect();
@@ -693,7 +706,7 @@ fn stats(entry: &Entry, store: Option<&Arc<Store>>) -> IndexStats {
     }
 }
 
-/// What a planner reads: the state under the lock.
+/// The state under the lock, for planners.
 struct Reading<'a>(&'a State);
 
 impl Newest for Reading<'_> {

@@ -12,7 +12,7 @@ use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::cmp::Ordering;
 
-/// What a hit is ordered by: one value a key; texts may be missing.
+/// The sort values of a hit: one for each key; texts may be missing.
 pub(super) type Keys = Vec<Option<Scalar>>;
 
 /// Refuses what this engine does not order by.

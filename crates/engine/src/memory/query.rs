@@ -82,8 +82,8 @@ impl<'a> Matcher<'a> {
             Clause::Bool(clauses) => self.boolean(clauses, row),
             Clause::Term(q) => self.term(&q.field, &q.value, q.case_insensitive, row),
             Clause::Terms(q) => self.any_term(&q.field, &q.values, row),
-            Clause::KeySet(q) => match crate::keys::values(&q.keys) {
-                Some(values) => self.any_term(&q.field, &values, row),
+            Clause::KeySet(q) => match q.keys.of::<crate::keys::Values>() {
+                Some(values) => self.any_term(&q.field, &values.0, row),
                 None => Err(Error::new(ErrorKind::Internal, "keys of another engine")),
             },
             Clause::Range(q) => self.range(q, row),
@@ -326,7 +326,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// Of a field's value. Points, bytes have no order.
+    /// The order of a field's values. Points and bytes have none.
     pub(super) fn of(value: &FieldValue) -> Option<Scalar> {
         Some(match value {
             FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => Scalar::Whole((*n).into()),
@@ -365,7 +365,7 @@ impl Scalar {
     }
 }
 
-/// What every document has beside its fields.
+/// Metadata fields of every document.
 fn meta(doc: &Stored, field: &str) -> Option<Vec<String>> {
     Some(match field {
         "_id" => vec![doc.at.id.id.to_string()],

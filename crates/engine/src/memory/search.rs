@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What searches see of some indices. Immutable: later writes make another.
+/// The searchable state of some indices. Immutable: later writes make another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) catalog: Catalog,

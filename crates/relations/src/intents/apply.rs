@@ -43,7 +43,7 @@ impl Runner {
     /// W6 and W7: every outcome reaches its document, by the marks. `at_hand` are documents as this process has just
     /// written them; the others, and those that have moved, are read.
     ///
-    /// What cannot be brought to one document does not keep the others waiting. A change is stuck if one is refused for good.
+    /// A refused outcome of one document does not keep the others waiting. A change is stuck if one is refused for good.
     ///
     /// # Errors
     /// The engine's; what is refused for now.
@@ -255,7 +255,7 @@ impl Runner {
     /// # Errors
     /// The engine's.
     pub async fn skip(&self, change: &Owner) -> Result<Resolved> {
-        // What can be done by now is done, so that no more is skipped than must be.
+        // Outcomes that can be applied by now are, so that no more is skipped than must be.
         self.unstuck(change, None).await?;
         match self.resolve(change).await {
             Ok(Resolved::Stuck) => {

@@ -36,13 +36,13 @@ pub struct Before {
 pub struct Attempt {
     /// Never used before.
     pub id: Owner,
-    /// Of the first attempt.
+    /// The age of the first attempt.
     pub age: Option<Age>,
     /// Every document that the plan reads or writes; in indices that exist, by their own names.
     pub addresses: BTreeSet<DocAddress>,
     /// Leases under which it is made. The record names them.
     pub under: Vec<Arc<str>>,
-    /// Of the request.
+    /// The digest of the request.
     pub digest: String,
     /// Waiting for others ends here, by the monotonic clock.
     pub deadline: Duration,
@@ -51,7 +51,7 @@ pub struct Attempt {
 /// Makes a plan of what was read; asked again when that has moved.
 #[async_trait]
 pub trait Planning: Send {
-    /// What becomes of the documents. An error ends the change, undone.
+    /// Plans the outcome of each document. An error ends the change, undone.
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned>;
     /// Another change is in the way, so what was planned last does not count: there will be another plan before a commit.
     fn waits(&mut self) {}
@@ -88,7 +88,7 @@ pub enum Ended {
     TimedOut,
 }
 
-/// What a resolver found the change to be, once nothing is left to do.
+/// The state of a change once a resolver has nothing left to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolved {
     /// Nothing of it happened.

@@ -67,11 +67,11 @@ impl RecordState {
 pub struct ResolverStep {
     /// The state to write over the version that was read; where nothing was read, to create.
     pub write: RecordState,
-    /// What follows.
+    /// The next step.
     pub then: Then,
 }
 
-/// What follows an acknowledged decision.
+/// The step after an acknowledged decision.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Then {
     /// Apply every operation, then write `done`.
@@ -140,7 +140,7 @@ pub fn purge<C: PartialEq + ?Sized>(mark: Option<&C>, stub: bool, change: &C) ->
     }
 }
 
-/// What one does who meets another's mark or lock.
+/// The reaction to another's mark or lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Meet {
     /// Resolve it: abort what is pending, finish what is committed.

@@ -43,7 +43,7 @@ impl Marked {
     fn holds(&self, since: &Since) -> bool {
         self.document.as_ref().is_some_and(|document| since.holds(document))
     }
-    /// What its mark says of it once it has been written again as it is.
+    /// The stamp that its mark keeps once it has been written again as it is.
     pub(super) fn since(&self) -> Option<Since> {
         let document = self.document.as_ref().filter(|_| !self.is_hidden())?;
         let known = self.mark.since.as_ref().filter(|since| self.holds(since));
@@ -101,7 +101,7 @@ pub(super) fn apply_write(at: &DocAddress, read: &Marked, effect: &Effects, toke
         since: None,
     };
     match effect {
-        // What was only read keeps what it was, a stub by leaving nothing.
+        // A document that was only read stays as it was; a stub leaves nothing.
         Effects::Check if read.mark.stub => Write {
             expect: read.expect(),
             hide: Hide::Drop,

@@ -33,7 +33,7 @@ pub(crate) async fn rehearse_and_grow(engine: &dyn Engine, writes: &[Write]) -> 
     Ok(refused)
 }
 
-/// What the mapping has grown by, or why it does not take the document. `moved`: since it was rehearsed.
+/// The growth of the mapping, or why it does not take the document. `moved`: it has grown since it was rehearsed.
 async fn grow(engine: &dyn Engine, write: &Write, growth: Alteration, moved: bool) -> Result<Result<Option<Alteration>, Error>> {
     /// Others may make the mapping grow between a rehearsal and the growth.
     const TRIES: usize = 16;

@@ -23,7 +23,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Of the write with this stamp.
+    /// The token of the write with this stamp.
     pub fn of(stamp: Stamp) -> Token {
         Token {
             term: stamp.primary_term,
@@ -42,7 +42,7 @@ impl Token {
     }
 }
 
-/// What a committed change makes of one document. At most one a document: operations are folded while planning.
+/// The outcome of one document of a committed change. At most one a document: operations are folded while planning.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Effects {
     /// It has this source.
@@ -98,7 +98,7 @@ impl Uuids {
 }
 
 impl Record {
-    /// Of all its documents.
+    /// The uuids of the indices of all its documents.
     pub(super) fn uuids(&self) -> Uuids {
         let mut all = BTreeMap::new();
         for touched in &self.documents {
@@ -229,11 +229,11 @@ pub struct Record {
     pub documents: Vec<Touched>,
     /// From the commit on, if what becomes of them has no room here.
     pub chunks: Option<Chunks>,
-    /// Of the request: the same key with another body is refused.
+    /// The digest of the request: the same key with another body is refused.
     pub digest: String,
     /// Known once a touch has written it down.
     pub token: Option<Token>,
-    /// Of the last writer.
+    /// The nonce of the last writer.
     pub nonce: Arc<str>,
     /// Milliseconds since 1970 by the clock of who opened it: for people.
     pub written_ms: i64,
@@ -241,7 +241,7 @@ pub struct Record {
     pub kept_ms: i64,
     /// Leases that clients hold, under which it is made.
     pub under: Vec<Arc<str>>,
-    /// Of a change that is stuck: documents that it could not be brought to.
+    /// Documents that a change which is stuck could not be brought to.
     pub refused: Vec<NotApplied>,
     /// Documents that an operator let it leave as they are.
     pub skipped: Vec<NotApplied>,
@@ -362,7 +362,7 @@ impl Record {
         })
     }
 
-    /// What becomes of this document of it: one that is skipped stays as it is.
+    /// The outcome of this document of it: one that is skipped stays as it is.
     pub(super) fn effect_on<'r>(&'r self, touched: &'r Touched) -> &'r Effects {
         debug_assert!(
             touched.effect.is_some(),
@@ -430,7 +430,7 @@ fn read(source: &Value) -> Option<Record> {
     })
 }
 
-/// What a change leaves on a document, kept beside the source by the engine.
+/// The mark of a change on a document, kept beside the source by the engine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Mark {
     /// The change that has its intent or stub here.
@@ -439,7 +439,7 @@ pub struct Mark {
     pub stub: bool,
     /// The document is deleted, and not yet forgotten.
     pub tombstone: bool,
-    /// Of the last change that was applied here.
+    /// The token of the last change that was applied here.
     pub token: Option<Token>,
     /// The stamp before the intent, which clients are answered and compare with: an intent raises it even if its
     /// change aborts.
@@ -461,7 +461,7 @@ pub struct Since {
 }
 
 impl Since {
-    /// Of a document that is written again as it is.
+    /// The state of a document that is written again as it is.
     pub fn kept(stamp: Stamp, document: &Document) -> Since {
         Since {
             stamp,

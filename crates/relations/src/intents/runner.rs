@@ -53,9 +53,9 @@ enum Marking {
 /// How the indices of a change stand.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Those that are not the ones the change was made for.
+    /// Names of indices that are not the ones the change was made for.
     pub(super) gone: BTreeSet<String>,
-    /// Those that are closed.
+    /// Names of closed indices, with the refusal.
     pub(super) shut: BTreeMap<String, Error>,
 }
 
@@ -68,7 +68,7 @@ pub fn session_address(session: &str) -> DocAddress {
 }
 
 impl Runner {
-    /// Of one server, whose session keeps its changes alive.
+    /// The runner of one server, whose session keeps its changes alive.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, pause: Arc<dyn Pause>, session: Arc<str>) -> Runner {
         Runner {
             engine,
@@ -427,7 +427,7 @@ impl Runner {
         }
     }
 
-    /// What stands where no record was: a late creation fails on it.
+    /// The record that is put where none was: a late creation fails on it.
     pub(super) fn negation(&self) -> Record {
         Record {
             state: RecordState::Aborted,

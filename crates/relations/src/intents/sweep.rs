@@ -20,7 +20,7 @@ impl Runner {
     /// One round of a sweeper: finishes what is committed, and aborts what is pending under a session that has ended.
     /// The scan only finds work; what is there is decided by comparing.
     ///
-    /// Those whose index is closed or blocked wait for it: `None`. Those that are stuck are told, and left so.
+    /// Changes whose index is closed or blocked wait for it: `None`. Stuck ones are told, and left so.
     ///
     /// # Errors
     /// The engine's.
@@ -46,6 +46,21 @@ impl Runner {
         Ok(resolved)
     }
 
+    /// Every change that is committed when this begins is applied, whoever made it.
+    ///
+    /// # Errors
+    /// The engine's; one that is stuck.
+    pub(crate) async fn finish_committed(&self) -> Result<()> {
+        for (change, record, _) in self.scan_control().await?.records {
+            if record.state == RecordState::Stuck
+                || record.state == RecordState::Committed && self.resolve(&change).await? == Resolved::Stuck
+            {
+                return Err(self.why_stuck(&change).await?);
+            }
+        }
+        Ok(())
+    }
+
     /// W9: forgets changes that were finished longer ago than `kept_ms`, by the time in which servers ran: the
     /// tombstones they left, then the records. What comes even later is taken off by whoever meets it.
     ///
@@ -59,7 +74,7 @@ impl Runner {
             mut chunks,
             tombstones,
         } = self.scan_control().await?;
-        // What was made by a change and deleted after that was forgotten: nobody else comes for it.
+        // A document that a change made and that was deleted after the change was forgotten: nobody else comes for it.
         let token = |(_, record, stamp): &(Owner, Record, Stamp)| record.token.unwrap_or(Token::of(*stamp));
         let known: BTreeSet<Option<Token>> = records.iter().map(|one| Some(token(one))).collect();
         let nobodys = tombstones.into_iter().filter(|(_, token)| !known.contains(token));
@@ -89,7 +104,7 @@ impl Runner {
                     }));
                 }
             }
-            // Those of plans that came to nothing too. The record goes last: it says what may still be looked for.
+            // Chunks of plans that came to nothing go too. The record goes last: it says what may still be looked for.
             writes.extend(chunks.iter().map(Chunk::deletion));
             let outcomes = self.engine.write(writes, Refresh::No).await?;
             if !outcomes
@@ -177,12 +192,12 @@ impl Runner {
     }
 }
 
-/// What a scan of the control index finds of changes.
+/// Records, chunks and tombstones that a scan of the control index finds.
 #[derive(Default)]
 struct Found {
     records: Vec<(Owner, Record, Stamp)>,
     chunks: BTreeMap<Owner, Vec<Chunk>>,
-    /// Of the control index, with the writes that take them away and the changes that they are of.
+    /// Tombstones in the control index, with the writes that take them away and the changes that they are of.
     tombstones: Vec<(Write, Option<Token>)>,
 }
 

@@ -4,7 +4,7 @@
 //! written is left out and counted, and the rest is decided again; a job that is one change is left whole, or undone.
 
 use super::record::Record;
-use super::run::{Cursor, Destinations, Run};
+use super::run::{Destinations, Progress, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::atomically::{Refused, Step, Transaction};
 use crate::leases::guard::Guard;
@@ -28,7 +28,7 @@ pub(super) struct Item {
     pub(super) document: Document,
     /// The index that it was found in, by uuid.
     pub(super) source: Arc<str>,
-    /// What is to be done; `None`: nothing.
+    /// Its write; `None`: nothing is to be done.
     pub(super) write: Option<Write>,
     /// It was written after the job began: in a destination it may be already.
     pub(super) later: bool,
@@ -83,7 +83,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A lock of the job that is over; an engine that cannot. Then nothing was written.
-    pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Settled> {
+    pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: &Progress) -> Result<Settled> {
         if let Some(settled) = self.commit_portably(run, items, to).await? {
             return Ok(settled);
         }
@@ -157,7 +157,7 @@ struct Batch<'a> {
     record: Option<&'a Record>,
     counts: &'a Counts,
     destinations: &'a Destinations,
-    to: Cursor,
+    to: &'a Progress,
     items: &'a mut [Item],
     /// It writes lock documents: no other decision is made beside it.
     prepared: Option<PreparedLocks>,
@@ -193,7 +193,7 @@ impl Transaction for Batch<'_> {
         self.plan(newest)
     }
 
-    /// What was refused is left out and counted, and the rest is decided again.
+    /// Refused writes are left out and counted, and the rest is decided again.
     fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<Came>> {
         for (outcome, writer) in outcomes.iter().zip(&self.writers) {
             let fate = match outcome {
@@ -313,7 +313,7 @@ impl Batch<'_> {
         Ok(Step::Commit(plan, Came::Written { counts, ended: failed }))
     }
 
-    /// What a write comes to, as far as it can be told before the engine judges it.
+    /// The result of a write, as far as it can be told before the engine judges it.
     fn one(&self, newest: &mut dyn Newest, guard: &mut Guard<'_>, known: &mut Known, item: &Item, write: &Write) -> Result<Done> {
         let name = write.at.index.as_str();
         if schema::is_system(name) {
@@ -393,7 +393,7 @@ impl Batch<'_> {
         }
     }
 
-    /// What is to be written, if it is a lock document.
+    /// The write of a lock document, if it is one.
     fn lock_write(
         &self,
         newest: &mut dyn Newest,
@@ -510,7 +510,7 @@ pub(super) fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job
     ended
 }
 
-/// What a conflict of one document was about.
+/// The conflict of one document as an error.
 pub(super) fn conflict_error(conflict: &Conflict) -> Error {
     let id = &conflict.at.id.id;
     let stamp = conflict.found.stamp().filter(|_| !matches!(conflict.found, Found::Nothing));

@@ -8,7 +8,7 @@
 
 use super::batch::{Done, Item, Settled, conflict_error, indices_of, tally};
 use super::record::Reached;
-use super::run::{Cursor, Run};
+use super::run::{Progress, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::intents::origin;
 use crate::transactions::by_intents::{Asked, Beside};
@@ -22,7 +22,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A lock of the job that is over; the engine's.
-    pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [Item], to: Cursor) -> Result<Option<Settled>> {
+    pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [Item], to: &Progress) -> Result<Option<Settled>> {
         let Some(portable) = &self.portable else { return Ok(None) };
         let (external, whole) = (
             matches!(run.job.action, Action::Reindex { external: Some(_), .. }),
@@ -159,7 +159,7 @@ fn change_of(job: &Job, items: &[Item]) -> Result<(Change, Vec<usize>)> {
     Ok((change, places))
 }
 
-/// What the job has counted after a batch that came to this, and whether it ends by it.
+/// The counts of the job after a batch that came to this, and whether it ends by it.
 fn count_batch(before: &Counts, job: &Job, items: &[Item], places: &[usize], came: Option<&Committed>) -> (Counts, bool) {
     let mut all: Vec<Done> = items.iter().map(|item| item.fate.clone().unwrap_or(Done::Noop)).collect();
     let done = came.into_iter().flat_map(|came| &came.items);

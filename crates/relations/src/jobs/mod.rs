@@ -39,7 +39,7 @@ pub enum Action {
     /// Script, or re-index as it is.
     Update {
         script: Option<(Program, Params)>,
-        /// What of the source is kept; `None`: all.
+        /// The part of the source that is kept; `None`: all.
         source: Option<SourceFilter>,
     },
     /// It is written elsewhere.
@@ -51,7 +51,7 @@ pub enum Action {
         script: Option<(Program, Params)>,
         routing: Option<String>,
         typed: bool,
-        /// What of the source is copied; `None`: all.
+        /// The part of the source that is copied; `None`: all.
         source: Option<SourceFilter>,
         /// A missing index that a script names is made.
         makes: bool,
@@ -65,7 +65,7 @@ pub struct Job {
     pub target: Target,
     /// Which documents.
     pub query: Query,
-    /// What is done.
+    /// The action on each document.
     pub action: Action,
     /// Conflicts are counted, not fatal.
     pub proceed: bool,
@@ -111,7 +111,7 @@ pub struct Counts {
     pub by_index: BTreeMap<String, (u64, u64)>,
     /// Foreign locks that it passed in advisory indices.
     pub warnings: Vec<String>,
-    /// Of a job that was one change.
+    /// The number of a job that was one change.
     pub commit_seq: Option<CommitSeq>,
 }
 

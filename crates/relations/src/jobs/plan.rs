@@ -103,7 +103,7 @@ fn filter_source(document: &Document, filter: Option<&SourceFilter>) -> Result<S
     }
 }
 
-/// What a script of 2015 makes of a document that a query found: its new source, or nothing to do. It could not delete.
+/// Runs a script of 2015 on a document that a query found: its new source, or nothing to do. It could not delete.
 fn updated_in_2015((program, params): &(Program, Params), document: &Document, now_ms: i64) -> Result<Option<Value>> {
     let mut meta = Map::new();
     meta.insert("_index".into(), document.at.index.as_str().into());
@@ -132,7 +132,7 @@ fn updated_in_2015((program, params): &(Program, Params), document: &Document, n
     }
 }
 
-/// What a script of today says to do with a document that a query found.
+/// The operation that a script of today chooses for a document that a query found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Index,
@@ -140,7 +140,7 @@ enum Op {
     Noop,
 }
 
-/// What such a script leaves in `ctx`.
+/// The `ctx` that such a script leaves.
 struct Left {
     op: Op,
     source: Value,
@@ -148,7 +148,7 @@ struct Left {
     meta: Map<String, Value>,
 }
 
-/// What it finds there beside the source and the operation.
+/// The members of `ctx` beside the source and the operation.
 fn meta_of(document: &Document, index: &str, routing: Option<&str>) -> Map<String, Value> {
     let mut meta = Map::new();
     meta.insert("_index".into(), index.into());

@@ -5,12 +5,12 @@
 //! Over a key of the client, `k:` leads to the task.
 
 use super::Counts;
-use super::run::{Cursor, Destinations, Reach};
+use super::run::{Destinations, Progress, Reach};
 use crate::atomically::Step;
 use crate::schema;
 use crate::transactions::Key;
 use engine::tasks::Task;
-use engine::{Expect, Hide, Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
+use engine::{Cursor, EngineExt as _, Expect, Hide, Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// How a job is remembered.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// What it can be built from again.
+    /// The request that it can be built from again.
     pub request: Value,
     /// Under which a repetition leads to the same task.
     pub key: Option<Key>,
@@ -109,7 +109,7 @@ impl Record {
         vec![self.progress_at(), self.stop()]
     }
     /// How far the job is after a batch, on condition that nobody else has run one.
-    pub(super) fn progress(&self, to: Cursor, counts: &Counts, destinations: &Destinations, ended: bool) -> Write {
+    pub(super) fn progress(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Write {
         let source = self.reached_at(to, counts, destinations, ended);
         let mut write = Write::new(self.progress_at(), WriteOp::Put(source));
         write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
@@ -122,7 +122,7 @@ impl Record {
 
 /// How far a job is, as its record says.
 pub(super) struct Reached {
-    pub(super) at: Cursor,
+    pub(super) at: Progress,
     pub(super) counts: Counts,
     pub(super) destinations: Destinations,
     pub(super) ended: bool,
@@ -142,9 +142,9 @@ fn render_destinations(destinations: &Destinations) -> Value {
 
 impl Record {
     /// The source of how far the job is.
-    pub(super) fn reached_at(&self, to: Cursor, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
+    pub(super) fn reached_at(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
         Source::from_value(&json!({
-            "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after, "ended": ended, "counts": counts.keep(),
+            "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after.as_ref().map(Cursor::render), "ended": ended, "counts": counts.keep(),
             "destinations": render_destinations(destinations),
         }))
     }
@@ -158,9 +158,12 @@ impl Reached {
     pub(super) fn of(source: &Value, batch: usize) -> Result<Reached> {
         let of = || {
             Some(Reached {
-                at: Cursor {
+                at: Progress {
                     reach: usize::try_from(source["reach"].as_u64()?).ok()?,
-                    after: source["after"].as_u64(),
+                    after: match &source["after"] {
+                        Value::Null => None,
+                        kept => Some(Cursor::parse(kept)?),
+                    },
                 },
                 counts: Counts::recall(&source["counts"], batch)?,
                 destinations: destinations_of(source),
@@ -185,11 +188,8 @@ impl crate::Relations {
     /// # Errors
     /// It was used for another request.
     pub async fn task_of(&self, key: &Key) -> Result<Option<u64>> {
-        let read = engine::Read {
-            see: See::Everything,
-            ..engine::Read::whole(key.at())
-        };
-        match self.engine.read(vec![read]).await {
+        // By intents a stub stands there before its change is decided, and a tombstone after a deletion: neither is an outcome.
+        match self.engine.read(vec![engine::Read::whole(key.at())]).await {
             Ok(found) => match found.into_iter().next().flatten() {
                 Some(document) => match Key::task_named(&document.source)? {
                     Some(number) if self.is_written_down(number).await? => key.running_task(&document.source),
@@ -204,11 +204,7 @@ impl crate::Relations {
 
     /// Is there a record of this task? There is while it runs, and of one that is kept for a day after its end.
     async fn is_written_down(&self, number: u64) -> Result<bool> {
-        let read = engine::Read {
-            see: See::Everything,
-            ..engine::Read::whole(Record::new(number).task())
-        };
-        Ok(self.engine.read(vec![read]).await?.into_iter().next().flatten().is_some())
+        Ok(self.engine.read_one(Record::new(number).task()).await?.is_some())
     }
 
     /// Writes a job down before its first batch. `deletes`: that is all it does.
@@ -448,6 +444,29 @@ fn error_of(members: &Map<String, Value>, depth: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Records of one shard have numbers, as they always had; those of several shards have lists.
+    #[test]
+    fn places_are_recalled() {
+        for (last, after) in [
+            (json!(41), json!(7)),
+            (json!([41, 3]), json!([7, null])),
+            (json!(41), Value::Null),
+        ] {
+            let reach = json!(["a", "uuid", last]);
+            assert_eq!(Reach::parse(&reach).map(|reach| reach.render()), Some(reach));
+            let counts = Counts::default();
+            let kept = json!({ "reach": 2, "after": after, "counts": counts.keep(), "ended": false });
+            let reached = Reached::of(&kept, 10).expect("a sound record");
+            let again = Record::new(1).reached_at(&reached.at, &counts, &reached.destinations, false);
+            assert_eq!(again.parse().expect("JSON")["after"], after);
+            assert_eq!(reached.at.reach, 2);
+        }
+        for unsound in [json!("7"), json!(-1), json!({})] {
+            let kept = json!({ "reach": 0, "after": unsound, "counts": Counts::default().keep() });
+            assert!(Reached::of(&kept, 10).is_err(), "{unsound}");
+        }
+    }
 
     #[test]
     fn an_error_is_recalled() {

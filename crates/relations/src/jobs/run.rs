@@ -7,8 +7,8 @@ use super::{Action, BATCH_MAX, Counts, Job, Whole};
 use crate::intents::origin;
 use crate::schema;
 use engine::tasks::Task;
-use engine::{Document, EngineExt as _, IndexInfo, Part, WriteOp};
-use model::{Error, ErrorKind, IndexName, Result, SeqNo, Target};
+use engine::{Cursor, EngineExt as _, IndexInfo, Numbered, Part, ViewPromise, WriteOp};
+use model::{Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -45,28 +45,28 @@ pub(super) struct Reach {
     index: IndexName,
     /// The job is about this index and no later one of its name.
     uuid: Arc<str>,
-    /// The greatest sequence number that matched at the start.
-    last: SeqNo,
+    /// The place of the last document that matched at the start.
+    last: Cursor,
 }
 
 impl Reach {
     pub(super) fn render(&self) -> Value {
-        json!([self.index.as_str(), &*self.uuid, self.last])
+        json!([self.index.as_str(), &*self.uuid, self.last.render()])
     }
     pub(super) fn parse(value: &Value) -> Option<Reach> {
         Some(Reach {
             index: IndexName::new(value[0].as_str()?),
             uuid: Arc::from(value[1].as_str()?),
-            last: value[2].as_u64()?,
+            last: Cursor::parse(&value[2])?,
         })
     }
 }
 
-/// How far a job is: in which of its indices, and up to which sequence number there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cursor {
+/// How far a job is: in which of its indices, and up to which document there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
     pub(super) reach: usize,
-    pub(super) after: Option<SeqNo>,
+    pub(super) after: Option<Cursor>,
 }
 
 /// A job that runs.
@@ -81,10 +81,10 @@ pub struct Run {
     view: String,
     reaches: Vec<Reach>,
     /// The place up to which it is committed.
-    pub(super) at: Cursor,
-    /// What has been read, and where reading goes on.
-    ahead: VecDeque<(usize, Document)>,
-    read: Cursor,
+    pub(super) at: Progress,
+    /// Documents that were read, and where reading goes on.
+    ahead: VecDeque<(usize, Numbered)>,
+    read: Progress,
     /// After a restart: what was written at the source since the start is copied too.
     resumed: bool,
     pub(super) ended: bool,
@@ -220,7 +220,7 @@ impl crate::Relations {
     /// # Errors
     /// The query's; a record that is not sound.
     pub async fn resume(&self, mut job: Job, task: &Task, kept: &Kept) -> Result<Run> {
-        // What is gone is told of, once it would be its turn.
+        // An index that is gone is told of, once it would be its turn.
         job.target.ignore_unavailable = true;
         let (view, query) = self.scope(&job).await?;
         let mut counts = Counts {
@@ -228,7 +228,7 @@ impl crate::Relations {
             ..Counts::default()
         };
         let mut record = Record::new(task.id);
-        let (mut at, mut ended) = (Cursor::default(), false);
+        let (mut at, mut ended) = (Progress::default(), false);
         let mut destinations = kept.destinations.clone();
         if let Some((stamp, reached)) = &kept.at {
             let reached = Reached::of(reached, job.batch)?;
@@ -258,9 +258,18 @@ impl crate::Relations {
             kept.started_ms,
             order,
         );
-        (run.at, run.read, run.ended, run.resumed) = (at, at, ended, true);
+        (run.at, run.read, run.ended, run.resumed) = (at.clone(), at, ended, true);
         (run.destinations, run.gone) = (destinations, gone);
         Ok(run)
+    }
+
+    /// A step took longer than the view lives: the job goes on in another one, as after a restart.
+    async fn reopen(&self, run: &mut Run) -> Result<()> {
+        run.job.target.ignore_unavailable = true;
+        (run.view, run.query) = self.scope(&run.job).await?;
+        run.ahead.clear();
+        (run.read, run.resumed) = (run.at.clone(), true);
+        Ok(())
     }
 
     /// One moment of what a job reads, with its joins resolved in it.
@@ -272,7 +281,8 @@ impl crate::Relations {
             self.refresh_lookups(crate::joins::lookups_of(&job.target, &job.query))
                 .await?,
         );
-        let view = self.moment(&job.target, others).await?;
+        // A batch compares each document when it is committed, so each shard may have a moment of its own.
+        let view = self.moment(&job.target, others, ViewPromise::MomentPerShard).await?;
         if !joins {
             return Ok((view, job.query.clone()));
         }
@@ -305,7 +315,12 @@ impl crate::Relations {
         }
         // A view that was read ahead of is kept for the next reading; a limit of the store may shorten that.
         let _ = self.engine.renew_view(&run.view, VIEW_ALIVE).await;
-        let documents = match self.next(run, task).await {
+        let mut read = self.next(run, task).await;
+        if matches!(&read, Err(error) if error.kind() == ErrorKind::SearchContextMissing) {
+            self.reopen(run).await?;
+            read = self.next(run, task).await;
+        }
+        let documents = match read {
             Err(error) if error.kind() == ErrorKind::TaskCancelled => {
                 run.counts.cancelled = true;
                 run.ended = true;
@@ -321,19 +336,19 @@ impl crate::Relations {
         if done.is_err() {
             // Once more from the same place, should the caller try.
             run.ahead.clear();
-            run.read = run.at;
+            run.read = run.at.clone();
         }
         done
     }
 
-    async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Document)>) -> Result<Step> {
+    async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Numbered)>) -> Result<Step> {
         let begun = self.clock.monotonic();
         let mut items: Vec<Item> = Vec::with_capacity(left.len());
-        let mut to = run.at;
+        let mut to = run.at.clone();
         let mut destinations = HashSet::new();
         let mut bytes = 0;
-        while let Some((reach, document)) = left.pop_front() {
-            let mut write = work(&run.job.action, &document, run.started_ms)?;
+        while let Some((reach, numbered)) = left.pop_front() {
+            let mut write = work(&run.job.action, &numbered.document, run.started_ms)?;
             let source = run.reaches[reach].uuid.clone();
             if let Some(write) = &mut write {
                 write.index_uuid = match &run.job.action {
@@ -357,18 +372,18 @@ impl crate::Relations {
                     );
                     return Err(Error::illegal(reason));
                 }
-                left.push_front((reach, document));
+                left.push_front((reach, numbered));
                 break;
             }
             if let Some(WriteOp::Put(source)) = write.as_ref().map(|write| &write.op) {
                 bytes += source.0.len();
             }
-            to = Cursor {
+            let later = !numbered.is_within(&run.reaches[reach].last);
+            to = Progress {
                 reach,
-                after: Some(document.stamp.seq_no),
+                after: Some(numbered.cursor),
             };
-            let later = document.stamp.seq_no > run.reaches[reach].last;
-            items.push(Item::new(document, source, write, later));
+            items.push(Item::new(numbered.document, source, write, later));
             match run.job.whole {
                 Some(whole) => fits(bytes, whole)?,
                 None if bytes >= BATCH_BYTES || self.clock.monotonic() - begun > BATCH_TIME => break,
@@ -383,7 +398,7 @@ impl crate::Relations {
                 .await?;
             run.record = Some(Record::new(task.id));
         }
-        match self.commit(run, &mut items, to).await? {
+        match self.commit(run, &mut items, &to).await? {
             Settled::Stopped => {
                 run.counts.cancelled = true;
                 run.ended = true;
@@ -395,14 +410,14 @@ impl crate::Relations {
             }
             Settled::Elsewhere => {
                 run.ahead.clear();
-                run.read = run.at;
+                run.read = run.at.clone();
             }
         }
         Ok(if run.ended { Step::Ended } else { Step::More })
     }
 
     /// The documents of the next batch; none: there are no more.
-    async fn next(&self, run: &mut Run, task: &Task) -> Result<VecDeque<(usize, Document)>> {
+    async fn next(&self, run: &mut Run, task: &Task) -> Result<VecDeque<(usize, Numbered)>> {
         let left = run.job.max_docs.map_or(u64::MAX, |max| max.saturating_sub(run.counts.done));
         let size = match run.job.whole {
             Some(whole) => whole.operations_max,
@@ -415,11 +430,11 @@ impl crate::Relations {
             // Marks of changes that came to nothing lift documents beyond what the job was to reach.
             let lifted = run.resumed && self.portable.is_some() && !copies(&run.job.action);
             let read_on = run.resumed && copies(&run.job.action) || lifted;
-            let over = !read_on && run.read.after == Some(reach.last);
+            let over = !read_on && run.read.after.as_ref().is_some_and(|after| after.covers(&reach.last));
             let part = Part {
                 index: reach.index.clone(),
-                after: run.read.after,
-                upto: (!read_on).then_some(reach.last),
+                after: run.read.after.clone(),
+                upto: (!read_on).then(|| reach.last.clone()),
                 docs_max: wanted.max(BATCH_MAX),
                 bytes_max: BATCH_BYTES,
                 now_ms: run.started_ms,
@@ -433,18 +448,18 @@ impl crate::Relations {
                     .await?
             };
             let Some(newest) = found.last() else {
-                run.read = Cursor {
+                run.read = Progress {
                     reach: run.read.reach + 1,
                     after: None,
                 };
                 continue;
             };
-            run.read.after = Some(newest.stamp.seq_no);
-            bytes += found.iter().map(|document| document.source.0.len()).sum::<usize>();
-            let (reach, last) = (run.read.reach, reach.last);
-            for document in found {
-                if !lifted || document.stamp.seq_no <= last || origin(&document)?.seq_no <= last {
-                    run.ahead.push_back((reach, document));
+            run.read.after = Some(newest.cursor.clone());
+            bytes += found.iter().map(|numbered| numbered.document.source.0.len()).sum::<usize>();
+            for numbered in found {
+                let last = &reach.last;
+                if !lifted || numbered.is_within(last) || numbered.was_within(last, origin(&numbered.document)?) {
+                    run.ahead.push_back((run.read.reach, numbered));
                 }
             }
             match run.job.whole {
@@ -465,11 +480,11 @@ impl crate::Relations {
         self.engine.close_view(&run.view).await?;
         run.ahead.clear();
         run.counts.took_ms = self.clock.wall_ms() - run.started_ms;
-        // What nothing was written to is not refreshed.
+        // Without a write nothing is refreshed.
         if !run.job.refresh || run.counts.created + run.counts.updated + run.counts.deleted == 0 {
             return Ok(());
         }
-        // What is gone was told of.
+        // An index that is gone was told of.
         let target = match &run.job.action {
             Action::Reindex { index, .. } => lenient(index),
             _ => Target {
@@ -503,9 +518,9 @@ impl Run {
             query,
             view: view.to_owned(),
             reaches,
-            at: Cursor::default(),
+            at: Progress::default(),
             ahead: VecDeque::new(),
-            read: Cursor::default(),
+            read: Progress::default(),
             resumed: false,
             ended: false,
             started_ms,

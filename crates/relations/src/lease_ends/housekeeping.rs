@@ -52,7 +52,7 @@ impl crate::Relations {
                 _ => is_past(&source),
             };
             if goes {
-                // Of a mark nothing is kept: what it was for is over.
+                // Nothing is kept of a mark: what it was for is over.
                 let mut write = Write::new(document.at, WriteOp::Delete);
                 write.hide = engine::Hide::Drop;
                 write.expect = engine::Expect::Unchanged {

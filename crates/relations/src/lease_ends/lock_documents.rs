@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// So many end in one record.
 const TOGETHER: usize = 500;
-/// What cannot be released now (its index is closed, or takes no writes) is tried again after so long.
+/// A lease that cannot be released now (its index is closed, or takes no writes) is tried again after so long.
 const LATER: Duration = Duration::from_secs(1);
 
 impl crate::Relations {

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 impl crate::Relations {
-    /// What the control index says cannot be relied on: nothing that rests on it is done from here on.
+    /// The control index cannot be relied on: nothing that rests on it is done from here on.
     pub fn refuse(&self, cause: &Error) {
         self.control.fail(cause);
         *self.locks.table() = Table::default();
@@ -35,7 +35,7 @@ impl crate::Relations {
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
         };
-        // Of indices that went while nobody could write it down.
+        // Their indices went while nobody could write it down.
         let gone = self.restored(documents)?;
         self.forget_leases(&gone).await?;
         self.forget_gone().await
@@ -45,7 +45,7 @@ impl crate::Relations {
     fn restored(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
         let (mut table, now) = self.locks.now(&self.clock);
         let mut gone = Vec::new();
-        // Of a lease that went with a change a tombstone may be left.
+        // A lease that went with a change may leave a tombstone.
         let hidden = |document: &Document| document.hidden.as_ref().is_some_and(|mark| !mark.visible);
         for document in documents.into_iter().filter(|document| !hidden(document)) {
             let (lease, ending) = Lease::read(&document.source, document.stamp, now)?;

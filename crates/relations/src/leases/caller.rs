@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What is known of who sends a request. Nothing of it is proved: it tells clients of good will apart.
+/// The sender of a request, as far as it is known. Nothing of it is proved: it tells clients of good will apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// `process_id`, of the lock document or among the parameters of its script.
@@ -40,7 +40,7 @@ impl Caller {
         ]
     }
 
-    /// What tells it from the owner. None: it is the owner.
+    /// The difference from the owner. None: it is the owner.
     pub(crate) fn differs(&self, owner: &Caller) -> Option<Difference> {
         let pairs = NAMES.into_iter().zip(self.words().into_iter().zip(owner.words()));
         let known = pairs.filter_map(|(name, (caller, owner))| Some((name, caller?, owner?)));
@@ -78,7 +78,7 @@ impl Caller {
         known.map_or_else(|| "somebody".to_owned(), |(name, word)| format!("{name} {word}"))
     }
 
-    /// What is known, by name.
+    /// Known members, by name.
     pub fn to_json(&self) -> Map<String, Value> {
         let known = NAMES.into_iter().zip(self.words());
         known

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// documents are read and scripts run, while others renew and list. The gate keeps grants and ends out meanwhile.
 pub(crate) struct Guard<'a> {
     locks: &'a Locks,
-    /// Those that it is written under, as they were when it began.
+    /// The leases that it is written under, as they were when it began.
     leases: Vec<Lease>,
     own: Vec<Owner>,
     /// Nothing was locked when it began.
@@ -187,7 +187,7 @@ impl crate::Relations {
     ) -> Result<()> {
         let guard = Guard::new(&self.locks, &self.clock, ids, true)?;
         let weaker = mode_of(after) < mode_of(before);
-        // What cannot be read is refused by whoever takes the settings.
+        // An unreadable setting is refused by whoever takes the settings.
         let moves = match (super::place_fields(before), super::place_fields(after)) {
             (Ok(before), Ok(after)) => before != after,
             _ => false,

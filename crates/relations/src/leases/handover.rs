@@ -78,7 +78,7 @@ pub(crate) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_
     out
 }
 
-/// What it asked for, if that still means the locks it waits for.
+/// The lease that it asked for, if that still means the locks it waits for.
 fn lease_of(newest: &mut dyn Newest, ask: &Ask, owner: &Owner, keys: &[LockKey], now_ms: i64) -> Option<Lease> {
     let targets = resolve_targets(newest, &ask.targets).ok()?;
     let mut lease = join_lease(None, &Arc::from(owner.as_str()), ask, targets);
@@ -104,7 +104,7 @@ pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
 /// it holds.
 pub(crate) type Grant = (oneshot::Sender<Told>, Lease);
 
-/// What happens to the table once the record has its place: the lease ends, and those of the heirs begin.
+/// Alters the table once the record has its place: the lease ends, and those of the heirs begin.
 pub(crate) fn hand_over(
     locks: &Locks,
     id: &str,

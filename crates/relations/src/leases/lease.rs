@@ -22,7 +22,7 @@ pub const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(30);
 /// The keep alive of what ends only by a request: lock documents, unless their index says otherwise.
 pub(crate) const NEVER: Duration = Duration::from_millis(u64::MAX);
 
-/// What its end does to a transaction that runs under it.
+/// The effect of its end on a transaction that runs under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnExpire {
     /// It cannot commit any more.
@@ -35,7 +35,7 @@ pub enum OnExpire {
 /// A target in the mode asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What.
+    /// The target.
     pub target: LockTarget,
     /// Shared or exclusive.
     pub mode: Mode,
@@ -82,7 +82,7 @@ pub struct Lease {
     pub(crate) over_is_written: bool,
     /// For people.
     pub opened_ms: i64,
-    /// Of a lock document: see there.
+    /// The lock document that it belongs to, if any.
     pub lock_document: Option<Arc<LockDocument>>,
 }
 
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use crate::locks::{LockPath, plan};
 
-    /// What is written is what is read and shown.
+    /// A written lease is the one that is read and shown.
     #[test]
     fn text_and_tree() {
         let wanted = |target: LockTarget, mode| Wanted { target, mode };

@@ -37,11 +37,11 @@ pub struct Ask {
     pub lock: Option<String>,
     /// A label for people.
     pub owner: String,
-    /// What.
+    /// The targets.
     pub targets: Vec<Wanted>,
     /// How long it lives after the grant.
     pub keep_alive: Option<Duration>,
-    /// What its end does to a transaction under it.
+    /// The effect of its end on a transaction under it.
     pub on_expire: OnExpire,
     /// It ends with its connection.
     pub on_disconnect_release: bool,

@@ -31,7 +31,7 @@ const ENDED_MAX: usize = 10_000;
 pub(crate) struct Table {
     locks: HashMap<LockKey, Lock>,
     leases: BTreeMap<Arc<str>, Lease>,
-    /// Of the targets of all leases.
+    /// Bytes of the targets of all leases.
     text_bytes: u64,
     /// No lease is over before.
     soonest: Option<Duration>,
@@ -58,7 +58,7 @@ pub(crate) struct Table {
 #[derive(Debug)]
 struct Watched {
     indices: BTreeSet<String>,
-    /// Those that ran there since it began.
+    /// Changes that ran there since it began.
     met: BTreeSet<Owner>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Running {
     pub(crate) own: Vec<Claim>,
     /// The leases that it is made under, and those of lock documents that it writes.
     pub(crate) under: Vec<Arc<str>>,
-    /// What becomes of the table once it is committed and finished, whoever finishes it.
+    /// The alteration of the table once it is committed and finished, whoever finishes it.
     pub(crate) after: Option<After>,
 }
 
@@ -83,7 +83,7 @@ impl Running {
     }
 }
 
-/// What a change that writes lock documents does to the table of locks.
+/// The effect of a change that writes lock documents on the table of locks.
 pub(crate) struct After {
     /// The first of its lease documents among all that it writes.
     pub(crate) first: usize,
@@ -147,12 +147,12 @@ impl Table {
     pub(crate) fn runs_on(&self, claims: &[Claim]) -> bool {
         self.running.values().any(|running| exclude(&running.claims, claims))
     }
-    /// Those that do.
+    /// The changes that do.
     pub(crate) fn running_on(&self, claims: &[Claim]) -> Vec<Owner> {
         let there = self.running.iter().filter(|(_, running)| exclude(&running.claims, claims));
         there.map(|(change, _)| change.clone()).collect()
     }
-    /// Those that are made under one of these leases.
+    /// Changes that are made under one of these leases.
     pub(crate) fn runs_under(&self, leases: &[Arc<str>]) -> Vec<Owner> {
         let under = self
             .running
@@ -160,7 +160,7 @@ impl Table {
             .filter(|(_, running)| running.under.iter().any(|id| leases.contains(id)));
         under.map(|(change, _)| change.clone()).collect()
     }
-    /// Those that write documents of these indices.
+    /// Changes that write documents of these indices.
     pub(crate) fn running_in(&self, names: &BTreeSet<String>) -> Vec<Owner> {
         let running = self.running.iter().filter(|(_, running)| running.writes_in(names));
         running.map(|(change, _)| change.clone()).collect()
@@ -200,7 +200,7 @@ impl Table {
 struct Waiting {
     keys: Vec<LockKey>,
     turn: Option<oneshot::Sender<Told>>,
-    /// What was asked for, if that may be granted beside the asking: a new lock.
+    /// The request, if it may be granted beside the asking: a new lock.
     ask: Option<Arc<Ask>>,
 }
 
@@ -220,7 +220,7 @@ impl Table {
     pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
         self.leases.values()
     }
-    /// Those of a lock document.
+    /// The leases of a lock document.
     pub(crate) fn leases_of_document(&self, at: &DocAddress) -> impl Iterator<Item = &Lease> {
         let ids = self.lock_document.get(at).map_or(&[][..], Vec::as_slice);
         ids.iter().filter_map(|id| self.leases.get(id))
@@ -416,7 +416,7 @@ impl Table {
         }
     }
 
-    /// What asking for these claims would be answered. What the owners of `own` hold is in nobody's way.
+    /// The answer that these claims would get. Locks of the owners of `own` are in nobody's way.
     pub(crate) fn look(&self, claims: &[Claim], request: &Request, own: &[Owner]) -> AllAnswer {
         let asked = self.locks_of(claims);
         look_all(asked.iter().map(|(lock, mode)| (&**lock, *mode)), request, own)
@@ -439,7 +439,7 @@ impl Table {
             self.locks.insert(lock.key.clone(), lock);
         }
     }
-    /// What it claims is granted to this lease, as a look has found it free. Who waits may have left since.
+    /// Grants a lease its claims, as a look has found them free. Who waits may have left since.
     pub(crate) fn grant(&mut self, lease: Lease, request: &Request) {
         self.waiting.remove(&request.owner);
         let (locks, answer) = acquire_all(self.take_locks(&lease.claims), request);
@@ -466,7 +466,7 @@ impl Table {
         self.wake_one(&request.owner);
         told
     }
-    /// What somebody in the queue of these keys asked for, if it may be granted beside the asking.
+    /// The request of somebody in the queue of these keys, if it may be granted beside the asking.
     pub(crate) fn asked_by(&self, owner: &Owner) -> Option<(&Ask, &[LockKey])> {
         let waiting = self.waiting.get(owner)?;
         waiting.turn.as_ref()?;

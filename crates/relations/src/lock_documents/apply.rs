@@ -36,7 +36,7 @@ pub(crate) struct PreparedLocks {
     ids: Vec<Arc<str>>,
     /// Leases of the documents, as far as they are known.
     pub(crate) known: Vec<Arc<str>>,
-    /// What the documents lock.
+    /// The claims of the documents.
     pub(crate) claims: Vec<Claim>,
 }
 

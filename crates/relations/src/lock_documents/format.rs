@@ -24,7 +24,7 @@ pub(super) enum LockState {
 }
 
 impl LockState {
-    /// What a client wants it to say.
+    /// The lock that a client wants it to say.
     ///
     /// # Errors
     /// No `lock_type` of the two; a count that is none.
@@ -48,7 +48,7 @@ impl LockState {
         }
     }
 
-    /// What one says that is there, whoever wrote it: nonsense is exclusive.
+    /// The lock of a document that is there, whoever wrote it: nonsense is exclusive.
     pub(super) fn of_stored(source: &Source) -> Result<LockState> {
         Ok(LockState::read(&source.parse()?).unwrap_or(LockState::Exclusive))
     }
@@ -80,7 +80,7 @@ pub(crate) fn process_id(value: Option<&Value>) -> Option<Arc<str>> {
     }
 }
 
-/// What a lock document locks: the path that its id is, else the document itself.
+/// The target of a lock document: the path that its id is, else the document itself.
 pub(crate) fn target_of(at: &DocAddress) -> LockTarget {
     let id = &*at.id.id;
     match LockPath::parse(id) {

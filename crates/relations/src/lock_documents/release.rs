@@ -8,7 +8,7 @@ use engine::{Document, Newest, See, Source, Write, WriteOp};
 use model::{DocAddress, ErrorKind, Result};
 use std::collections::BTreeMap;
 
-/// What becomes of their documents when these leases end other than by a write of the document.
+/// The writes of their documents when these leases end other than by a write of the document.
 ///
 /// # Errors
 /// An index that cannot be read or written now.

@@ -25,7 +25,7 @@ pub enum AllAnswer {
     Deadlock { key: LockKey, with: Owner },
 }
 
-/// What [`acquire_all`] would answer, without doing it. What these owners hold is in nobody's way.
+/// The answer of [`acquire_all`], without doing it. Locks of these owners are in nobody's way.
 ///
 /// # Panics
 /// If the action of the request is not [`Action::Acquire`].

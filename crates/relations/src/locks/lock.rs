@@ -99,7 +99,7 @@ impl Holders {
     pub fn clear(&mut self) {
         *self = Holders::default();
     }
-    /// Those whose mode does not go with this one.
+    /// Holders whose mode does not go with this one.
     pub fn against(&self, mode: Mode) -> impl Iterator<Item = (&Owner, &Holder)> {
         let any = Mode::ALL
             .iter()

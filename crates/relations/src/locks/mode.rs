@@ -39,7 +39,7 @@ impl Mode {
             (a, b) if a == b => a,
             (Exclusive, _) | (_, Exclusive) => Exclusive,
             (IntentShared, other) | (other, IntentShared) => other,
-            // Of IX, S and SIX any two that differ.
+            // Any two of IX, S and SIX that differ.
             _ => SharedIntentExclusive,
         }
     }
@@ -55,11 +55,6 @@ impl Mode {
             IntentShared | Shared => IntentShared,
             IntentExclusive | SharedIntentExclusive | Exclusive => IntentExclusive,
         }
-    }
-
-    /// Is it held only for the sake of something below?
-    pub fn is_intention(self) -> bool {
-        matches!(self, IntentShared | IntentExclusive)
     }
 
     /// The short name in lock documents: `IS`, `IX`, `S`, `SIX`, `X`.
@@ -78,7 +73,7 @@ impl Mode {
         Mode::ALL.into_iter().find(|mode| mode.render() == text)
     }
 
-    /// What users are told: intentions look shared, all else that is not S looks exclusive.
+    /// The word for users: intentions look shared, all else that is not S looks exclusive.
     pub fn word(self) -> &'static str {
         match self {
             IntentShared | IntentExclusive | Shared => "shared",
@@ -134,7 +129,7 @@ mod tests {
     fn strength_is_monotone() {
         for a in Mode::ALL {
             assert_eq!(Mode::parse(a.render()), Some(a));
-            assert!(a.intention().is_intention());
+            assert!(matches!(a.intention(), IntentShared | IntentExclusive));
             for b in Mode::ALL.into_iter().filter(|b| a.covers(*b)) {
                 assert!(a.intention().covers(b.intention()), "{a} covers {b}");
                 for c in Mode::ALL.into_iter().filter(|c| a.is_compatible(*c)) {

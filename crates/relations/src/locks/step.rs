@@ -94,7 +94,7 @@ pub fn step(mut lock: Lock, request: &Request) -> (Lock, Answer) {
 }
 
 impl Lock {
-    /// What the owner would hold after being granted `mode` too.
+    /// The mode that the owner would hold after being granted `mode` too.
     pub(crate) fn want(&self, owner: &Owner, mode: Mode) -> Mode {
         self.holders.get(owner).map_or(mode, |held| held.mode.join(mode))
     }

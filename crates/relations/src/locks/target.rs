@@ -362,7 +362,7 @@ pub fn plan(claims: impl IntoIterator<Item = Claim>) -> Vec<Claim> {
     merged.into_values().collect()
 }
 
-/// What a write of one document would have to hold: the locks that foreign owners must be compatible with.
+/// The locks that a write of one document would have to hold: foreign owners must be compatible with them.
 pub fn write_claims(at: &DocAddress, places: &[LockPath]) -> Vec<Claim> {
     plan(LockTarget::Document(at.clone()).claims(Mode::Exclusive, places))
 }

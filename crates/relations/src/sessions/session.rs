@@ -21,7 +21,7 @@ pub struct Session {
     pub state: SessionState,
     /// How long it would live without a beat. Servers of one process do not beat.
     pub ttl: Duration,
-    /// Of the last writer.
+    /// The nonce of the last writer.
     pub nonce: Arc<str>,
     /// Who ended it.
     pub by: Option<Arc<str>>,

@@ -19,7 +19,7 @@ pub struct Key {
     pub user: String,
     /// As sent.
     pub text: String,
-    /// Of the path and the body it came with.
+    /// The digest of the path and the body it came with.
     pub digest: Digest,
 }
 
@@ -28,7 +28,7 @@ pub struct Key {
 pub struct Digest(u128);
 
 impl Digest {
-    /// Of some parts; where one ends and the next begins counts.
+    /// The digest of some parts; where one ends and the next begins counts.
     pub fn of(parts: &[&[u8]]) -> Digest {
         let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
         let mut eat = |byte: u8| {

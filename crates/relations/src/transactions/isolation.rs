@@ -12,7 +12,7 @@ use crate::joins;
 use crate::leases::table::Table;
 use crate::locks::{Claim, LockTarget, Mode, Owner};
 use dsl::search::SearchRequest;
-use engine::EngineExt as _;
+use engine::{EngineExt as _, ViewPromise};
 use model::{Error, ErrorKind, IndexName, Result, Target};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use std::time::Duration;
 /// How long a read waits for changes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a read wants to see.
+/// The level of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadLevel {
-    /// What is there.
+    /// The documents as they are.
     #[default]
     Plain,
     /// All of what was decided before.
@@ -38,7 +38,7 @@ pub enum ReadLevel {
 pub struct ReadScope {
     /// Notes the changes that run while it looks; only of plain reads.
     watch: Option<Watch>,
-    /// Those that ran when it began.
+    /// Changes that ran when it began.
     ran: Vec<Owner>,
     names: BTreeSet<String>,
     /// No change begins as long as it lives.
@@ -62,7 +62,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Those that ran meanwhile.
+    /// Changes that ran meanwhile.
     fn changes_met(&self) -> BTreeSet<Owner> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.unwatch(self.number)
@@ -108,7 +108,7 @@ impl crate::Relations {
                 allow_no_indices: true,
                 ..target.clone()
             };
-            // What is missing or closed is refused by the read itself.
+            // A missing or closed index is refused by the read itself.
             let found = self.engine.indices(&target).await.unwrap_or_default();
             names.extend(found.into_iter().map(|info| info.name.to_string()));
         }
@@ -139,7 +139,7 @@ impl crate::Relations {
                 scope.barrier = Some(self.hold_changes(&scope.names).await?);
                 if search.is_some() {
                     self.searchable(&scope.names).await?;
-                    scope.view = Some(self.moment(target, others).await?);
+                    scope.view = Some(self.moment(target, others, ViewPromise::OneMoment).await?);
                     // The moment stays as it is.
                     scope.barrier = None;
                 }
@@ -175,7 +175,7 @@ impl crate::Relations {
         Ok(met)
     }
 
-    /// What is decided in these indices is finished.
+    /// Finishes changes that are decided in these indices.
     async fn finish(&self, portable: &Portable, names: &BTreeSet<String>) -> Result<()> {
         let running = self.locks.table().running_in(names);
         for change in running {

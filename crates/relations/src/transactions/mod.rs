@@ -39,7 +39,7 @@ pub enum Verdict {
 /// Why nothing of a change was done.
 #[derive(Clone, Debug, Default)]
 pub struct Failures {
-    /// Of the operations of `otherwise`.
+    /// The failures are of the operations of `otherwise`.
     pub otherwise: bool,
     /// One entry for each operation, at least one of them not `NotApplied`.
     pub operations: Vec<NotDone>,
@@ -65,7 +65,7 @@ pub struct Committed {
 pub struct Item {
     /// `index`, `create`, `update`, `delete`.
     pub label: &'static str,
-    /// What it did. Several of one document have one stamp.
+    /// Its effect. Several of one document have one stamp.
     pub written: Written,
 }
 
@@ -74,7 +74,7 @@ pub struct Item {
 pub enum NotDone {
     /// It would have been possible.
     NotApplied,
-    /// What it expected was not there.
+    /// Its expectation did not hold.
     Conflict(Conflict),
     /// It was not possible.
     Refused(Error),

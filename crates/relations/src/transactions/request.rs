@@ -10,15 +10,15 @@ use model::{DocAddress, Error};
 pub struct Change {
     /// All of them hold when it commits, else `otherwise` is the change.
     pub conditions: Vec<Condition>,
-    /// What is done, in order.
+    /// The operations, in order.
     pub operations: Vec<Operation>,
-    /// What is done if a condition does not hold; empty: the change is refused.
+    /// The operations if a condition does not hold; empty: the change is refused.
     pub otherwise: Vec<Operation>,
     /// Locks that the client holds: one of them covers each document that is written.
     pub guards: Vec<String>,
     /// Targets that are locked for this change alone.
     pub locks: Vec<Wanted>,
-    /// What it is to foreign locks.
+    /// Its respect for foreign locks.
     pub kind: Kind,
     /// Under which a repetition is answered with the first outcome.
     pub key: Option<Key>,
@@ -65,7 +65,7 @@ pub enum Kind {
 pub struct Operation {
     /// `index`, `create`, `update`, `delete`: for the answer.
     pub label: &'static str,
-    /// What is done. The index may be an alias with one write index.
+    /// The write. The index may be an alias with one write index.
     pub write: Write,
     /// Makes a missing index; `Some(true)`: a typed one.
     pub creates: Option<bool>,
@@ -88,7 +88,7 @@ impl Operation {
     }
 }
 
-/// What must hold of a document, written or not.
+/// A condition on a document, written or not.
 #[derive(Clone, Debug)]
 pub struct Condition {
     /// Which. In a missing index there is no document.

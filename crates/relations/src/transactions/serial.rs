@@ -99,7 +99,7 @@ struct Serial<'a> {
     updates: Updates,
     /// How often updates were evaluated outside.
     rounds: usize,
-    /// What the last run came to, if the engine takes it.
+    /// The result of the last run, if the engine takes it.
     possible: Option<(Folded, bool, Vec<String>)>,
 }
 
@@ -196,7 +196,7 @@ impl Transaction for Serial<'_> {
             let otherwise = *otherwise;
             return Ok(Refused::Reply(Some(Verdict::Failed(Failures { otherwise, operations }))));
         }
-        // What is written beside the documents: leases, the kept outcome.
+        // Writes beside the documents: leases, the kept outcome.
         for outcome in outcomes {
             if let Outcome::Refused(error) = outcome {
                 return Err(error.clone());

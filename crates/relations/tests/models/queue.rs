@@ -142,7 +142,7 @@ impl Queue {
             (LockKey::Path { path: x, .. }, LockKey::Path { path: y, .. }) => x.covers(y) || y.covers(x),
             _ => false,
         };
-        let outright = |n: usize| self.claims[n].iter().filter(|(_, mode)| !mode.is_intention());
+        let outright = |n: usize| self.claims[n].iter().filter(|(_, mode)| !is_intention(*mode));
         outright(a).any(|x| outright(b).any(|y| covers(x, y) && !x.1.is_compatible(y.1)))
     }
     fn request(&self, s: &State, n: usize, action: Action) -> Request {
@@ -165,6 +165,11 @@ impl Queue {
             action,
         }
     }
+}
+
+/// Is it held only for the sake of something below?
+fn is_intention(mode: Mode) -> bool {
+    matches!(mode, Mode::IntentShared | Mode::IntentExclusive)
 }
 
 fn owner(n: usize, attempt: u8, twin: u8) -> Owner {
@@ -260,7 +265,7 @@ impl Queue {
                     }
                     let moved = self.claims[n].iter().zip(&s.clients[n].seen).any(|((key, mode), seen)| {
                         // An intention says nothing about what others do below.
-                        !mode.is_intention() && state.commits[*key] != *seen
+                        !is_intention(*mode) && state.commits[*key] != *seen
                     });
                     if moved {
                         state.error = Some("S5: what a change had read was changed before its commit");

@@ -1,15 +1,19 @@
 //! What a change is answered when it cannot be, and that nothing is left behind: on a store that tells the truth.
 
-use crate::runs::{indices, runner, server};
+use crate::runs::{indices, runner, server, session_write};
 use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
-use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
-use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp};
+use dsl::search::SearchRequest;
+use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, ViewPromise, Write, WriteOp};
+use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp, Target};
 use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, origin, record_address};
-use relations::locks::Owner;
-use relations::transactions::{Change, Condition, Digest, Key, NotDone, Operation, Verdict};
+use relations::leases::{Ask, Wanted};
+use relations::locks::{LockTarget, Mode, Owner};
+use relations::sessions::Session;
+use relations::transactions::{Change, Condition, Digest, Key, Kind, NotDone, Operation, ReadLevel, Verdict};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn at(index: &str, id: &str) -> DocAddress {
     DocAddress {
@@ -273,5 +277,85 @@ fn tombstones_of_forgotten_changes_go() {
         store.write(vec![record], Refresh::No).await.expect("a write");
         runner.collect(i64::MAX / 4).await.expect("no failure");
         assert_eq!(there("k:"), Vec::<String>::new());
+    });
+}
+
+/// A commit of another server is reached, applied, and a number that nobody gave out is refused.
+#[test]
+fn a_commit_of_another_server_is_reached() {
+    simulated(|world, store| async move {
+        let (one, other) = (server(&world, &store, "n1", 1_000), server(&world, &store, "n2", 1_000));
+        for name in ["n1", "n2"] {
+            let open = Session::open(Duration::from_secs(5), Arc::from("n"));
+            let opened = store.write_one(session_write(&open, name, Expect::Absent), Refresh::No).await;
+            assert!(matches!(opened, Ok(Outcome::Written(_))));
+        }
+        let committed = match one.change(&change(vec![put(at("a", "1"), &json!({"n": 1}))])).await {
+            Ok(Verdict::Committed(committed)) => committed.commit_seq,
+            came => panic!("{came:?}"),
+        };
+        let target = Target::index("a");
+        other.reach(&target, committed).await.expect("it was committed");
+        let to_come = other
+            .reach(&target, committed + (1 << 40))
+            .await
+            .expect_err("nobody committed it");
+        assert_eq!(to_come.kind(), ErrorKind::IllegalArgument, "{to_come}");
+        let expired = Session::open(Duration::from_secs(5), Arc::from("n")).expire(Arc::from("n1"), Arc::from("m"));
+        store
+            .write_one(session_write(&expired, "n2", Expect::Present), Refresh::No)
+            .await
+            .expect("a write");
+        let ended = other
+            .reach(&target, committed + (1 << 40))
+            .await
+            .expect_err("its session has ended");
+        assert_eq!(ended.kind(), ErrorKind::Unavailable, "{ended}");
+    });
+}
+
+/// What rests on memory of one process, or on one moment of all indices, is refused by name.
+#[test]
+fn what_an_engine_cannot_is_refused_by_name() {
+    simulated(|world, store| async move {
+        let relations = server(&world, &store, "n1", 1_000);
+        let wanted = Wanted {
+            target: LockTarget::Name("x".into()),
+            mode: Mode::Exclusive,
+        };
+        let ask = Ask::of("somebody", vec![wanted], Duration::from_secs(10));
+        let external = Write {
+            expect: Expect::NewerThan {
+                version: 7,
+                or_equal: false,
+            },
+            ..put(at("a", "1"), &json!({"n": 1}))
+        };
+        let external = Change {
+            kind: Kind::Plain,
+            ..change(vec![external])
+        };
+        let request = SearchRequest::default();
+        let errors = [
+            (relations.acquire(&ask).await.map(drop), "no critical section"),
+            (relations.change(&external).await.map(drop), "no critical section"),
+            (
+                relations
+                    .begin_read(&Target::index("a"), ReadLevel::Snapshot, Some(&request))
+                    .await
+                    .map(drop),
+                "a view of one moment of all indices is not supported",
+            ),
+        ];
+        for (came, part) in errors {
+            let error = came.expect_err(part);
+            assert_eq!(error.kind(), ErrorKind::UnsupportedOperation, "{error}");
+            assert!(error.reason().contains(part), "{error}");
+        }
+        // Less is promised, and given.
+        let view = relations
+            .open_view(&Target::index("a"), &request, Duration::from_secs(60))
+            .await;
+        assert_eq!(view.expect("a view").promise, ViewPromise::MomentPerShard);
     });
 }

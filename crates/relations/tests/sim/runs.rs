@@ -160,7 +160,7 @@ fn plan(world: &World, n: usize) -> Plan {
     }
 }
 
-fn session_write(session: &Session, name: &str, expect: Expect) -> Write {
+pub(crate) fn session_write(session: &Session, name: &str, expect: Expect) -> Write {
     Write {
         expect,
         ..Write::new(session_address(name), WriteOp::Put(Source::from_value(&session.render())))
@@ -277,7 +277,7 @@ pub(crate) fn server(world: &Arc<World>, store: &Arc<SimStore>, session: &str, r
         operations: room,
         ..Room::default()
     };
-    Relations::new(store.clone(), clock, Arc::new(engine::tasks::Tasks::new(1))).by_portable_path_in(
+    Relations::new(store.clone(), clock, Arc::new(engine::tasks::Tasks::new(1)), "n1").by_portable_path_in(
         pause,
         Arc::from(session),
         room,
@@ -332,18 +332,21 @@ async fn reaper(world: Arc<World>, store: Arc<SimStore>, name: String) {
 async fn recoverer(world: Arc<World>, store: Arc<SimStore>, n: usize, thorough: bool) {
     let runner = runner(&world, &store, &format!("r{n}"));
     if thorough {
-        // What is decided may have left late marks: all are resolved once more.
-        let records: Vec<Owner> = records(&store.truth()).into_keys().collect();
-        for change in records {
-            let resolved = runner.resolve(&change).await.expect("no failure");
-            assert_ne!(resolved, Resolved::Stuck, "every outcome was rehearsed");
-        }
-        return;
+        return resolve_all(&runner, &store).await;
     }
     for _ in 0..6 {
         let wait = 500 + world.below(20_000) as u64;
         world.sleep(Duration::from_millis(wait)).await;
         runner.sweep().await.expect("no failure");
+    }
+}
+
+/// Resolves all changes once more: what is decided may have left late marks.
+pub(crate) async fn resolve_all(runner: &Runner, store: &SimStore) {
+    let records: Vec<Owner> = records(&store.truth()).into_keys().collect();
+    for change in records {
+        let resolved = runner.resolve(&change).await.expect("no failure");
+        assert_ne!(resolved, Resolved::Stuck, "every outcome was rehearsed");
     }
 }
 

@@ -411,7 +411,7 @@ fn run(seed: u64, mistake: Option<Mistake>) -> (u64, u64) {
     let log = Log::default();
     let servers = 1 + world.below(3);
     for server in 0..=servers {
-        let relations = Relations::new(store.clone(), clock.clone(), Arc::new(engine::tasks::Tasks::new(1)));
+        let relations = Relations::new(store.clone(), clock.clone(), Arc::new(engine::tasks::Tasks::new(1)), "n1");
         let mut scheduler = Scheduler::new(world.clone());
         if mistake != Some(Mistake::EmptyStart) {
             let relations = relations.clone();

@@ -21,7 +21,7 @@ use crate::runs::Mutant;
 use crate::world::World;
 use async_trait::async_trait;
 use engine::memory::MemoryEngine;
-use engine::{Around, Document, Engine, Expect, Hide, Outcome, Read, Refresh, See, Write, WriteOp};
+use engine::{Around, Document, Engine, Expect, Hide, Outcome, Read, Refresh, See, ViewPromise, Write, WriteOp};
 use futures::FutureExt as _;
 use model::{DocAddress, Error, Result};
 use relations::intents::CONTROL_INDEX;
@@ -381,6 +381,9 @@ impl SimStore {
 impl Around for SimStore {
     fn inner(&self) -> &dyn Engine {
         &self.engine
+    }
+    fn view_promise(&self) -> ViewPromise {
+        ViewPromise::MomentPerShard
     }
     async fn before(&self) {
         self.world.turn().await;

@@ -382,7 +382,11 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
         });
     };
     check_keep_alive(&call, keep_alive).await?;
-    let view = call.rest.engine.open_view(&target, keep_alive).await?;
+    let view = call
+        .rest
+        .engine
+        .open_view(&target, keep_alive, engine::ViewPromise::MomentPerShard)
+        .await?;
     if view.indices.is_empty() && call.dialect.persona.is_opensearch() {
         // There is no id for a moment of nothing.
         call.rest.engine.close_view(&view.id).await?;

@@ -13,7 +13,7 @@ use tantivy::Term;
 
 impl Planner<'_> {
     pub(super) fn key_set(&self, q: &KeySet, boost: f32) -> Result<Shared> {
-        let Ok(keys) = q.keys.0.clone().downcast::<Joined>() else {
+        let Some(keys) = q.keys.of::<Joined>() else {
             return Err(Error::new(ErrorKind::Internal, "keys of another engine reached an index"));
         };
         if keys.is_empty() {

@@ -68,7 +68,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         say(&format!("{damage}\n"));
     }
     let shared: Arc<dyn Engine> = engine.clone();
-    let relations = Relations::new(shared, clock, Arc::new(Tasks::new(1)));
+    let relations = Relations::new(shared, clock, Arc::new(Tasks::new(1)), crate::wire::SERVER);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

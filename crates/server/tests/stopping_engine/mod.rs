@@ -244,6 +244,7 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
         cluster_uuid: "u".into(),
         node: "n".into(),
         node_id: "i".into(),
+        server: "n1".into(),
         product_header: true,
         address: String::new(),
     };

@@ -27,7 +27,7 @@ fn lock(holders: &[(&str, Mode)]) -> Lock {
     lock
 }
 
-/// What "me" (youngest) is told when it asks for `mode` without waiting.
+/// The answer to "me" (youngest) when it asks for `mode` without waiting.
 fn check(holders: &[(&str, Mode)], mode: Mode, granted: Option<Mode>) {
     let asked = request("me", 99, Action::Acquire { mode, wait: false });
     let (after, answer) = step(lock(holders), &asked);

@@ -14,6 +14,7 @@
 mod names;
 mod plan;
 mod unfinished;
+mod without_section;
 
 use self::plan::{Came, IntentPlan};
 use self::unfinished::Unfinished;
@@ -23,12 +24,13 @@ use super::evaluate::items;
 use super::{Change, Committed, Failures, NotDone, Verdict};
 use crate::Relations;
 use crate::atomically::TIMEOUT;
-use crate::intents::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Room, Runner, Token};
+use crate::intents::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved, Room, Runner, Token, session_address};
 use crate::kept_time::{KEPT_MS, KeptTime};
 use crate::leases::Place;
 use crate::lock_documents::apply::PreparedLocks;
 use crate::locks::{Age, Owner};
-use engine::{Clock, Document, Engine, EngineExt as _, Expect, Outcome, Read, Refresh, See, Source, Write, WriteOp};
+use crate::sessions::{Session, SessionState};
+use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +42,7 @@ const SESSION_TTL: Duration = Duration::from_secs(5);
 /// Between two looks at something that ends soon.
 const BREATH: Duration = Duration::from_millis(2);
 
-/// What the portable path needs of its own.
+/// The state of the portable path.
 #[derive(Debug)]
 pub(crate) struct Portable {
     runner: Runner,
@@ -76,7 +78,7 @@ impl Portable {
         self.runner.newest_kept().await
     }
 
-    /// What its record says.
+    /// The state that its record says.
     pub(super) async fn state_of(&self, change: &Owner) -> Result<Option<RecordState>> {
         Ok(self.runner.read_record(change).await?.map(|(record, _)| record.state))
     }
@@ -104,7 +106,7 @@ impl Portable {
 pub(crate) struct Beside<'a> {
     /// Which.
     pub(crate) at: DocAddress,
-    /// What it becomes, of what is there and what the change comes to, numbers aside. An error: it is not to be made.
+    /// Makes its new source of what is there and what the change comes to, numbers aside. An error: it is not to be made.
     pub(crate) source: &'a (dyn Fn(Option<&Document>, &Committed) -> Result<Source> + Sync),
 }
 
@@ -357,7 +359,7 @@ impl Relations {
             return self.engine.write(writes, refresh).await;
         };
         let mut outcomes = Vec::with_capacity(writes.len());
-        // What waits for a change is not overtaken by a later write of the same document.
+        // A write that waits for a change is not overtaken by a later one of the same document.
         for run in engine::runs(writes, |write| &write.at) {
             for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
                 if matches!(outcome, Outcome::Held(_)) {
@@ -382,7 +384,12 @@ impl Relations {
         let Some(portable) = &self.portable else {
             return self.engine.refresh(target, Some(after)).await.map(|_| ());
         };
-        let newest = portable.newest();
+        let mut newest = portable.newest();
+        if after > newest && self.engine.atomic().is_none() {
+            // Other servers commit as well.
+            newest = self.learn_newest(portable).await?;
+            portable.runner.finish_committed().await?;
+        }
         if after > newest {
             return Err(Error::illegal(format!(
                 "commit [{after}] is still to come, the last one is [{newest}]"
@@ -408,6 +415,46 @@ impl Relations {
             self.breathe().await;
         }
         self.engine.refresh(target, None).await.map(|_| ())
+    }
+
+    /// The newest commit that this process knows is its own last one. A write of its own session in the index of all records, which
+    /// has one shard, gets a number above every commit that was acknowledged before.
+    async fn learn_newest(&self, portable: &Portable) -> Result<CommitSeq> {
+        let at = session_address(&portable.session);
+        let deadline = self.clock.monotonic() + TIMEOUT;
+        while self.clock.monotonic() < deadline {
+            let found = self.engine.read_one(at.clone()).await?;
+            let session = found.map(|document| Ok((Session::parse(&document.source.parse()?)?, document.stamp)));
+            let Some((session, stamp)) = session
+                .transpose()?
+                .filter(|(session, _)| session.state == SessionState::Open)
+            else {
+                let reason = format!(
+                    "the session [{}] of this server has ended: another one took its place",
+                    portable.session
+                );
+                return Err(Error::new(ErrorKind::Unavailable, reason));
+            };
+            let touched = Session {
+                nonce: nonce(&*self.clock),
+                ..session
+            };
+            let write = Write {
+                expect: expect_unchanged(stamp),
+                hide: Hide::Drop,
+                ..Write::new(at.clone(), WriteOp::Put(Source::from_value(&touched.render())))
+            };
+            match self.engine.write_one(write, Refresh::No).await? {
+                Outcome::Written(written) => {
+                    portable.note_commit(Token::of(written.stamp).commit_seq());
+                    return Ok(portable.newest());
+                }
+                Outcome::Refused(error) => return Err(error),
+                Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => self.breathe().await,
+            }
+        }
+        let reason = format!("the newest commit could not be learned within {TIMEOUT:?}");
+        Err(Error::new(ErrorKind::Timeout, reason))
     }
 
     /// A moment; nothing where there is no portable path, whose changes alone are waited for.

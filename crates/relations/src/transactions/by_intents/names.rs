@@ -23,6 +23,11 @@ impl Names {
             id: identity(index, &at.id),
         })
     }
+    /// There is no index of this name.
+    pub(super) fn note_missing(&mut self, name: &str) {
+        let known = self.known.entry(name.to_owned());
+        known.or_insert_with(|| Err(engine::catalog::missing(name)));
+    }
 }
 
 impl Relations {
@@ -68,7 +73,7 @@ impl Relations {
         Ok(names)
     }
 
-    async fn learn(&self, names: &mut Names, name: &str) -> Result<()> {
+    pub(super) async fn learn(&self, names: &mut Names, name: &str) -> Result<()> {
         if names.known.contains_key(name) {
             return Ok(());
         }

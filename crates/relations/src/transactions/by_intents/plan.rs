@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was read before, for a plan that believes it is in a critical section.
+/// Documents that were read before, for a plan that believes it is in a critical section.
 struct ReadBefore<'a> {
     names: &'a Names,
     before: &'a BTreeMap<DocAddress, Before>,
@@ -78,7 +78,7 @@ pub(super) struct IntentPlan<'a> {
     pub(super) place: &'a Place,
     pub(super) names: &'a Names,
     pub(super) beside: Option<&'a Beside<'a>>,
-    /// Of the attempt.
+    /// The addresses of the attempt.
     pub(super) addresses: &'a BTreeSet<DocAddress>,
     /// Made ready for lock documents.
     pub(super) prepared: Option<&'a PreparedLocks>,
@@ -324,7 +324,7 @@ impl IntentPlan<'_> {
             return Err(Error::new(ErrorKind::Internal, "only what is possible is rehearsed"));
         };
         let mut outcomes: BTreeMap<DocAddress, Effects> = BTreeMap::new();
-        // What is never written first: by what is, mappings grow.
+        // Writes that are superseded first: by the others mappings grow.
         let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
         let superseded = self.relations.engine.rehearse(&superseded).await?;
         let plain: Vec<Write> = folded
@@ -447,7 +447,7 @@ fn expect_found<'c>(change: &'c Change, names: &Names, before: &BTreeMap<DocAddr
     Cow::Owned(out)
 }
 
-/// What a change holds while it runs.
+/// The claims of a change while it runs.
 fn running(newest: &mut dyn Newest, change: &Change, folded: &Folded) -> Result<Running> {
     let mut claims: Vec<Claim> = Vec::new();
     for write in &folded.writes {

@@ -62,7 +62,7 @@ impl Unfinished {
         self.left.remove(change);
         self.stuck.remove(change);
     }
-    /// Those that may be tried.
+    /// Changes that may be tried.
     fn due(&self, now: Duration) -> Vec<Owner> {
         let due = self.left.iter().filter(|(_, later)| later.next <= now);
         due.map(|(change, _)| change.clone()).collect()
@@ -87,12 +87,12 @@ impl Unfinished {
     }
 }
 
-/// What an operator makes of a change that cannot be finished.
+/// The choice of an operator about a change that cannot be finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolution {
     /// It is tried again.
     Retry,
-    /// What cannot be done is left as it is, and listed.
+    /// A document that refuses its outcome is left as it is, and listed.
     Skip,
 }
 
@@ -103,19 +103,19 @@ pub struct ShownChange {
     pub id: String,
     /// Where it is.
     pub state: RecordState,
-    /// Of one that is committed.
+    /// The number of one that is committed.
     pub commit_seq: Option<CommitSeq>,
     /// Milliseconds since 1970 when it began.
     pub opened_ms: i64,
     /// How long ago that was.
     pub age: Duration,
-    /// Of the server that began it.
+    /// The session of the server that began it.
     pub session: String,
     /// Documents that it reads or writes, those of the server's own aside.
     pub documents: usize,
     /// Locks it was made under.
     pub under: Vec<Arc<str>>,
-    /// Of one that is stuck: documents that refuse it.
+    /// Documents that refuse one that is stuck.
     pub refused: Vec<NotApplied>,
     /// Documents that it was let leave as they are.
     pub skipped: Vec<NotApplied>,
@@ -140,7 +140,7 @@ impl ShownChange {
 }
 
 impl Relations {
-    /// What runs under these leases is decided and finished. `patient`: what was tried just now is not tried again.
+    /// Decides and finishes what runs under these leases. `patient`: a change that was tried just now is not tried again.
     ///
     /// # Errors
     /// What cannot be finished.
@@ -182,7 +182,7 @@ impl Relations {
         Box::pin(self.finish_left())
     }
 
-    /// Those of the leases under which nothing runs any more, and the others.
+    /// The leases under which nothing runs any more, and the others.
     pub(crate) async fn split_finished(&self, leases: Vec<Arc<str>>) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
         if self.finish_changes_under(&leases, true).await.is_ok() {
             return (leases, Vec::new());
@@ -204,7 +204,7 @@ impl Relations {
         self.follow_resolution(portable, change, resolved).await
     }
 
-    /// What has come of a change is known here too.
+    /// Notes here what has come of a change.
     async fn follow_resolution(&self, portable: &Portable, change: &Owner, resolved: Result<Resolved>) -> Result<Resolved> {
         match &resolved {
             Ok(Resolved::Done) => {
@@ -264,7 +264,7 @@ impl Relations {
         self.atomically_once(options, body).await
     }
 
-    /// What coordinators left behind them is decided and finished. What cannot be, is kept with the reason.
+    /// Decides and finishes changes that coordinators left. One that cannot be finished is kept with the reason.
     pub(crate) async fn finish_left(&self) {
         let Some(portable) = &self.portable else { return };
         let due = portable.unfinished().due(self.clock.monotonic());
@@ -329,7 +329,7 @@ impl Relations {
         });
         for outcome in self.engine.write(writes, Refresh::No).await? {
             match outcome {
-                // Of one shard, so above every number that was given out before.
+                // The index has one shard, so this is above every number that was given out before.
                 Outcome::Written(written) => {
                     portable.note_commit(Token::of(written.stamp).commit_seq());
                 }
@@ -355,7 +355,7 @@ impl Relations {
         Ok(())
     }
 
-    /// What a change that a server before this one committed keeps others from.
+    /// The claims of a change that a server before this one committed.
     async fn as_it_ran(&self, portable: &Portable, change: &Owner) -> Result<Option<Running>> {
         let Some((record, _)) = portable.runner.read_record(change).await? else {
             return Ok(None);

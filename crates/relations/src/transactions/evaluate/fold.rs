@@ -34,7 +34,7 @@ pub(in crate::transactions) struct Folded {
     pub(in crate::transactions) failures: Vec<NotDone>,
     /// For each write the last operation that wrote the document.
     pub(in crate::transactions) writers: Vec<usize>,
-    /// What operations made and later ones made anew: never written, but it must have been possible. With the operation.
+    /// Writes that later operations made anew: never written, but each must have been possible. With the operation.
     pub(in crate::transactions) superseded: Vec<(usize, Write)>,
     /// Documents among them that are locks, those too that stay as they are.
     pub(in crate::transactions) locks: Vec<LockWrite>,
@@ -44,7 +44,7 @@ pub(in crate::transactions) struct Folded {
     pub(in crate::transactions) too_long: bool,
 }
 
-/// What one operation does.
+/// The effect of one operation.
 #[derive(Clone, Debug)]
 pub(in crate::transactions) struct Step {
     pub(in crate::transactions) label: &'static str,
@@ -52,7 +52,7 @@ pub(in crate::transactions) struct Step {
     pub(in crate::transactions) effect: Effect,
     /// The write of its document; `None`: nothing writes it.
     pub(in crate::transactions) place: Option<usize>,
-    /// Of a document that is not written.
+    /// The stamp of a document that is not written.
     pub(in crate::transactions) stamp: Stamp,
     /// If wanted.
     pub(in crate::transactions) source: Option<Source>,
@@ -205,7 +205,7 @@ struct Folding<'a, 'g, 't> {
     otherwise: bool,
     /// By the name that was used; `None`: missing.
     indices: HashMap<String, Option<(WriteIndex, PlaceFields, LockIndex)>>,
-    /// Those that it makes, by name: their settings, and where their documents are.
+    /// Indices that it makes, by name: their settings, and where their documents are.
     made: HashMap<String, (Arc<Map<String, Value>>, PlaceFields)>,
     places: HashMap<DocAddress, usize>,
     docs: Vec<Doc>,
@@ -242,7 +242,7 @@ struct Now {
     routing: Option<String>,
     parent: Option<String>,
     timing: Timing,
-    /// Of a document that was there before.
+    /// The stamp of a document that was there before.
     times: Times,
 }
 

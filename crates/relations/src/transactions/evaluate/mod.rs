@@ -29,7 +29,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What planning came to; the plan of the engine holds the rest.
+/// The result of planning; the plan of the engine holds the rest.
 pub(in crate::transactions) enum Evaluated {
     /// These operations, unless the engine refuses one.
     Possible {
@@ -64,7 +64,7 @@ pub(in crate::transactions) struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
-    /// What is possible has its writes in the plan, before all others.
+    /// A possible change has its writes in the plan, before all others.
     pub(in crate::transactions) fn evaluate(&self, newest: &mut dyn Newest, updates: &mut Updates) -> Result<(Evaluated, Plan)> {
         let change = self.change;
         updates.begin_plan();

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Rounds outside before what is still to be evaluated is evaluated inside.
 pub(in crate::transactions) const ATTEMPTS_MAX: usize = 4;
 
-/// What one run inside may take: updates with a script, steps of each, bytes of the sources that updates read. Together
+/// Bounds of one run inside: updates with a script, steps of each, bytes of the sources that updates read. Together
 /// about 2 ms.
 const SCRIPTS_INSIDE: usize = 32;
 const STEPS_INSIDE: u64 = 2_000;
@@ -38,7 +38,7 @@ pub(in crate::transactions) enum Place {
 /// change, so the document before the change says what it saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::transactions) struct UpdateId {
-    /// Of the operations of `else`.
+    /// Updates of the operations of `else`.
     pub(in crate::transactions) otherwise: bool,
     /// Its place among the operations.
     pub(in crate::transactions) operation: usize,
@@ -57,13 +57,13 @@ pub(in crate::transactions) enum UpdateEffect {
     Noop,
 }
 
-/// What an update reads of its document.
+/// The part of its document that an update reads.
 pub(in crate::transactions) struct Subject<'a> {
     pub(in crate::transactions) source: Option<&'a Source>,
     pub(in crate::transactions) stamp: Stamp,
     pub(in crate::transactions) routing: Option<&'a str>,
     pub(in crate::transactions) times: Times,
-    /// What the write says of times.
+    /// The times of the write.
     pub(in crate::transactions) timing: Timing,
 }
 

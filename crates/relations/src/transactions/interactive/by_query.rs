@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use model::{DocAddress, Error, ErrorKind, Result, Target, settings};
 use script::{Params, Program};
 
-/// What is done with every document that is found.
+/// The action on every document that is found.
 #[derive(Clone, Debug)]
 pub enum ByQuery {
     /// It goes.
@@ -24,13 +24,13 @@ pub enum ByQuery {
 pub struct ByQueryCounts {
     /// Documents that were found.
     pub total: u64,
-    /// Of them updated.
+    /// Updated ones.
     pub updated: u64,
-    /// Of them deleted.
+    /// Deleted ones.
     pub deleted: u64,
-    /// Of them left as they are, by the script.
+    /// Ones that the script left as they are.
     pub noops: u64,
-    /// What was refused alone.
+    /// Documents that were refused alone.
     pub failures: Vec<(DocAddress, Error)>,
 }
 

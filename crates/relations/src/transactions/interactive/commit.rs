@@ -36,9 +36,9 @@ pub struct Moved {
     pub at: DocAddress,
     /// The transaction writes it; else it read it.
     pub written: bool,
-    /// What it began with.
+    /// The state that it began with.
     pub began: Option<Stamp>,
-    /// What is there.
+    /// The newest state.
     pub found: Option<Stamp>,
     /// Its index is not the one that it was.
     pub index: bool,
@@ -255,7 +255,7 @@ impl Committing<'_> {
             .collect()
     }
 
-    /// What is written: a document that was not there and is not to be there is nothing but read.
+    /// The written documents: one that was not there and is not to be there is nothing but read.
     fn net(&self) -> impl Iterator<Item = Net<'_>> {
         self.staged.iter().filter_map(|staged| {
             let effect = match (staged.before.is_some(), staged.put.is_some()) {
@@ -318,7 +318,7 @@ impl Committing<'_> {
         if !moved.is_empty() {
             return Ok(Step::Reply(Some(Finished::Moved(moved))));
         }
-        // What templates say of an index that is only to be made counts already.
+        // Templates of an index that is only to be made count already.
         let mut template_settings: HashMap<String, Arc<Map<String, Value>>> = HashMap::new();
         for (name, _) in indices.iter().filter(|(_, index)| index.is_none()) {
             template_settings.insert(name.clone(), newest.template_settings(name)?);
@@ -359,7 +359,7 @@ impl Committing<'_> {
             match newest.read(&at, See::Everything) {
                 Ok(found) if found.as_ref().and_then(|d| d.hidden.as_ref()).is_some_and(|mark| mark.held) => return Ok(true),
                 Ok(_) => {}
-                // What is missing or closed has its own refusal.
+                // A missing or closed index has its own refusal.
                 Err(e) if matches!(e.kind(), ErrorKind::IndexNotFound | ErrorKind::IndexClosed) => {}
                 Err(e) => return Err(e),
             }

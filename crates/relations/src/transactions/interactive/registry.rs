@@ -9,12 +9,16 @@ use std::time::Duration;
 
 /// How many ended ones are remembered, the last of them. Of the others only their outcome is known.
 const ENDED_MAX: usize = 10_000;
-/// How ids begin: the server, and that it is a transaction.
-const PREFIX: &str = "n1:tx";
+/// How ids go on behind the name of their server.
+const KIND: &str = "tx";
 
 /// Every transaction of this start of the server.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Registry(Arc<Mutex<All>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    /// The name of the server, by which ids begin.
+    server: Arc<str>,
+    all: Arc<Mutex<All>>,
+}
 
 #[derive(Debug, Default)]
 struct All {
@@ -42,7 +46,7 @@ pub(super) struct Transaction {
     pub(super) facts: Mutex<Facts>,
 }
 
-/// What changes of one that is open.
+/// The changing part of one that is open.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) keep_alive: Duration,
@@ -50,9 +54,9 @@ pub(super) struct Facts {
     pub(super) committing: bool,
     /// Locks that it runs under, and what their end does.
     pub(super) locks: Vec<(Arc<str>, OnExpire)>,
-    /// What was read by id and not written.
+    /// Documents that were read by id and not written.
     pub(super) reads: HashMap<DocAddress, Began>,
-    /// What was written: by what last, and under which locks.
+    /// Written documents: by what last, and under which locks.
     pub(super) written: HashMap<DocAddress, Wrote>,
     pub(super) operations: u64,
 }
@@ -60,13 +64,13 @@ pub(super) struct Facts {
 /// A document as the transaction began with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Began {
-    /// Of its index; `None`: that was not there.
+    /// The uuid of its index; `None`: that was not there.
     pub(super) uuid: Option<String>,
     /// `None`: there was no such document.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// What wrote a document.
+/// The operation that wrote a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wrote {
     pub(super) label: &'static str,
@@ -131,14 +135,14 @@ pub struct Shown {
     pub id: String,
     /// How it ended, if it did.
     pub state: State,
-    /// Of those that are open.
+    /// The open ones.
     pub open: Option<ShownOpen>,
 }
 
-/// What is shown of an open one.
+/// An open one, as lists show it.
 #[derive(Clone, Debug)]
 pub struct ShownOpen {
-    /// What it reads.
+    /// The number of its moment.
     pub read_seq: CommitSeq,
     /// Staged writes.
     pub operations: u64,
@@ -194,8 +198,16 @@ impl Facts {
 }
 
 impl Registry {
+    /// The transactions of the server of this name.
+    pub(crate) fn of(server: Arc<str>) -> Registry {
+        Registry {
+            server,
+            all: Arc::default(),
+        }
+    }
+
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An id that no start of the server gives out again.
@@ -203,7 +215,13 @@ impl Registry {
         let mut all = self.all();
         let incarnation = *all.incarnation.get_or_insert_with(|| (random() >> 40) as u32);
         all.begun += 1;
-        format!("{PREFIX}{incarnation:06x}-{:x}-{:08x}", all.begun, random() >> 32).into()
+        format!(
+            "{}:{KIND}{incarnation:06x}-{:x}-{:08x}",
+            self.server,
+            all.begun,
+            random() >> 32
+        )
+        .into()
     }
 
     pub(super) fn begin(&self, transaction: Transaction) {
@@ -227,10 +245,11 @@ impl Registry {
             return Ok(Err(ended.clone()));
         }
         let missing = |reason: String| Error::new(ErrorKind::TransactionMissing, reason).with("transaction", id);
-        let Some((incarnation, number)) = parts(id) else {
+        let Some((incarnation, number)) = self.parts(id) else {
             let reason = match id.split_once(':') {
-                Some((server, rest)) if server != "n1" && rest.starts_with("tx") => {
-                    format!("no transaction [{id}] here: it lives in the server [{server}], this is [n1]")
+                Some((server, rest)) if server != &*self.server && rest.starts_with(KIND) => {
+                    let own = &self.server;
+                    format!("no transaction [{id}] here: it lives in the server [{server}], this is [{own}]")
                 }
                 _ => format!("no transaction [{id}]"),
             };
@@ -260,15 +279,16 @@ impl Registry {
         all.ended.insert(id, how);
         true
     }
-}
 
-/// Incarnation and number of an id of this server.
-fn parts(id: &str) -> Option<(u32, u64)> {
-    let mut parts = id.strip_prefix(PREFIX)?.splitn(3, '-');
-    let incarnation = u32::from_str_radix(parts.next()?, 16).ok()?;
-    let number = u64::from_str_radix(parts.next()?, 16).ok()?;
-    let random = parts.next()?;
-    (random.len() == 8 && u32::from_str_radix(random, 16).is_ok()).then_some((incarnation, number))
+    /// Incarnation and number of an id of this server.
+    fn parts(&self, id: &str) -> Option<(u32, u64)> {
+        let own = id.strip_prefix(&*self.server)?.strip_prefix(':')?;
+        let mut parts = own.strip_prefix(KIND)?.splitn(3, '-');
+        let incarnation = u32::from_str_radix(parts.next()?, 16).ok()?;
+        let number = u64::from_str_radix(parts.next()?, 16).ok()?;
+        let random = parts.next()?;
+        (random.len() == 8 && u32::from_str_radix(random, 16).is_ok()).then_some((incarnation, number))
+    }
 }
 
 #[cfg(test)]
@@ -277,7 +297,7 @@ mod tests {
 
     #[test]
     fn ids_tell_their_start_and_their_number() {
-        let (one, other) = (Registry::default(), Registry::default());
+        let (one, other) = (Registry::of("n1".into()), Registry::of("n1".into()));
         let id = one.next_id(|| 0x1234_5678_9abc_def0);
         assert_eq!(&*id, "n1:tx123456-1-12345678");
         let restarted = other.next_id(|| 0x7777_7777_7777_7777);

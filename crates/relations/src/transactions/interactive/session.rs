@@ -39,7 +39,7 @@ pub struct Begun {
 pub struct HeldWrite {
     /// `index`, `create`, `update`, `delete`: for the answer.
     pub label: &'static str,
-    /// What is done.
+    /// The writes.
     pub write: Write,
     /// Makes a missing index; `Some(true)`: a typed one.
     pub creates: Option<bool>,
@@ -195,7 +195,7 @@ impl crate::Relations {
                     wrote.label = held.label;
                     wrote.locks.extend(held.locks);
                 }
-                // What it found was told: it counts as read.
+                // A found document was told: it counts as read.
                 Outcome::Written(engine::Written { at, .. }) => {
                     self.read_and_note(transaction, Read::whole(at.clone())).await?;
                 }
@@ -365,7 +365,7 @@ impl crate::Relations {
         }
     }
 
-    /// What became of one that is not known any more may be kept.
+    /// The outcome of one that is not known any more may be kept.
     async fn became(&self, id: &str, state: State) -> Result<State> {
         match self.kept_outcome(&Key::of_transaction(id)).await? {
             Some(committed) => Ok(State::Committed(committed.commit_seq)),

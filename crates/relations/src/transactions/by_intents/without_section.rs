@@ -1,0 +1,481 @@
+//! Transactions of the driver (`atomically`) on an engine without a critical section.
+//!
+//! A transaction is first run over documents as they are read, to learn what it reads and writes. A single write that rests on
+//! nothing is then one write. Everything else is an attempt of `intents`: the transaction runs again over what the attempt
+//! reads, marks prove every read, and the record decides all writes at once. An answer without writes is proved the same way,
+//! since a cluster's reads may be stale.
+//!
+//! Not here: transactions that rest on the table of locks ([`Gate`]), which are refused by name: the table is memory of this
+//! process, and no attempt proves what it says.
+
+use super::names::Names;
+use super::unknown;
+use crate::Relations;
+use crate::atomically::{Answer, Done, Refused, Step, TIMEOUT, Transaction};
+use crate::intents::{Attempt, Before, Effects, Ended, Planned, Planning, rehearse_and_grow};
+use crate::locks::{Age, Owner};
+use async_trait::async_trait;
+use engine::{
+    Decision, Document, Effect, Expect, Found, Gate, Hide, Newest, Outcome, Read, See, Write, WriteIndex, WriteOp, Written,
+};
+use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, Result, Stamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The newest documents as far as they were read, for a run. It notes what else the run asks for.
+struct Reading<'a> {
+    names: &'a Names,
+    before: &'a BTreeMap<DocAddress, Before>,
+    /// Every document that the run read.
+    read: BTreeSet<DocAddress>,
+    asked: Asked,
+}
+
+/// Names and documents that a run asked for and that were not read yet: the run does not count.
+#[derive(Default)]
+struct Asked {
+    names: BTreeSet<String>,
+    documents: BTreeSet<DocAddress>,
+}
+
+impl Asked {
+    fn is_nothing(&self) -> bool {
+        self.names.is_empty() && self.documents.is_empty()
+    }
+}
+
+/// Ends a run that does not count.
+fn not_read_yet() -> Error {
+    Error::new(ErrorKind::Internal, "a transaction was answered from what was not read")
+}
+
+impl<'a> Reading<'a> {
+    fn new(names: &'a Names, before: &'a BTreeMap<DocAddress, Before>) -> Reading<'a> {
+        Reading {
+            names,
+            before,
+            read: BTreeSet::new(),
+            asked: Asked::default(),
+        }
+    }
+    /// The address by the names that its index gives.
+    fn resolved(&mut self, at: &DocAddress) -> Result<DocAddress> {
+        self.index(at.index.as_str())?;
+        self.names.at(at).ok_or_else(not_read_yet)
+    }
+}
+
+impl Newest for Reading<'_> {
+    fn read(&mut self, at: &DocAddress, _see: See) -> Result<Option<Document>> {
+        let at = self.resolved(at)?;
+        self.read.insert(at.clone());
+        let Some(before) = self.before.get(&at) else {
+            self.asked.documents.insert(at);
+            return Err(not_read_yet());
+        };
+        let stamped = |document: Document| Document {
+            stamp: before.stamp.unwrap_or(document.stamp),
+            ..document
+        };
+        Ok(before.document.clone().map(stamped))
+    }
+    fn index(&mut self, name: &str) -> Result<WriteIndex> {
+        let Some(known) = self.names.known.get(name) else {
+            self.asked.names.insert(name.to_owned());
+            return Err(not_read_yet());
+        };
+        known.clone()
+    }
+    fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
+        Ok(self.resolved(at)?.id)
+    }
+    /// Done for all of them together, when the plan is made.
+    fn rehearse(&mut self, _write: &Write) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The last run of an attempt.
+enum Came<T> {
+    /// It asked for more.
+    Asked(Asked),
+    /// The writes, by their addresses in order, and the answer.
+    Commit(Vec<DocAddress>, Made<T>),
+    /// The engine would refuse some of the writes.
+    Refused(Vec<Outcome>),
+    /// It failed.
+    Failed(Error),
+    /// Any other step.
+    Step(Box<Step<T>>),
+}
+
+/// An answer, or how it is made when the place of the writes is known.
+enum Made<T> {
+    Now(T),
+    Then(Answer<T>),
+}
+
+impl<T> Made<T> {
+    fn at(self, commit_seq: CommitSeq, stamps: Vec<Stamp>) -> Done<T> {
+        let answer = match self {
+            Made::Now(answer) => answer,
+            Made::Then(answer) => answer(&Decision {
+                commit_seq,
+                stamps: &stamps,
+            }),
+        };
+        Done {
+            answer,
+            commit_seq,
+            stamps,
+        }
+    }
+}
+
+/// A transaction as the plan of an attempt.
+struct RunInAttempt<'a, T: Transaction> {
+    relations: &'a Relations,
+    transaction: &'a mut T,
+    names: &'a Names,
+    came: Option<Came<T::Answer>>,
+}
+
+#[async_trait]
+impl<T: Transaction> Planning for RunInAttempt<'_, T> {
+    async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
+        let (step, asked) = {
+            let mut reading = Reading::new(self.names, before);
+            (self.transaction.run(&mut reading), reading.asked)
+        };
+        if !asked.is_nothing() {
+            self.came = Some(Came::Asked(asked));
+            return Ok(Planned::Stop);
+        }
+        let (plan, made) = match step {
+            // Marks prove what a failure rests on, as they prove a success.
+            Err(error) => {
+                self.came = Some(Came::Failed(error));
+                return Ok(Planned::Impossible);
+            }
+            Ok(Step::Commit(plan, _) | Step::CommitWith(plan, _)) if !plan.alterations.is_empty() => {
+                self.came = Some(Came::Step(Box::new(Step::CreateFirst(plan.alterations))));
+                return Ok(Planned::Stop);
+            }
+            Ok(Step::Commit(plan, answer)) => (plan, Made::Now(answer)),
+            Ok(Step::CommitWith(plan, answer)) => (plan, Made::Then(answer)),
+            Ok(step) => {
+                let planned = match &step {
+                    Step::Reply(_) => Planned::Impossible,
+                    _ => Planned::Stop,
+                };
+                self.came = Some(Came::Step(Box::new(step)));
+                return Ok(planned);
+            }
+        };
+        if plan.seal.is_some() || plan.then.is_some() {
+            let reason = "a transaction without a critical section alters no memory and seals no document";
+            return Err(Error::new(ErrorKind::Internal, reason));
+        }
+        let (came, planned) = self.effects(before, plan.writes, made).await?;
+        self.came = Some(came);
+        Ok(planned)
+    }
+}
+
+impl<T: Transaction> RunInAttempt<'_, T> {
+    /// The outcomes of the documents that a plan writes; or why it cannot be.
+    async fn effects(
+        &mut self,
+        before: &BTreeMap<DocAddress, Before>,
+        writes: Vec<Write>,
+        made: Made<T::Answer>,
+    ) -> Result<(Came<T::Answer>, Planned)> {
+        let mut asked = Asked::default();
+        let mut addresses = Vec::with_capacity(writes.len());
+        let mut outcomes = Vec::with_capacity(writes.len());
+        for write in &writes {
+            let mut reading = Reading::new(self.names, before);
+            let at = reading.resolved(&write.at);
+            asked.names.append(&mut reading.asked.names);
+            let Ok(at) = at else { continue };
+            match before.get(&at) {
+                None => drop(asked.documents.insert(at.clone())),
+                Some(before) => outcomes.push(expected(write, &at, before)),
+            }
+            addresses.push(at);
+        }
+        if !asked.is_nothing() {
+            return Ok((Came::Asked(asked), Planned::Stop));
+        }
+        if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Conflict(_))) {
+            // Marks prove that what was read is so.
+            return Ok((Came::Refused(outcomes), Planned::Impossible));
+        }
+        let plain = |write: &Write| Write {
+            hide: Hide::Drop,
+            ..write.clone()
+        };
+        let plain: Vec<Write> = writes.iter().map(plain).collect();
+        let refused = rehearse_and_grow(&*self.relations.engine, &plain).await?;
+        if refused.iter().any(Option::is_some) {
+            let outcome = |refused: Option<Error>| refused.map_or(Outcome::Unknown, Outcome::Refused);
+            return Ok((Came::Refused(refused.into_iter().map(outcome).collect()), Planned::Stop));
+        }
+        let mut effects = BTreeMap::new();
+        for (at, write) in addresses.iter().zip(&writes) {
+            let effect = match &write.op {
+                WriteOp::Put(source) => Effects::Put {
+                    source: source.clone(),
+                    routing: write.routing.clone(),
+                    parent: write.parent.clone(),
+                    timing: match &at.id.doc_type {
+                        Some(_) => write.timing.clone().judged(self.relations.clock.wall_ms()),
+                        None => mapping::Timing::default(),
+                    },
+                },
+                WriteOp::Delete => Effects::Delete,
+                WriteOp::Update(_) => {
+                    let reason = "a transaction without a critical section evaluates its updates itself";
+                    return Err(Error::new(ErrorKind::Internal, reason));
+                }
+            };
+            let twice = effects.insert(at.clone(), effect);
+            assert!(twice.is_none(), "T2: a transaction writes {at:?} twice");
+        }
+        Ok((Came::Commit(addresses, made), Planned::Commit(effects)))
+    }
+}
+
+/// Does the document stand as the write expects? Marks that went over it and left it as it was do not count.
+fn expected(write: &Write, at: &DocAddress, before: &Before) -> Outcome {
+    let found = |stamp: Option<Stamp>| match (&before.document, stamp) {
+        (Some(_), Some(stamp)) => Found::Here(stamp),
+        (None, Some(stamp)) => Found::Deleted(stamp),
+        (_, None) => Found::Nothing,
+    };
+    let stamped = matches!(write.expect, Expect::Unchanged { .. } | Expect::Version(_));
+    let since = before.since.filter(|_| stamped);
+    let checked = write.expect.check(at, found(before.stamp));
+    match checked.or_else(|conflict| since.map_or(Err(conflict), |since| write.expect.check(at, found(Some(since))))) {
+        Err(conflict) => Outcome::Conflict(conflict),
+        Ok(()) => Outcome::Written(Written {
+            effect: Effect::Updated,
+            at: at.clone(),
+            stamp: Stamp::default(),
+            source: None,
+            forced_refresh: false,
+        }),
+    }
+}
+
+/// The first run, over documents as they are read: what to do before an attempt, or instead of it.
+enum First<T> {
+    /// Read these as well, and run again.
+    Asked(Asked),
+    /// An attempt of these documents.
+    Attempt(BTreeSet<DocAddress>),
+    /// One write that rests on nothing.
+    Write(Box<Write>, Made<T>),
+    /// A step that rests on no document.
+    Step(Box<Step<T>>),
+}
+
+impl Relations {
+    /// Runs a transaction of the driver where the engine has no critical section.
+    ///
+    /// # Errors
+    /// Its own; one that rests on the table of locks, which needs a section; waiting for others too long.
+    pub(crate) async fn atomically_by_intents<T: Transaction>(&self, transaction: &mut T) -> Result<Done<T::Answer>> {
+        let deadline = self.clock.monotonic() + TIMEOUT;
+        let name = self.clock.random();
+        let (mut names, mut touched) = (Names::default(), BTreeSet::new());
+        let mut age: Option<Age> = None;
+        let mut attempts = 0_u32;
+        loop {
+            let options = transaction.options();
+            let (Some(portable), Gate::None) = (&self.portable, options.gate) else {
+                return Err(no_section());
+            };
+            if self.clock.monotonic() > deadline {
+                let reason = format!("others did not leave the documents of a transaction within {TIMEOUT:?}");
+                return Err(Error::new(ErrorKind::Timeout, reason));
+            }
+            for at in &options.touches {
+                self.learn(&mut names, at.index.as_str()).await?;
+                touched.extend(names.at(at));
+            }
+            let addresses = match self.run_first(transaction, &names, &touched).await? {
+                First::Asked(asked) => {
+                    self.learn_asked(&mut names, &mut touched, asked).await?;
+                    continue;
+                }
+                First::Write(write, made) => {
+                    let outcome = portable.runner.write(*write, options.refresh, deadline).await?;
+                    match outcome {
+                        Outcome::Written(written) => return Ok(made.at(0, vec![written.stamp])),
+                        // It may be written once more: nobody was answered.
+                        Outcome::Unknown => self.breathe().await,
+                        outcome => {
+                            if let Refused::Reply(answer) = transaction.on_refusal(&[outcome])? {
+                                return Ok(Made::Now(answer).at(0, Vec::new()));
+                            }
+                        }
+                    }
+                    continue;
+                }
+                First::Step(step) => match self.follow_step(&mut names, *step, deadline).await? {
+                    Some(answer) => return Ok(Made::Now(answer).at(0, Vec::new())),
+                    None => continue,
+                },
+                First::Attempt(addresses) => addresses,
+            };
+            touched.extend(addresses.iter().cloned());
+            let attempt = Attempt {
+                id: Owner::new(format!("c-{name:016x}.{attempts}")),
+                age,
+                addresses,
+                under: Vec::new(),
+                digest: String::new(),
+                deadline,
+            };
+            attempts += 1;
+            let mut run = RunInAttempt {
+                relations: self,
+                transaction: &mut *transaction,
+                names: &names,
+                came: None,
+            };
+            let ended = portable.runner.attempt(&attempt, &mut run).await;
+            let came = run.came.take();
+            let ended = match ended {
+                Ok(ended) => ended,
+                Err(error) if self.is_undone(portable, &attempt.id).await => return Err(error),
+                Err(error) => {
+                    portable.unfinished().leave(&attempt.id);
+                    return Err(unknown(&attempt.id, error));
+                }
+            };
+            match (ended, came) {
+                (Ended::Committed { token, stamps }, Some(Came::Commit(addresses, made))) => {
+                    let commit_seq = token.commit_seq();
+                    portable.note_commit(commit_seq);
+                    let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
+                    let stamps: Vec<Stamp> = addresses.iter().map(stamp).collect();
+                    return Ok(made.at(commit_seq, stamps));
+                }
+                (Ended::Stopped, Some(Came::Asked(asked))) => self.learn_asked(&mut names, &mut touched, asked).await?,
+                (Ended::Stopped, Some(Came::Refused(outcomes))) => {
+                    if let Refused::Reply(answer) = transaction.on_refusal(&outcomes)? {
+                        return Ok(Made::Now(answer).at(0, Vec::new()));
+                    }
+                }
+                (Ended::Stopped, Some(Came::Step(step))) => {
+                    if let Some(answer) = self.follow_step(&mut names, *step, deadline).await? {
+                        return Ok(Made::Now(answer).at(0, Vec::new()));
+                    }
+                }
+                (Ended::Stopped, Some(Came::Failed(error))) => return Err(error),
+                (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
+                (Ended::Refused { error, .. }, _) => return Err(error),
+                // The next turn says so.
+                (Ended::TimedOut, _) => {}
+                (ended, _) => {
+                    let reason = format!("an attempt of a transaction ended as {ended:?}");
+                    return Err(Error::new(ErrorKind::Internal, reason));
+                }
+            }
+        }
+    }
+
+    /// Runs it over documents as they are read now, and says what comes next.
+    async fn run_first<T: Transaction>(
+        &self,
+        transaction: &mut T,
+        names: &Names,
+        touched: &BTreeSet<DocAddress>,
+    ) -> Result<First<T::Answer>> {
+        let reads = touched.iter().map(|at| Read::whole(at.clone())).collect();
+        let found = self.engine.read(reads).await?;
+        let before = |document: Option<Document>| Before {
+            stamp: document.as_ref().map(|document| document.stamp),
+            document,
+            since: None,
+        };
+        let before = touched.iter().cloned().zip(found.into_iter().map(before)).collect();
+        let mut reading = Reading::new(names, &before);
+        let step = transaction.run(&mut reading);
+        if !reading.asked.is_nothing() {
+            return Ok(First::Asked(reading.asked));
+        }
+        let read = std::mem::take(&mut reading.read);
+        let (plan, made) = match step {
+            // An attempt proves what rests on a read, a failure as well.
+            Err(_) | Ok(Step::Reply(_)) if !read.is_empty() => return Ok(First::Attempt(read)),
+            Err(error) => return Err(error),
+            Ok(Step::Commit(plan, _) | Step::CommitWith(plan, _)) if !plan.alterations.is_empty() => {
+                return Ok(First::Step(Box::new(Step::CreateFirst(plan.alterations))));
+            }
+            Ok(Step::Commit(plan, answer)) => (plan, Made::Now(answer)),
+            Ok(Step::CommitWith(plan, answer)) => (plan, Made::Then(answer)),
+            Ok(step) => return Ok(First::Step(Box::new(step))),
+        };
+        let is_alone = read.is_empty();
+        let mut addresses = read;
+        for write in &plan.writes {
+            if let Ok(at) = reading.resolved(&write.at) {
+                addresses.insert(at);
+            }
+        }
+        if !reading.asked.is_nothing() {
+            return Ok(First::Asked(reading.asked));
+        }
+        let is_blind = |write: &Write| {
+            let keeps_marks = matches!(write.hide, Hide::Keep);
+            keeps_marks && !write.is_conditional() && !matches!(write.op, WriteOp::Update(_))
+        };
+        let is_plain = plan.then.is_none() && plan.seal.is_none() && !plan.numbered;
+        if let ([one], true) = (plan.writes.as_slice(), is_alone && is_plain)
+            && is_blind(one)
+        {
+            return Ok(First::Write(Box::new(one.clone()), made));
+        }
+        Ok(First::Attempt(addresses))
+    }
+
+    /// Follows a step other than a commit; `None`: the transaction runs again.
+    async fn follow_step<T>(&self, names: &mut Names, step: Step<T>, deadline: Duration) -> Result<Option<T>> {
+        match step {
+            Step::Reply(answer) => return Ok(Some(answer)),
+            // The options say what it needs now.
+            Step::Exclusive => {}
+            Step::CreateFirst(indices) => {
+                for index in indices {
+                    self.engine.alter(index).await?;
+                }
+                *names = Names::default();
+            }
+            Step::Busy(error) if self.clock.monotonic() >= deadline => return Err(error),
+            Step::Busy(_) => self.breathe().await,
+            Step::Commit(..) | Step::CommitWith(..) | Step::EvaluateFirst | Step::FinishFirst(_) => return Err(no_section()),
+        }
+        Ok(None)
+    }
+
+    async fn learn_asked(&self, names: &mut Names, touched: &mut BTreeSet<DocAddress>, asked: Asked) -> Result<()> {
+        for name in &asked.names {
+            self.learn(names, name).await?;
+            names.note_missing(name);
+        }
+        touched.extend(asked.documents);
+        Ok(())
+    }
+}
+
+/// The refusal of what needs a section.
+fn no_section() -> Error {
+    Error::new(
+        ErrorKind::UnsupportedOperation,
+        "this engine has no critical section; locks, transactions that are held open and what rests on them are not supported \
+         without one",
+    )
+}
