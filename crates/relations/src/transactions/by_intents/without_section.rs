@@ -9,7 +9,7 @@
 //! process, and no attempt proves what it says.
 
 use super::names::Names;
-use super::unknown;
+use super::{Portable, unknown};
 use crate::Relations;
 use crate::atomically::{Answer, Done, Refused, Step, TIMEOUT, Transaction};
 use crate::intents::{Attempt, Before, Effects, Ended, Planned, Planning, rehearse_and_grow};
@@ -286,107 +286,165 @@ impl Relations {
     /// # Errors
     /// Its own; one that rests on the table of locks, which needs a section; waiting for others too long.
     pub(crate) async fn atomically_by_intents<T: Transaction>(&self, transaction: &mut T) -> Result<Done<T::Answer>> {
-        let deadline = self.clock.monotonic() + TIMEOUT;
-        let name = self.clock.random();
-        let (mut names, mut touched) = (Names::default(), BTreeSet::new());
-        let mut age: Option<Age> = None;
-        let mut attempts = 0_u32;
+        let mut course = Course {
+            relations: self,
+            portable: self.portable.as_ref().ok_or_else(no_section)?,
+            name: self.clock.random(),
+            attempts: 0,
+            age: None,
+            deadline: self.clock.monotonic() + TIMEOUT,
+            names: Names::default(),
+            touched: BTreeSet::new(),
+        };
         loop {
-            let options = transaction.options();
-            let (Some(portable), Gate::None) = (&self.portable, options.gate) else {
-                return Err(no_section());
-            };
-            if self.clock.monotonic() > deadline {
+            if self.clock.monotonic() > course.deadline {
                 let reason = format!("others did not leave the documents of a transaction within {TIMEOUT:?}");
                 return Err(Error::new(ErrorKind::Timeout, reason));
             }
-            for at in &options.touches {
-                self.learn(&mut names, at.index.as_str()).await?;
-                touched.extend(names.at(at));
-            }
-            let addresses = match self.run_first(transaction, &names, &touched).await? {
-                First::Asked(asked) => {
-                    self.learn_asked(&mut names, &mut touched, asked).await?;
-                    continue;
-                }
-                First::Write(write, made) => {
-                    let outcome = portable.runner.write(*write, options.refresh, deadline).await?;
-                    match outcome {
-                        Outcome::Written(written) => return Ok(made.at(0, vec![written.stamp])),
-                        // It may be written once more: nobody was answered.
-                        Outcome::Unknown => self.breathe().await,
-                        outcome => {
-                            if let Refused::Reply(answer) = transaction.on_refusal(&[outcome])? {
-                                return Ok(Made::Now(answer).at(0, Vec::new()));
-                            }
-                        }
-                    }
-                    continue;
-                }
-                First::Step(step) => match self.follow_step(&mut names, *step, deadline).await? {
-                    Some(answer) => return Ok(Made::Now(answer).at(0, Vec::new())),
-                    None => continue,
-                },
-                First::Attempt(addresses) => addresses,
-            };
-            touched.extend(addresses.iter().cloned());
-            let attempt = Attempt {
-                id: Owner::new(format!("c-{name:016x}.{attempts}")),
-                age,
-                addresses,
-                under: Vec::new(),
-                digest: String::new(),
-                deadline,
-            };
-            attempts += 1;
-            let mut run = RunInAttempt {
-                relations: self,
-                transaction: &mut *transaction,
-                names: &names,
-                came: None,
-            };
-            let ended = portable.runner.attempt(&attempt, &mut run).await;
-            let came = run.came.take();
-            let ended = match ended {
-                Ok(ended) => ended,
-                Err(error) if self.is_undone(portable, &attempt.id).await => return Err(error),
-                Err(error) => {
-                    portable.unfinished().leave(&attempt.id);
-                    return Err(unknown(&attempt.id, error));
-                }
-            };
-            match (ended, came) {
-                (Ended::Committed { token, stamps }, Some(Came::Commit(addresses, made))) => {
-                    let commit_seq = token.commit_seq();
-                    portable.note_commit(commit_seq);
-                    let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
-                    let stamps: Vec<Stamp> = addresses.iter().map(stamp).collect();
-                    return Ok(made.at(commit_seq, stamps));
-                }
-                (Ended::Stopped, Some(Came::Asked(asked))) => self.learn_asked(&mut names, &mut touched, asked).await?,
-                (Ended::Stopped, Some(Came::Refused(outcomes))) => {
-                    if let Refused::Reply(answer) = transaction.on_refusal(&outcomes)? {
-                        return Ok(Made::Now(answer).at(0, Vec::new()));
-                    }
-                }
-                (Ended::Stopped, Some(Came::Step(step))) => {
-                    if let Some(answer) = self.follow_step(&mut names, *step, deadline).await? {
-                        return Ok(Made::Now(answer).at(0, Vec::new()));
-                    }
-                }
-                (Ended::Stopped, Some(Came::Failed(error))) => return Err(error),
-                (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
-                (Ended::Refused { error, .. }, _) => return Err(error),
-                // The next turn says so.
-                (Ended::TimedOut, _) => {}
-                (ended, _) => {
-                    let reason = format!("an attempt of a transaction ended as {ended:?}");
-                    return Err(Error::new(ErrorKind::Internal, reason));
-                }
+            if let Some(done) = course.turn(transaction).await? {
+                return Ok(done);
             }
         }
     }
+}
 
+/// One transaction on its way: everything that its attempts share.
+struct Course<'a> {
+    relations: &'a Relations,
+    portable: &'a Portable,
+    /// By which the attempts are named.
+    name: u64,
+    attempts: u32,
+    /// The age of the first attempt.
+    age: Option<Age>,
+    deadline: Duration,
+    names: Names,
+    /// The documents that a first run may read.
+    touched: BTreeSet<DocAddress>,
+}
+
+impl Course<'_> {
+    /// Runs the transaction once, and an attempt of it where that is needed. `None`: once more.
+    async fn turn<T: Transaction>(&mut self, transaction: &mut T) -> Result<Option<Done<T::Answer>>> {
+        let options = transaction.options();
+        if options.gate != Gate::None {
+            return Err(no_section());
+        }
+        for at in &options.touches {
+            self.relations.learn(&mut self.names, at.index.as_str()).await?;
+            self.touched.extend(self.names.at(at));
+        }
+        let relations = self.relations;
+        match relations.run_first(transaction, &self.names, &self.touched).await? {
+            First::Asked(asked) => self.learn_asked(asked).await?,
+            First::Step(step) => return self.follow_step(*step).await,
+            First::Attempt(addresses) => return self.attempt(transaction, addresses).await,
+            First::Write(write, made) => {
+                let runner = &self.portable.runner;
+                match runner.write(*write, options.refresh, self.deadline).await? {
+                    Outcome::Written(written) => return Ok(Some(made.at(0, vec![written.stamp]))),
+                    // It may be written once more: nobody was answered.
+                    Outcome::Unknown => relations.breathe().await,
+                    outcome => return refused(transaction, &[outcome]),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// One attempt over these documents. `None`: the transaction runs again.
+    async fn attempt<T: Transaction>(
+        &mut self,
+        transaction: &mut T,
+        addresses: BTreeSet<DocAddress>,
+    ) -> Result<Option<Done<T::Answer>>> {
+        self.touched.extend(addresses.iter().cloned());
+        let attempt = Attempt {
+            id: Owner::new(format!("c-{:016x}.{}", self.name, self.attempts)),
+            age: self.age,
+            addresses,
+            under: Vec::new(),
+            digest: String::new(),
+            deadline: self.deadline,
+        };
+        self.attempts += 1;
+        let mut run = RunInAttempt {
+            relations: self.relations,
+            transaction: &mut *transaction,
+            names: &self.names,
+            came: None,
+        };
+        let ended = self.portable.runner.attempt(&attempt, &mut run).await;
+        let came = run.came.take();
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) if self.relations.is_undone(self.portable, &attempt.id).await => return Err(error),
+            Err(error) => {
+                self.portable.unfinished().leave(&attempt.id);
+                return Err(unknown(&attempt.id, error));
+            }
+        };
+        match (ended, came) {
+            (Ended::Committed { token, stamps }, Some(Came::Commit(addresses, made))) => {
+                self.portable.note_commit(token.commit_seq());
+                let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
+                let stamps = addresses.iter().map(stamp).collect();
+                return Ok(Some(made.at(token.commit_seq(), stamps)));
+            }
+            (Ended::Stopped, Some(Came::Asked(asked))) => self.learn_asked(asked).await?,
+            (Ended::Stopped, Some(Came::Refused(outcomes))) => return refused(transaction, &outcomes),
+            (Ended::Stopped, Some(Came::Step(step))) => return self.follow_step(*step).await,
+            (Ended::Stopped, Some(Came::Failed(error))) | (Ended::Refused { error, .. }, _) => return Err(error),
+            (Ended::Aborted { age }, _) => self.age = Some(age).filter(|age| *age != Age::default()),
+            // The next turn says so.
+            (Ended::TimedOut, _) => {}
+            (ended, _) => {
+                let reason = format!("an attempt of a transaction ended as {ended:?}");
+                return Err(Error::new(ErrorKind::Internal, reason));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Follows a step other than a commit; `None`: the transaction runs again.
+    async fn follow_step<A>(&mut self, step: Step<A>) -> Result<Option<Done<A>>> {
+        let relations = self.relations;
+        match step {
+            Step::Reply(answer) => return Ok(Some(Made::Now(answer).at(0, Vec::new()))),
+            // The options say what it needs now.
+            Step::Exclusive => {}
+            Step::CreateFirst(indices) => {
+                for index in indices {
+                    relations.engine.alter(index).await?;
+                }
+                self.names = Names::default();
+            }
+            Step::Busy(error) if relations.clock.monotonic() >= self.deadline => return Err(error),
+            Step::Busy(_) => relations.breathe().await,
+            Step::Commit(..) | Step::CommitWith(..) | Step::EvaluateFirst | Step::FinishFirst(_) => return Err(no_section()),
+        }
+        Ok(None)
+    }
+
+    async fn learn_asked(&mut self, asked: Asked) -> Result<()> {
+        for name in &asked.names {
+            self.relations.learn(&mut self.names, name).await?;
+            self.names.note_missing(name);
+        }
+        self.touched.extend(asked.documents);
+        Ok(())
+    }
+}
+
+/// The engine does not take some of the writes.
+fn refused<T: Transaction>(transaction: &mut T, outcomes: &[Outcome]) -> Result<Option<Done<T::Answer>>> {
+    Ok(match transaction.on_refusal(outcomes)? {
+        Refused::Again => None,
+        Refused::Reply(answer) => Some(Made::Now(answer).at(0, Vec::new())),
+    })
+}
+
+impl Relations {
     /// Runs it over documents as they are read now, and says what comes next.
     async fn run_first<T: Transaction>(
         &self,
@@ -440,34 +498,6 @@ impl Relations {
             return Ok(First::Write(Box::new(one.clone()), made));
         }
         Ok(First::Attempt(addresses))
-    }
-
-    /// Follows a step other than a commit; `None`: the transaction runs again.
-    async fn follow_step<T>(&self, names: &mut Names, step: Step<T>, deadline: Duration) -> Result<Option<T>> {
-        match step {
-            Step::Reply(answer) => return Ok(Some(answer)),
-            // The options say what it needs now.
-            Step::Exclusive => {}
-            Step::CreateFirst(indices) => {
-                for index in indices {
-                    self.engine.alter(index).await?;
-                }
-                *names = Names::default();
-            }
-            Step::Busy(error) if self.clock.monotonic() >= deadline => return Err(error),
-            Step::Busy(_) => self.breathe().await,
-            Step::Commit(..) | Step::CommitWith(..) | Step::EvaluateFirst | Step::FinishFirst(_) => return Err(no_section()),
-        }
-        Ok(None)
-    }
-
-    async fn learn_asked(&self, names: &mut Names, touched: &mut BTreeSet<DocAddress>, asked: Asked) -> Result<()> {
-        for name in &asked.names {
-            self.learn(names, name).await?;
-            names.note_missing(name);
-        }
-        touched.extend(asked.documents);
-        Ok(())
     }
 }
 
