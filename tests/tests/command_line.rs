@@ -314,7 +314,7 @@ fn shells_and_man_know_every_command() {
     };
     let page = print(&["man"]);
     let commands = [
-        "serve", "import", "check", "get", "put", "search", "count", "indices", "bulk", "export", "lock run",
+        "cert", "serve", "import", "check", "get", "put", "search", "count", "indices", "bulk", "export", "lock run",
     ];
     for command in commands {
         let section = format!(".SH \"PLEACH {}\"", command.to_uppercase());
@@ -339,5 +339,5 @@ fn shells_and_man_know_every_command() {
         "{version}"
     );
     let table = print(&["--help"]);
-    assert!(commands[..10].iter().all(|command| table.contains(command)), "{table}");
+    assert!(commands[..11].iter().all(|command| table.contains(command)), "{table}");
 }

@@ -228,6 +228,55 @@ fn clients_prove_who_they_are() {
 }
 
 #[test]
+fn commands_ask_a_server_over_tls() {
+    let certificates = Certificates::new();
+    let (server, _) = certificates.server(true, &[]);
+    let url = format!("https://{}", server.address("es8"));
+    let (ca, certificate, key) = (
+        certificates.text("ca.crt"),
+        certificates.text("alice.crt"),
+        certificates.text("alice.key"),
+    );
+    let run = |words: &[&str], flags: &[&str]| {
+        let mut asked = command();
+        asked
+            .args(words)
+            .args(["--url", url.as_str()])
+            .args(flags)
+            .stdin(Stdio::piped());
+        asked.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = asked.spawn().unwrap();
+        // Who does not read it closes it.
+        let _ = child.stdin.take().unwrap().write_all(br#"{"a":1}"#);
+        let done = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+        (done.status.code().unwrap_or(-1), text)
+    };
+    let whole = ["--ca", ca.as_str(), "--cert", certificate.as_str(), "--key", key.as_str()];
+    let (code, text) = run(&["put", "i", "1", "--refresh"], &whole);
+    assert!(code == 0 && text.contains("created"), "{code}: {text}");
+    assert_eq!(run(&["count", "i"], &whole), (0, "{\"count\":1}\n".to_owned()));
+    let held = [
+        &["lock", "run", "--name", "x", "--keep-alive", "1s"],
+        &["--url", url.as_str()],
+        &whole[..],
+    ]
+    .concat();
+    let done = command().args(held).args(["--", "sleep", "2"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    for (flags, part) in [
+        (&[][..], "no answer from the server"),
+        (&whole[..2], "no answer from the server"),
+        (&["--ca", key.as_str()], "it has no certificate"),
+        (&["--ca", "/no/such"], "[--ca] is [/no/such]"),
+    ] {
+        let (code, text) = run(&["count", "i"], flags);
+        assert!(code == 1 && text.contains(part), "{flags:?}: {code}: {text}");
+    }
+    assert_eq!(run(&["count", "i"], &["--cert", certificate.as_str()]).0, 2);
+}
+
+#[test]
 fn sighup_reads_certificates_again() {
     if !has_clients() {
         return;

@@ -1,26 +1,91 @@
 //! A small HTTP/1.1 client for the commands that ask a running server: one kept connection to one server, whole bodies.
 //!
-//! Not here: TLS, redirects, chunked requests.
+//! Not here: certificates (`tls`), redirects, chunked requests.
 
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// The longest an answer may be: a bulk answer of many small documents is a few megabytes.
 const ANSWER_MAX_BYTES: u64 = 256 << 20;
 /// A bulk that waits longer than this waits for a server that is gone.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Which server is asked, and how it and its client prove who they are.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ServerFlags {
+    /// The server: `http://HOST:PORT` or `https://HOST:PORT`.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
+    url: String,
+    /// PEM file of the authority of an https server [default: those of the system].
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// PEM file of a certificate of one's own, where the server asks for one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// PEM file of its key.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+impl ServerFlags {
+    /// A client that connects with its first request.
+    ///
+    /// # Errors
+    /// A URL that is none; files that cannot be used.
+    pub(crate) fn client(&self) -> Result<Client> {
+        let own = self.cert.as_deref().zip(self.key.as_deref());
+        Client::new(&self.url, || crate::tls::client_config(self.ca.as_deref(), own))
+    }
+}
+
 /// A connection to a server.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// `host:port`.
     authority: String,
-    connection: Option<BufReader<TcpStream>>,
+    /// For https, with the name that the server's certificate is to have.
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    connection: Option<BufReader<Connection>>,
     /// How long an answer is waited for.
     patience: Duration,
+}
+
+/// With or without TLS.
+#[derive(Debug)]
+enum Connection {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Connection {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Connection::Plain(stream) => stream.read(buffer),
+            Connection::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Connection::Plain(stream) => stream.write(bytes),
+            Connection::Tls(stream) => stream.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Connection::Plain(stream) => stream.flush(),
+            Connection::Tls(stream) => stream.flush(),
+        }
+    }
 }
 
 /// What the server said.
@@ -31,13 +96,19 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// For a URL such as `http://127.0.0.1:9200`. Connects with the first request.
+    /// For a URL such as `http://127.0.0.1:9200`; `tls` is asked for where it begins with `https`. Connects with the first
+    /// request.
     ///
     /// # Errors
-    /// A URL that is not plain `http://HOST:PORT`.
-    pub(crate) fn new(url: &str) -> Result<Client> {
-        let refuse = || Error::illegal(format!("[{url}] is no URL of a server: write http://HOST:PORT"));
-        let authority = url.strip_prefix("http://").ok_or_else(refuse)?.trim_end_matches('/');
+    /// A URL that is no `http://HOST:PORT` or `https://HOST:PORT`.
+    pub(crate) fn new(url: &str, tls: impl FnOnce() -> Result<Arc<ClientConfig>>) -> Result<Client> {
+        let refuse = || {
+            Error::illegal(format!(
+                "[{url}] is no URL of a server: write http://HOST:PORT or https://HOST:PORT"
+            ))
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(refuse)?;
+        let authority = rest.trim_end_matches('/');
         if authority.is_empty() || authority.contains(['/', '@', '?', ' ']) {
             return Err(refuse());
         }
@@ -49,8 +120,20 @@ impl Client {
         } else {
             format!("{authority}:9200")
         };
+        let tls = match scheme {
+            "http" => None,
+            "https" => {
+                let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+                let name = ServerName::try_from(host.trim_matches(['[', ']']))
+                    .map_err(|_| refuse())?
+                    .to_owned();
+                Some((tls()?, name))
+            }
+            _ => return Err(refuse()),
+        };
         Ok(Client {
             authority,
+            tls,
             connection: None,
             patience: PATIENCE,
         })
@@ -101,13 +184,32 @@ impl Client {
         )
     }
 
-    fn exchange(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> std::io::Result<Answer> {
-        if self.connection.is_none() {
-            let stream = TcpStream::connect(&self.authority)?;
+    fn connect(&self) -> std::io::Result<Connection> {
+        let mut failure = None;
+        for address in self.authority.to_socket_addrs()? {
+            let stream = match TcpStream::connect_timeout(&address, self.patience) {
+                Ok(stream) => stream,
+                Err(cause) => {
+                    failure = Some(cause);
+                    continue;
+                }
+            };
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(self.patience))?;
             stream.set_write_timeout(Some(self.patience))?;
-            self.connection = Some(BufReader::new(stream));
+            let Some((config, name)) = &self.tls else {
+                return Ok(Connection::Plain(stream));
+            };
+            let session = ClientConnection::new(config.clone(), name.clone());
+            let session = session.map_err(|cause| std::io::Error::new(std::io::ErrorKind::InvalidData, cause))?;
+            return Ok(Connection::Tls(Box::new(StreamOwned::new(session, stream))));
+        }
+        Err(failure.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into()))
+    }
+
+    fn exchange(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> std::io::Result<Answer> {
+        if self.connection.is_none() {
+            self.connection = Some(BufReader::new(self.connect()?));
         }
         let Some(connection) = self.connection.as_mut() else {
             return Err(broken("no connection"));
@@ -124,6 +226,7 @@ impl Client {
         let mut whole = request.into_bytes();
         whole.extend_from_slice(body);
         connection.get_mut().write_all(&whole)?;
+        connection.get_mut().flush()?;
         let (answer, keep) = read_answer(connection, method == "HEAD")?;
         if !keep {
             self.connection = None;
@@ -261,11 +364,24 @@ mod tests {
             ("http://127.0.0.1:9200", true),
             ("http://[::1]:9200/", true),
             ("http://here", true),
-            ("https://here", false),
+            ("https://here", true),
+            ("https://[::1]:9200", true),
+            ("https://a b", false),
+            ("ftp://here", false),
             ("here:9200", false),
             ("http://", false),
         ] {
-            assert_eq!(Client::new(url).is_ok(), good, "{url}");
+            let tls = || {
+                let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+                let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+                let builder = builder.map_err(|cause| Error::illegal(cause.to_string()))?;
+                Ok(Arc::new(
+                    builder
+                        .with_root_certificates(tokio_rustls::rustls::RootCertStore::empty())
+                        .with_no_client_auth(),
+                ))
+            };
+            assert_eq!(Client::new(url, tls).is_ok(), good, "{url}");
         }
         assert_eq!(segment("a/b c"), "a%2Fb%20c");
     }

@@ -1,4 +1,4 @@
-//! Certificates and keys from PEM files, for the listener.
+//! Certificates and keys from PEM files, for the listener and for commands that ask a server.
 //!
 //! TLS 1.2 and 1.3 by rustls with its ring provider. Not here: making certificates (`commands::cert`), handshakes
 //! (`rest::transport`).
@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// The settings of the files.
 pub(crate) const CERTIFICATE: &str = "http.tls.certificate";
@@ -83,6 +83,42 @@ impl TlsFiles {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// Where Linux distributions keep the authorities that they trust.
+const SYSTEM_AUTHORITIES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
+/// What a client trusts, and the certificate and key by which it proves who it is.
+///
+/// # Errors
+/// Files that cannot be read or are no PEM.
+pub(crate) fn client_config(ca: Option<&Path>, own: Option<(&Path, &Path)>) -> Result<Arc<ClientConfig>> {
+    let system = || SYSTEM_AUTHORITIES.map(Path::new).into_iter().find(|path| path.exists());
+    let path = ca.or_else(system);
+    let path = path.ok_or_else(|| Error::illegal("the system has no list of authorities: name the server's with --ca"))?;
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(certificates(path, "--ca")?);
+    if added == 0 {
+        return Err(unusable(path, "--ca", "it has no certificate of an authority"));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|cause| Error::illegal(format!("TLS cannot be used: {cause}")))?
+        .with_root_certificates(roots);
+    let config = match own {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate, "--cert")?;
+            let read = PrivateKeyDer::from_pem_file(key).map_err(|cause| unusable(key, "--key", &cause.to_string()))?;
+            let built = builder.with_client_auth_cert(chain, read);
+            built.map_err(|cause| unusable(certificate, "--cert", &cause.to_string()))?
+        }
+    };
+    Ok(Arc::new(config))
 }
 
 /// The certificates of a file, at least one.

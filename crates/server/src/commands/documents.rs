@@ -3,7 +3,7 @@
 //! Tables for people at a terminal, a line of JSON a row for programs. Not here: filling an index from files of any form
 //! (`import`), locks (`lock`).
 
-use crate::client::{Answer, Client, segment};
+use crate::client::{Answer, Client, ServerFlags, segment};
 use crate::console::complain;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -35,9 +35,8 @@ enum Output {
 /// Where the server is, and what the answer looks like.
 #[derive(clap::Args, Clone, Debug)]
 struct Common {
-    /// The server.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
-    url: String,
+    #[command(flatten)]
+    server: ServerFlags,
     /// What to print [default: a table at a terminal, else lines of JSON].
     #[arg(long, value_name = "FORM")]
     output: Option<Output>,
@@ -53,7 +52,7 @@ impl Common {
     }
 
     fn client(&self) -> Result<Client> {
-        Client::new(&self.url)
+        self.server.client()
     }
 }
 
@@ -162,9 +161,8 @@ pub(crate) struct ExportFlags {
     /// Documents of this query only, as Lucene writes it.
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
-    /// The server.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
-    url: String,
+    #[command(flatten)]
+    server: ServerFlags,
 }
 
 /// `pleach get`: the source of a document.
@@ -362,7 +360,7 @@ pub(crate) fn bulk(flags: &BulkFlags) -> Result<ExitCode> {
 /// # Errors
 /// A server that cannot be reached or refuses, or that stops in between.
 pub(crate) fn export(flags: &ExportFlags) -> Result<ExitCode> {
-    let mut client = Client::new(&flags.url)?;
+    let mut client = flags.server.client()?;
     let mut path = format!("/{}/_search?scroll=5m&size={PAGE}&sort=_doc", targets(&flags.index));
     if let Some(query) = &flags.query {
         path.push_str(&format!("&q={}", segment(query)));

@@ -4,7 +4,7 @@
 
 mod lines;
 
-use crate::client::{Answer, Client, segment};
+use crate::client::{Answer, Client, ServerFlags, segment};
 use crate::console::say;
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -63,9 +63,8 @@ pub(crate) struct Flags {
     /// Read everything, send nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The server.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
-    url: String,
+    #[command(flatten)]
+    server: ServerFlags,
 }
 
 /// Imports; the exit code is 1 if any document failed.
@@ -219,7 +218,7 @@ struct Sender {
 impl Sender {
     /// `index` is that of operations that name none.
     fn open(flags: &Flags, index: Option<&str>) -> Result<Sender> {
-        let client = if flags.dry_run { None } else { Some(Client::new(&flags.url)?) };
+        let client = if flags.dry_run { None } else { Some(flags.server.client()?) };
         Ok(Sender {
             client,
             path: index.map_or_else(|| "/_bulk".to_owned(), |index| format!("/{}/_bulk", segment(index))),

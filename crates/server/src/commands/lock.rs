@@ -4,15 +4,15 @@
 //! command is ended before the lease is over. The command learns its fencing token from `PLEACH_FENCING_TOKEN`.
 //! Not here: what a lock is (docs/relations/locks.md).
 
-use crate::client::{Answer, Client, segment};
+use crate::client::{Answer, Client, ServerFlags, segment};
 use crate::console::complain;
 use model::{Error, ErrorKind, Result, units};
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitCode};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The lock was not free in time.
@@ -52,9 +52,8 @@ pub(crate) struct RunFlags {
     /// Who holds the lock, for people [default: the host and the process].
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
-    /// The server.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
-    url: String,
+    #[command(flatten)]
+    server: ServerFlags,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -69,7 +68,7 @@ pub(crate) fn run(command: &LockCommand) -> Result<ExitCode> {
     let keep_alive = units::parse_duration(&flags.keep_alive, "--keep-alive")?;
     let grace = units::parse_duration(&flags.grace, "--grace")?;
     let timeout = units::parse_duration(&flags.timeout, "--timeout")?;
-    let mut client = Client::new(&flags.url)?;
+    let mut client = flags.server.client()?;
     let asked = Instant::now();
     let answer = ask(&mut client, flags, timeout)?;
     let lease = match answer.status {
@@ -80,7 +79,7 @@ pub(crate) fn run(command: &LockCommand) -> Result<ExitCode> {
         }
         _ => return Err(refused(&answer)),
     };
-    let mut held = Held::begin(lease, client, &flags.url)?;
+    let mut held = Held::begin(lease, client, flags.server.client()?)?;
     let mut child = match start(flags, &held.lease) {
         Ok(child) => child,
         Err(error) => {
@@ -89,13 +88,12 @@ pub(crate) fn run(command: &LockCommand) -> Result<ExitCode> {
         }
     };
     let ended = wait(&mut child, &held, grace);
-    let lost = held.lost.load(Ordering::Acquire);
     held.release();
-    if lost {
+    if ended.as_ref().is_ok_and(|ended| ended.lost) {
         complain("the lock was lost and the command was ended");
         return Ok(ExitCode::from(LOST));
     }
-    let status = ended?;
+    let status = ended?.status;
     let code = status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal))
@@ -164,38 +162,63 @@ impl Lease {
 struct Held {
     lease: Lease,
     client: Client,
-    lost: Arc<AtomicBool>,
-    over: Arc<AtomicBool>,
+    renewals: Arc<Renewals>,
     renewing: Option<std::thread::JoinHandle<()>>,
 }
 
+/// What the thread that renews and the one that waits for the command tell each other.
+#[derive(Debug)]
+struct Renewals {
+    /// When the last request that renewed the lock was sent.
+    sent: Mutex<Instant>,
+    /// The server said that the lock is over.
+    lost: AtomicBool,
+    /// The command has ended.
+    over: AtomicBool,
+    /// So long after `sent` the lock may be over soon. What is left is for ending the command.
+    good_for: Duration,
+}
+
+impl Renewals {
+    fn sent(&self) -> Instant {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Said to be over, or perhaps over soon, whatever the thread that renews waits for.
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire) || self.sent().elapsed() >= self.good_for
+    }
+}
+
 impl Held {
-    fn begin(lease: Lease, client: Client, url: &str) -> Result<Held> {
-        let (lost, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let renewer = Renewer {
-            client: Client::new(url)?,
-            lease: lease.clone(),
-            lost: lost.clone(),
-            over: over.clone(),
-        };
-        let renewing = std::thread::Builder::new().name("renew".into()).spawn(move || renewer.run());
+    fn begin(lease: Lease, client: Client, renewing: Client) -> Result<Held> {
+        let renewals = Arc::new(Renewals {
+            sent: Mutex::new(lease.renewed),
+            lost: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            good_for: lease.keep_alive - lease.keep_alive / 3,
+        });
+        let (told, renewed) = (renewals.clone(), lease.clone());
+        let renewing = std::thread::Builder::new()
+            .name("renew".into())
+            .spawn(move || renew(&told, &renewed, renewing));
         let renewing = renewing.map_err(|cause| Error::new(ErrorKind::Internal, format!("starting a thread failed: {cause}")))?;
         Ok(Held {
             lease,
             client,
-            lost,
-            over,
+            renewals,
             renewing: Some(renewing),
         })
     }
 
     /// Gives the lock back. One that cannot be given back ends by itself.
     fn release(&mut self) {
-        self.over.store(true, Ordering::Release);
+        let is_lost = self.renewals.is_lost();
+        self.renewals.over.store(true, Ordering::Release);
         if let Some(renewing) = self.renewing.take() {
             renewing.thread().unpark();
         }
-        if !self.lost.load(Ordering::Acquire) {
+        if !is_lost {
             let path = format!("/_lock/{}", segment(&self.lease.id));
             if let Err(error) = self.client.send("DELETE", &path, "application/json", b"") {
                 complain(error.reason());
@@ -204,52 +227,31 @@ impl Held {
     }
 }
 
-struct Renewer {
-    client: Client,
-    lease: Lease,
-    lost: Arc<AtomicBool>,
-    over: Arc<AtomicBool>,
-}
-
-impl Renewer {
-    /// Renews at each third of the time. Lost is what the server says is over, and what may be over soon without its word.
-    fn run(mut self) {
-        let path = format!("/_lock/{}/_renew", segment(&self.lease.id));
-        let third = self.lease.keep_alive / 3;
-        // So much of the time is left for ending the command.
-        self.client.set_patience(third);
-        let last_call = self.lease.keep_alive - third;
-        loop {
-            std::thread::park_timeout(third.min(Duration::from_secs(3600)));
-            if self.over.load(Ordering::Acquire) {
+/// Renews at each third of the time, until the command has ended or the server says that the lock is over.
+fn renew(renewals: &Renewals, lease: &Lease, mut client: Client) {
+    let path = format!("/_lock/{}/_renew", segment(&lease.id));
+    let third = lease.keep_alive / 3;
+    client.set_patience(third);
+    let mut wait = third;
+    loop {
+        std::thread::park_timeout(wait.min(Duration::from_secs(3600)));
+        if renewals.over.load(Ordering::Acquire) {
+            return;
+        }
+        let sent = Instant::now();
+        wait = match client.send("POST", &path, "application/json", b"") {
+            Ok(answer) if answer.status == 200 => {
+                *renewals.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+                third
+            }
+            Ok(answer) if matches!(answer.status, 404 | 409) => {
+                complain(reason(&answer));
+                renewals.lost.store(true, Ordering::Release);
                 return;
             }
-            loop {
-                let sent = Instant::now();
-                match self.client.send("POST", &path, "application/json", b"") {
-                    Ok(answer) if answer.status == 200 => {
-                        self.lease.renewed = sent;
-                        break;
-                    }
-                    Ok(answer) if matches!(answer.status, 404 | 409) => {
-                        complain(reason(&answer));
-                        self.lost.store(true, Ordering::Release);
-                        return;
-                    }
-                    // Busy, or gone for a moment.
-                    _ => {}
-                }
-                if self.over.load(Ordering::Acquire) {
-                    return;
-                }
-                if self.lease.renewed.elapsed() >= last_call {
-                    complain("the server does not answer, and the lock may be over soon");
-                    self.lost.store(true, Ordering::Release);
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(100).min(third));
-            }
-        }
+            // Busy, or gone for a moment.
+            _ => third.min(Duration::from_millis(100)),
+        };
     }
 }
 
@@ -282,8 +284,16 @@ fn start(flags: &RunFlags, lease: &Lease) -> Result<Child> {
         .map_err(|cause| Error::illegal(format!("[{program}] cannot be started: {cause}")))
 }
 
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    status: std::process::ExitStatus,
+    /// It was told to end, because its lock is lost.
+    lost: bool,
+}
+
 /// Waits for the command; passes signals on; ends it when the lock is lost.
-fn wait(child: &mut Child, held: &Held, grace: Duration) -> Result<std::process::ExitStatus> {
+fn wait(child: &mut Child, held: &Held, grace: Duration) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -302,11 +312,17 @@ fn wait(child: &mut Child, held: &Held, grace: Duration) -> Result<std::process:
                 _ = tick.tick() => {}
             }
             if let Some(status) = child.try_wait().map_err(failed)? {
-                return Ok(status);
+                return Ok(Ended {
+                    status,
+                    lost: told.is_some(),
+                });
             }
-            if held.lost.load(Ordering::Acquire) {
+            if told.is_some() || held.renewals.is_lost() {
                 match told {
                     None => {
+                        if !held.renewals.lost.load(Ordering::Acquire) {
+                            complain("the server does not answer, and the lock may be over soon");
+                        }
                         told = Some(Instant::now());
                         send(child, libc::SIGTERM);
                     }
