@@ -257,8 +257,8 @@ fn commands_ask_a_server_over_tls() {
     assert!(code == 0 && text.contains("created"), "{code}: {text}");
     assert_eq!(run(&["count", "i"], &whole), (0, "{\"count\":1}\n".to_owned()));
     let held = [
-        &["lock", "run", "--name", "x", "--keep-alive", "1s"],
-        &["--url", url.as_str()],
+        &["lock", "run", "--name", "x", "--keep-alive", "1s"][..],
+        &["--url", url.as_str()][..],
         &whole[..],
     ]
     .concat();
