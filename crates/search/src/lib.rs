@@ -78,7 +78,7 @@ fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) ->
     cx.filters_score.set(explained || request.named_scores);
     // Who asks for suggestions alone is told of no hits.
     let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();
-    if alone && !request.dialect.rules.has_types {
+    if alone && !request.dialect.rules.shows_hits_of_suggestions {
         return Ok(only_suggestions(views, request, suggest));
     }
     if request.aggs.is_empty() {

@@ -36,7 +36,7 @@ pub(super) fn check(views: &[Searched], request: &SearchRequest) -> Result<()> {
         }
         let keys = request.sort.len().max(1);
         // By the score alone is no sort of today's.
-        let by_score = !request.dialect.rules.has_types
+        let by_score = !request.dialect.rules.sorts_by_score_alone
             && matches!(request.sort.as_slice(), [one] if one.by == SortBy::Score && !one.ascending);
         if request.sort.is_empty() || by_score {
             return Err(Error::illegal("Sort must contain at least one field."));

@@ -216,12 +216,12 @@ fn gather(
         // Who wants no hits is told what is known without going through them.
         if found.terminated
             && window == 0
-            && !request.dialect.rules.has_types
+            && !request.dialect.rules.terminates_across_indices
             && let Some(all) = known_count(&source, request)?
         {
             found.count = before + all;
         }
-        if found.timed_out || found.terminated && request.dialect.rules.has_types {
+        if found.timed_out || found.terminated && request.dialect.rules.terminates_across_indices {
             break;
         }
     }
@@ -345,11 +345,9 @@ fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked,
 }
 
 fn max_score(views: &[Searched], request: &SearchRequest, ranked: &[Ranked], found: &Collected) -> Option<f32> {
-    // 2015 counted without scores, and said 0.
-    let counted_then = request.size == 0 && request.dialect.rules.has_types && request.dialect.persona == model::Persona::Es2;
-    if counted_then {
+    if request.size == 0 && request.dialect.rules.counts_without_scores {
         Some(0.0)
-    } else if request.size == 0 && !request.dialect.rules.has_types && !views.is_empty() {
+    } else if request.size == 0 && !request.dialect.rules.scores_without_hits && !views.is_empty() {
         // Who wants no hits is told nothing of the best one.
         None
     } else if by_score(request) && !ranked.is_empty() {

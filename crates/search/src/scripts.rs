@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use mapping::{FieldValue, Kind};
 use model::Result;
+use model::compat::IndexRules;
 use parking_lot::Mutex;
 use script::{Budget, DocValues, Env, Host, Program, Value};
 use segment::searchable::IndexView;
@@ -69,7 +70,7 @@ pub(crate) struct Script {
     /// For fields that are named while the script runs.
     mapping: mapping::Mapping,
     schema: Arc<segment::schema::IndexSchema>,
-    typed: bool,
+    rules: &'static IndexRules,
     /// The index has part in random scores.
     salt: u32,
 }
@@ -86,13 +87,13 @@ enum Place {
 }
 
 impl Place {
-    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, typed: bool, path: &str) -> Place {
+    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, rules: &IndexRules, path: &str) -> Place {
         match path {
-            "_id" if !typed => return Place::Envelope("_id"),
-            "_seq_no" if !typed => return Place::SeqNo,
-            "_uid" if typed => return Place::Envelope("_id"),
-            "_type" if typed => return Place::Envelope("_type"),
-            "_parent" if typed => return Place::Envelope("_parent"),
+            "_id" if !rules.has_type_fields => return Place::Envelope("_id"),
+            "_seq_no" if !rules.lacks_seq_no => return Place::SeqNo,
+            "_uid" if rules.has_type_fields => return Place::Envelope("_id"),
+            "_type" if rules.has_type_fields => return Place::Envelope("_type"),
+            "_parent" if rules.has_type_fields => return Place::Envelope("_parent"),
             _ => {}
         }
         match Target::value_in(mapping, schema, path) {
@@ -136,7 +137,7 @@ impl Script {
     pub(crate) fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
         let program = (cx.scripts)(source)?;
         let fields = program.doc_fields().iter();
-        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.typed, path)));
+        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.rules(), path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
@@ -146,7 +147,7 @@ impl Script {
             interrupt: cx.interrupt.clone(),
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),
-            typed: view.typed,
+            rules: view.rules(),
             salt: model::text::java_hash(view.name.as_str()) << 10,
         })
     }
@@ -197,7 +198,7 @@ impl Host for AtDoc<'_> {
             Some(opened) => opened,
             None => {
                 let script = &self.bound.script;
-                late = Place::of(&script.mapping, &script.schema, script.typed, field).open(field, &self.bound.segment)?;
+                late = Place::of(&script.mapping, &script.schema, script.rules, field).open(field, &self.bound.segment)?;
                 &late
             }
         };

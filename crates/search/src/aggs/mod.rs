@@ -52,7 +52,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The letters of the date patterns in a request.
     pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
-        PatternSyntax::of(self.dialect.rules.has_types || self.views.iter().any(|view| view.typed))
+        PatternSyntax::of(self.dialect.rules.joda_request_patterns || self.views.iter().any(|view| view.rules().joda_patterns))
     }
 }
 
@@ -320,7 +320,7 @@ impl<'a> Root<'a> {
     pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
         aggs.iter()
-            .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.has_types))?;
+            .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.aggregations_fail_at_run))?;
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
         let globals = global
@@ -484,22 +484,22 @@ impl crate::doc_sink::DocSink for Root<'_> {
 }
 
 /// Refuses `global` inside other aggregations; their depth is bounded by the parser.
-fn no_global_inside(agg: &Agg, typed: bool) -> Result<()> {
+fn no_global_inside(agg: &Agg, fails_at_run: bool) -> Result<()> {
     agg.subs.iter().try_for_each(|inner| {
         if inner.kind == AggKind::Global {
-            return Err(refused_at_run(typed, format!(
+            return Err(misplaced(fails_at_run, format!(
                 "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
                  aggregations",
                 agg.name, inner.name
             )));
         }
-        no_global_inside(inner, typed)
+        no_global_inside(inner, fails_at_run)
     })
 }
 
-/// What 2015 found out only when an aggregation ran has another type there.
-pub(crate) fn refused_at_run(typed: bool, reason: impl Into<String>) -> Error {
-    if typed {
+/// An aggregation where none of its kind can be: its type says whether the parser or the run found out.
+fn misplaced(fails_at_run: bool, reason: impl Into<String>) -> Error {
+    if fails_at_run {
         Error::new(model::ErrorKind::AggregationExecution, reason)
     } else {
         Error::illegal(reason)

@@ -30,7 +30,7 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
                     "Top hits result window is too large, the top hits aggregator [{name}]'s from + size must be less than or equal to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_inner_result_window] index level setting."
                 )));
             }
-            if window == 0 && !cx.dialect.rules.has_types {
+            if window == 0 && !cx.dialect.rules.tolerates_empty_top_hits {
                 let name = if cx.plan.opensearch {
                     "TotalHitCountCollectorManager"
                 } else {

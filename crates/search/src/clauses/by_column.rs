@@ -23,7 +23,7 @@ pub(super) type TextBound = Option<(String, bool)>;
 impl Planner<'_> {
     /// Not indexed, but with a column. In 2015 nothing looked there.
     pub(super) fn by_column(&self, target: &Target<'_>) -> bool {
-        !target.kind.index && !self.view.typed && target.slot.column.is_some()
+        !target.kind.index && !self.view.rules().ignores_columns && target.slot.column.is_some()
     }
 
     /// Keywords of that sort.

@@ -14,7 +14,7 @@ use tantivy::Term;
 impl Planner<'_> {
     pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
         self.refuse_meta_exists(field)?;
-        let of_all = self.view.typed && matches!(field, "_source" | "_type" | "_primary_term");
+        let of_all = self.view.rules().metadata_is_searchable && matches!(field, "_source" | "_type" | "_primary_term");
         if of_all || matches!(field, "_id" | "_index" | "_seq_no" | "_version") {
             return Ok(Arc::new(AllNode(boost)));
         }
@@ -53,7 +53,7 @@ impl Planner<'_> {
         }
         paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
         // What 2015 did not index it did not know to be there.
-        if self.view.typed {
+        if self.view.rules().ignores_columns {
             paths.retain(|path| self.view.mapping.field(path).is_none_or(|field| field.index));
         }
         let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();

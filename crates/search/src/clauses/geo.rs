@@ -51,7 +51,7 @@ impl Planner<'_> {
         };
         let field = Owned::of(&target);
         let level = self.level();
-        let far = geo_distance::far(true, self.view.typed);
+        let far = geo_distance::far(true, self.view.rules());
         Ok(Arc::new(FilterNode {
             boost,
             what: format!("places of {}", q.field),

@@ -108,7 +108,7 @@ pub fn said(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Contex
         });
     }
     let types: &[String] = if view.typed { cx.types } else { &[] };
-    let text = if node.is_none() && !view.typed {
+    let text = if node.is_none() && !view.rules().explains_empty_queries {
         None
     } else {
         lucene_string::of_types(&node, types)

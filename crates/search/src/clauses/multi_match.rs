@@ -21,7 +21,7 @@ impl Planner<'_> {
             match self.view.settings.get("index.query.default_field") {
                 Some(serde_json::Value::Array(list)) => default.extend(list.iter().map(|v| (text_of(v), 1.0))),
                 Some(serde_json::Value::String(one)) => default.extend(one.split(',').map(|p| (p.trim().to_owned(), 1.0))),
-                _ if self.view.typed => default.push((mapping::ALL.to_owned(), 1.0)),
+                _ if self.view.rules().has_all_field => default.push((mapping::ALL.to_owned(), 1.0)),
                 _ => default.push(("*".to_owned(), 1.0)),
             }
             &default
@@ -59,7 +59,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn multi_match(&self, q: &MultiMatchQuery, boost: f32) -> Result<Shared> {
-        let lenient = q.options.lenient || q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
+        let lenient = q.options.lenient || q.fields.is_empty() && !self.view.rules().has_all_field || q.fields.iter().any(|(f, _)| f == "*");
         let fields = self.search_fields(&q.fields);
         if q.kind == MultiMatchType::CrossFields {
             return self.cross_fields(q, &fields, lenient, boost);

@@ -28,7 +28,7 @@ impl Planner<'_> {
         let Some(target) = Target::of(self.view, field) else {
             return Ok(None);
         };
-        if target.has_string_terms() && (target.kind.index || !self.view.typed) {
+        if target.has_string_terms() && (target.kind.index || !self.view.rules().ignores_columns) {
             return Ok(Some(target));
         }
         Err(query_shard(

@@ -27,7 +27,7 @@ impl Planner<'_> {
 
     fn analyzer_known(&self, q: &QueryStringQuery, owner: &str) -> Result<()> {
         for name in [&q.analyzer, &q.quote_analyzer].into_iter().flatten() {
-            if self.view.registry.analyzer(name).is_none() && !self.view.typed {
+            if self.view.registry.analyzer(name).is_none() && !self.view.rules().tolerates_unknown_names {
                 return Err(query_shard(self.view, format!("[{owner}] analyzer [{name}] not found")));
             }
         }
@@ -58,7 +58,7 @@ impl Planner<'_> {
     }
 
     fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
-        let whole = q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
+        let whole = q.fields.is_empty() && !self.view.rules().has_all_field || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
         let of_index = self.view.settings.get(QUERY_STRING_LENIENT.name);
         let of_index = of_index.and_then(Value::as_str).is_some_and(|text| text == "true");
@@ -67,7 +67,7 @@ impl Planner<'_> {
         if whole {
             options.lenient = Some(given.unwrap_or(true));
         }
-        if q.fields.is_empty() && self.view.typed && given.is_none() {
+        if q.fields.is_empty() && self.view.rules().has_all_field && given.is_none() {
             options.lenient = Some(false);
         }
         // A field that is named twice keeps its boost unless it gets another.
@@ -138,7 +138,7 @@ impl Planner<'_> {
     /// Patterns, fuzzy words and ends of ranges of these languages are normalized as the texts of their field are
     /// (a `prefix` or `wildcard` query of its own is not). The typed dialect had a parameter for their case.
     fn normalized(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
-        let typed = self.view.typed;
+        let as_written = self.view.rules().keeps_expanded_words;
         query.rewrite(&mut |mut query| {
             if let Clause::Regexp(p) = &query.clause {
                 // No field is lenient about this.
@@ -183,11 +183,11 @@ impl Planner<'_> {
                     };
                     p.value = match words.as_slice() {
                         [word] => word.term.clone(),
-                        _ if typed => return Ok(query),
+                        _ if as_written => return Ok(query),
                         _ => analyzer.normalize(&p.value),
                     };
                 }
-                _ if typed => {}
+                _ if as_written => {}
                 Clause::Wildcard(p) => p.value = between_wildcards(&p.value, &|run| analyzer.normalize(run)),
                 Clause::Regexp(p) => p.value = analyzer.normalize(&p.value),
                 Clause::Fuzzy(f) => {

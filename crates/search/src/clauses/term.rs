@@ -76,7 +76,7 @@ impl Planner<'_> {
             let address = u128::from_be_bytes(bytes);
             return Ok(self.ip_between(target, address, address, boost));
         }
-        if target.kind.kind.is_date() && value.is_string() && !self.view.typed {
+        if target.kind.kind.is_date() && value.is_string() && !self.view.rules().dates_are_moments {
             // A date may leave out parts: it stands for all of the time it names.
             let low = self.parse_term(target, value)?;
             let high = self.date(target.kind, &text_of(value), true, None, None)?;
@@ -118,7 +118,7 @@ impl Planner<'_> {
 
     /// Refuses a field that has no terms. In 2015 it matched nothing.
     pub(super) fn check_terms(&self, target: &Target<'_>) -> Result<()> {
-        if target.kind.index || self.view.typed {
+        if target.kind.index || self.view.rules().ignores_columns {
             return Ok(());
         }
         let both = "both not indexed, and does not have doc_values enabled";

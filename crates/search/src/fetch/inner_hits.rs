@@ -67,7 +67,7 @@ pub(crate) struct Wanted {
 pub(crate) fn wanted(request: &SearchRequest) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
     for query in request.query.iter().chain(&request.post_filter) {
-        gather(query, request.dialect.rules.has_types, &mut out)?;
+        gather(query, request.dialect.rules.shows_hits_of_exclusions, &mut out)?;
     }
     for one in request.inner_hits.iter().map(free) {
         if out.iter().any(|known| known.name == one.name) {
@@ -98,7 +98,7 @@ fn twice(name: &str) -> Error {
 }
 
 /// The depth of queries is bounded by the parser.
-fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
+fn gather(query: &Query, of_exclusions: bool, out: &mut Vec<Wanted>) -> Result<()> {
     let (of, inner, lenient) = match &query.clause {
         Clause::Nested(q) => (Of::Nested { path: q.path.clone() }, &q.query, q.ignore_unmapped),
         Clause::HasChild(q) => {
@@ -111,18 +111,18 @@ fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
         }
         Clause::Bool(q) => {
             // What must not match has no hits; 2015 told so.
-            let none = if typed { &q.must_not[..] } else { &[] };
+            let none = if of_exclusions { &q.must_not[..] } else { &[] };
             let all = q.filter.iter().chain(&q.must).chain(&q.should).chain(none);
-            return all.into_iter().try_for_each(|q| gather(q, typed, out));
+            return all.into_iter().try_for_each(|q| gather(q, of_exclusions, out));
         }
         Clause::Boosting { positive, negative, .. } => {
-            gather(positive, typed, out)?;
-            return gather(negative, typed, out);
+            gather(positive, of_exclusions, out)?;
+            return gather(negative, of_exclusions, out);
         }
-        Clause::ConstantScore { filter } => return gather(filter, typed, out),
-        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, typed, out)),
-        Clause::FunctionScore(q) => return gather(&q.query, typed, out),
-        Clause::ScriptScore { query, .. } => return gather(query, typed, out),
+        Clause::ConstantScore { filter } => return gather(filter, of_exclusions, out),
+        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, of_exclusions, out)),
+        Clause::FunctionScore(q) => return gather(&q.query, of_exclusions, out),
+        Clause::ScriptScore { query, .. } => return gather(query, of_exclusions, out),
         _ => return Ok(()),
     };
     let Some((name, spec)) = query.inner_hits() else {
@@ -132,7 +132,7 @@ fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
         return Err(twice(&name));
     }
     let mut below = Vec::new();
-    gather(inner, typed, &mut below)?;
+    gather(inner, of_exclusions, &mut below)?;
     out.push(Wanted {
         name,
         of,

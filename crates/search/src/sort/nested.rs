@@ -38,7 +38,7 @@ impl Levels {
         let Some(nested) = &field.nested else {
             let lost = inside.filter(|inside| scope != Some(inside) && !stored_at(view, inside, scope));
             // OpenSearch and Elasticsearch 7, as 2015, sort by what the document has itself: nothing.
-            if lost.is_some() && !view.typed && !cx.lost_sorts {
+            if lost.is_some() && !view.rules().tolerates_sort_options && !cx.lost_sorts {
                 let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
                 return Err(query_shard(view, reason));
             }

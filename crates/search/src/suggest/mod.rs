@@ -57,7 +57,7 @@ pub(crate) fn target<'a>(view: &'a IndexView, field: &'a str) -> Result<Target<'
 
 /// An index of 2015 without the field suggests nothing; today it fails.
 fn lacks(view: &IndexView, field: &str) -> bool {
-    view.typed && Target::of(view, field).is_none()
+    view.rules().tolerates_unknown_names && Target::of(view, field).is_none()
 }
 
 /// Characters as offsets count them.
@@ -342,52 +342,7 @@ fn completions(
 ) -> Result<Value> {
     let mut found: Vec<Completed> = Vec::new();
     for (no, (view, _)) in views.iter().enumerate() {
-        if lacks(view, &spec.field) {
-            continue;
-        }
-        let target = target(view, &spec.field)?;
-        if target.kind.kind != Kind::Completion {
-            return Err(Error::illegal(format!(
-                "Field [{}] is not a completion suggest field",
-                spec.field
-            )));
-        }
-        let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
-        let key = completion::key(analyzer, &suggestion.text);
-        if key.is_empty() {
-            continue;
-        }
-        let told_apart = mapping::contexts::of(target.kind);
-        let asked = crate::suggest::contexts::asked(&told_apart, &spec.contexts)?;
-        if !told_apart.is_empty() {
-            for (at, segment) in view.segments.iter().enumerate() {
-                for (doc, one) in
-                    crate::suggest::contexts::in_segment(segment, &target, &key, &asked, &told_apart, spec.fuzzy.as_ref())?
-                {
-                    found.push(Completed {
-                        score: one.score,
-                        input: one.input,
-                        view: no,
-                        segment: at,
-                        doc,
-                        contexts: Some(one.shown),
-                    });
-                }
-            }
-            continue;
-        }
-        for (at, segment) in view.segments.iter().enumerate() {
-            for (doc, (score, input)) in in_segment(segment, &target, &key, spec.fuzzy.as_ref())? {
-                found.push(Completed {
-                    score,
-                    input,
-                    view: no,
-                    segment: at,
-                    doc,
-                    contexts: None,
-                });
-            }
-        }
+        completions_in_view(no, view, suggestion, spec, &mut found)?;
     }
     found.sort_by(|a, b| {
         let place = |c: &Completed| (c.view, c.segment, c.doc);
@@ -396,7 +351,7 @@ fn completions(
             .then_with(|| a.input.cmp(&b.input))
             .then_with(|| place(a).cmp(&place(b)))
     });
-    let shown = match request.dialect.rules.has_types {
+    let shown = match request.dialect.rules.suggestions_show_output {
         true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
         false => Vec::new(),
     };
@@ -411,7 +366,7 @@ fn completions(
         let view = &views[one.view].0;
         let mut option = Map::new();
         option.insert("text".into(), one.input.into());
-        if request.dialect.rules.has_types {
+        if request.dialect.rules.suggestions_show_output {
             let (text, payload) = shown.next().unwrap_or_default();
             if let Some(text) = text {
                 option.insert("text".into(), text.into());
@@ -436,6 +391,57 @@ fn completions(
     }
     let length = utf16(&suggestion.text);
     Ok(json!([{ "text": suggestion.text, "offset": 0, "length": length, "options": options }]))
+}
+
+/// Adds the completions that an index has, by segments and documents.
+fn completions_in_view(
+    no: usize,
+    view: &IndexView,
+    suggestion: &Suggestion,
+    spec: &CompletionSuggester,
+    found: &mut Vec<Completed>,
+) -> Result<()> {
+    if lacks(view, &spec.field) {
+        return Ok(());
+    }
+    let target = target(view, &spec.field)?;
+    if target.kind.kind != Kind::Completion {
+        return Err(Error::illegal(format!(
+            "Field [{}] is not a completion suggest field",
+            spec.field
+        )));
+    }
+    let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
+    let key = completion::key(analyzer, &suggestion.text);
+    if key.is_empty() {
+        return Ok(());
+    }
+    let mapped = mapping::contexts::of(target.kind);
+    let wanted = contexts::asked(&mapped, &spec.contexts)?;
+    for (at, segment) in view.segments.iter().enumerate() {
+        if mapped.is_empty() {
+            let here = in_segment(segment, &target, &key, spec.fuzzy.as_ref())?;
+            found.extend(here.into_iter().map(|(doc, (score, input))| Completed {
+                score,
+                input,
+                view: no,
+                segment: at,
+                doc,
+                contexts: None,
+            }));
+        } else {
+            let here = contexts::in_segment(segment, &target, &key, &wanted, &mapped, spec.fuzzy.as_ref())?;
+            found.extend(here.into_iter().map(|(doc, one)| Completed {
+                score: one.score,
+                input: one.input,
+                view: no,
+                segment: at,
+                doc,
+                contexts: Some(one.shown),
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// What 2015 showed of a suggestion instead of its input: `output` and `payload`.

@@ -384,7 +384,7 @@ impl Collector for Histogram {
             }
             let key = self.steps.value(code);
             // In 2015 the keys of numbers were whole.
-            if to.cx.dialect.rules.has_types && key.fract() == 0.0 && key.abs() < 1e15 {
+            if to.cx.dialect.rules.histograms_have_whole_keys && key.fract() == 0.0 && key.abs() < 1e15 {
                 out.insert("key".into(), (key as i64).into());
             } else {
                 out.insert("key".into(), self.steps.json(code));
@@ -394,7 +394,7 @@ impl Collector for Histogram {
             if self.keyed {
                 let name = text.unwrap_or_else(|| match self.steps.json(code) {
                     // In 2015 the keys of numbers were whole.
-                    _ if to.cx.dialect.rules.has_types && self.steps.value(code).fract() == 0.0 => {
+                    _ if to.cx.dialect.rules.histograms_have_whole_keys && self.steps.value(code).fract() == 0.0 => {
                         format!("{}", self.steps.value(code) as i64)
                     }
                     _ => format!("{:?}", self.steps.value(code)),

@@ -19,7 +19,7 @@ pub(in crate::aggs) fn is_child(name: &str, cx: &Context<'_>) -> bool {
     let known = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.parent_of(name).is_some());
     // What is no relation at all has no documents; one that is a parent alone was a mistake of 2015.
     let parent = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.knows(name));
-    !cx.dialect.rules.has_types || cx.views.iter().any(known) || !cx.views.iter().any(parent)
+    !cx.dialect.rules.children_need_child_type || cx.views.iter().any(known) || !cx.views.iter().any(parent)
 }
 
 /// The keys that tie children to parents in one segment.

@@ -39,7 +39,7 @@ fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<O
         AggKind::ReverseNested { .. } if scope.is_none() => {
             let name = &agg.name;
             let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
-            let kind = if cx.dialect.rules.has_types {
+            let kind = if cx.dialect.rules.search_parse_exceptions {
                 ErrorKind::SearchParse
             } else {
                 ErrorKind::IllegalArgument
@@ -321,7 +321,7 @@ fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
         |view: &&std::sync::Arc<segment::searchable::IndexView>| view.mapping.is_object(path) && !view.mapping.is_nested(path);
     let why = format!("[{kind}] nested path [{path}] is not nested");
     match cx.views.iter().find(flat) {
-        Some(view) if view.typed => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
+        Some(view) if view.rules().nested_aggregations_fail_at_run => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
         Some(_) => Err(Error::illegal(why)),
         None => Ok(()),
     }

@@ -32,7 +32,7 @@ pub(in crate::aggs) struct MultiTerms {
 impl MultiTerms {
     pub(in crate::aggs) fn new(spec: &MultiTermsAgg, subs: Subs, cx: &Context<'_>) -> Result<MultiTerms> {
         let one = |(source, value_type): &(_, Option<String>)| {
-            Source::typed_as(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
+            Source::of_value_type(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
         };
         check_order(&spec.order, &subs)?;
         Ok(MultiTerms {

@@ -49,7 +49,7 @@ impl Ranges {
             })
             .collect();
         let mut made = Ranges::new(source, ranges, keyed, "range", subs);
-        made.as_texts = cx.dialect.rules.has_types;
+        made.as_texts = cx.dialect.rules.range_bounds_have_texts;
         Ok(made)
     }
 
@@ -292,7 +292,7 @@ impl IpRanges {
             source,
             ranges: out,
             keyed,
-            as_numbers: cx.dialect.rules.has_types,
+            as_numbers: cx.dialect.rules.range_bounds_have_texts,
             counts: Counts::default(),
             subs,
             codes: Vec::new(),

@@ -220,7 +220,7 @@ impl Terms {
                 "Required one of fields [field, script], but none were specified. ",
             ));
         }
-        let mut source = Source::typed_as(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
+        let mut source = Source::of_value_type(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
         source.hint(spec.execution_hint.as_deref());
         let regex = |spec: &Option<IncludeExclude>| matches!(spec, Some(IncludeExclude::Regex(_)));
         if (regex(&spec.include) || regex(&spec.exclude)) && source.mapped && !source.is_text() {
@@ -339,7 +339,7 @@ impl Terms {
             .shard_size
             .unwrap_or_else(|| {
                 // 2015 asked one shard for no more than was wanted.
-                let alone = cx.dialect.rules.has_types
+                let alone = cx.dialect.rules.single_shard_size
                     && cx
                         .views
                         .iter()
@@ -415,10 +415,10 @@ impl Terms {
             }
         }
         // Of equals today's reference tells the greater term first.
-        let typed = to.cx.dialect.rules.has_types;
+        let lesser_first = to.cx.dialect.rules.significant_ties_by_term;
         scored.sort_by(|a, b| {
             let keys = self.source.compare(a.2.code, b.2.code);
-            b.0.total_cmp(&a.0).then(if typed { keys } else { keys.reverse() })
+            b.0.total_cmp(&a.0).then(if lesser_first { keys } else { keys.reverse() })
         });
         scored.truncate(self.spec.size);
         to.count(scored.len())?;
@@ -432,7 +432,7 @@ impl Terms {
         }
         let mut out = Map::new();
         out.insert("doc_count".into(), subset.into());
-        if !to.cx.dialect.rules.has_types {
+        if !to.cx.dialect.rules.significant_ties_by_term {
             out.insert("bg_count".into(), superset.into());
         }
         out.insert("buckets".into(), Value::Array(list));

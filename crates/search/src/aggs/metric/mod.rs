@@ -73,7 +73,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                     source,
                     percentiles::Ask::Values(percents.clone()),
                     *keyed,
-                    cx.dialect.rules.has_types,
+                    cx.dialect.rules.former_percentiles,
                 )
                 .of_hdr(*hdr),
             )
@@ -90,7 +90,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                     source,
                     percentiles::Ask::Ranks(values.clone()),
                     *keyed,
-                    cx.dialect.rules.has_types,
+                    cx.dialect.rules.former_percentiles,
                 )
                 .ranked_by(ranks::RankRule::of(cx.dialect))
                 .of_hdr(*hdr),

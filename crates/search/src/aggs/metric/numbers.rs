@@ -133,11 +133,11 @@ fn in_words(shown: Value) -> Value {
     }
 }
 
-/// The answer of `extended_stats`.
-pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, typed: bool) -> Map<String, Value> {
+/// The answer of `extended_stats`; `first_members`: without those that later versions added.
+pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, first_members: bool) -> Map<String, Value> {
     let number_of = |name: &str| moments.get(name, sigma).map_or(Value::Null, number);
     let mut out = stats(moments, &Format::Raw);
-    let names: &[&str] = if typed {
+    let names: &[&str] = if first_members {
         &["sum_of_squares", "variance", "std_deviation"]
     } else {
         &[
@@ -153,7 +153,7 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
     for name in names {
         out.insert((*name).into(), number_of(name));
     }
-    let bounds: &[&str] = if typed {
+    let bounds: &[&str] = if first_members {
         &["upper", "lower"]
     } else {
         &[
@@ -172,7 +172,7 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
     let texts: Map<String, Value> = if moments.count > 0 { texts.collect() } else { Map::new() };
     let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), number_of(name))).collect();
     out.insert("std_deviation_bounds".into(), Value::Object(bounds));
-    if !texts.is_empty() && !typed {
+    if !texts.is_empty() && !first_members {
         out.insert("std_deviation_bounds_as_string".into(), Value::Object(texts));
     }
     if moments.count > 0 {
@@ -232,7 +232,7 @@ impl Collector for Numbers {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);
         Ok(match self.kind {
-            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.rules.has_types => {
+            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.rules.sum_of_nothing_is_null => {
                 let mut out = match self.kind {
                     "stats" => stats(&moments, &self.source.format),
                     _ => extended(&moments, self.sigma, &self.source.format, true),
@@ -246,7 +246,7 @@ impl Collector for Numbers {
                 &moments,
                 self.sigma,
                 &self.source.format,
-                to.cx.dialect.rules.has_types,
+                to.cx.dialect.rules.omits_later_members,
             )),
             kind => one(moments.get(kind, 0.0), &self.source),
         })

@@ -31,7 +31,7 @@ pub(in crate::aggs) struct Percentiles {
     ask: Ask,
     keyed: bool,
     /// Between values, and for none, as in 2015.
-    typed: bool,
+    former: bool,
     /// Values are told apart by so many digits.
     hdr: Option<u8>,
     all: Vec<(Vec<f64>, bool)>,
@@ -40,12 +40,12 @@ pub(in crate::aggs) struct Percentiles {
 }
 
 impl Percentiles {
-    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, typed: bool) -> Percentiles {
+    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, former: bool) -> Percentiles {
         Percentiles {
             source,
             ask,
             keyed,
-            typed,
+            former,
             hdr: None,
             ranks: RankRule::default(),
             all: Vec::new(),
@@ -128,18 +128,18 @@ impl Collector for Percentiles {
         Ok(())
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
-        let (keyed, typed, ranks) = (self.keyed, self.typed, self.ranks);
+        let (keyed, former, ranks) = (self.keyed, self.former, self.ranks);
         let hdr = self.hdr;
         let quantile = |sorted: &[f64], percent: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).quantile(sorted, percent),
-            None if typed => quantile_of_2015(sorted, percent),
+            None if former => quantile_of_2015(sorted, percent),
             None => quantile(sorted, percent),
         };
         let rank = |sorted: &[f64], value: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).rank(sorted, value),
             None => ranks.percent(sorted, value),
         };
-        let none = || if typed { Value::from("NaN") } else { Value::Null };
+        let none = || if former { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
             Ask::Values(list) => {
                 let list = list.clone();
@@ -158,11 +158,11 @@ impl Collector for Percentiles {
         };
         let asks_ranks = matches!(self.ask, Ask::Ranks(_));
         let format = &self.source.format;
-        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !asks_ranks || !typed);
+        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !asks_ranks || !former);
         let values = if keyed {
             let mut out = Map::new();
             for (percent, value) in &pairs {
-                let name = match asks_ranks && typed {
+                let name = match asks_ranks && former {
                     true => format.text(*percent).unwrap_or_else(|| key(*percent)),
                     false => key(*percent),
                 };

@@ -21,7 +21,7 @@ impl RankRule {
     /// Of the server that a request speaks to.
     pub(in crate::aggs) fn of(dialect: Dialect) -> RankRule {
         match dialect.persona {
-            _ if dialect.rules.has_types => RankRule::Elasticsearch2,
+            _ if dialect.rules.former_percentiles => RankRule::Elasticsearch2,
             Persona::Es2 => RankRule::Elasticsearch2,
             Persona::Es7 => RankRule::Elasticsearch7,
             _ => RankRule::Exact,
