@@ -1,4 +1,4 @@
-//! What of a search is refused before anything is read: windows, and options that do not go together.
+//! Refuses searches before anything is read: windows that are too large, options that exclude each other.
 
 use crate::Searched;
 use crate::fields::target::setting;

@@ -161,7 +161,7 @@ impl Definitions {
                 "exclude" if excluded.is_empty() => continue,
                 "exclude" => Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false))),
                 "lowercase" if kind == "pattern" && !o.flag("lowercase", true)? => continue,
-                // What the standard tokenizer leaves of Irish prefixes before a hyphen.
+                // Irish prefixes before a hyphen, which the standard tokenizer cuts off.
                 "hyphens" => Filter::each(Stop(WordSet::new(["h", "n", "t"].map(str::to_owned), true))),
                 "dutch_words" => dutch_words(),
                 _ => {
@@ -218,7 +218,7 @@ impl Definitions {
     }
 }
 
-/// What a built-in analyzer is made of.
+/// The parts of a built-in analyzer.
 struct Parts {
     tokenizer: &'static str,
     /// Names of filters; `stop` and `exclude` stand for the lists of words in the options.

@@ -58,7 +58,7 @@ impl Definitions {
         Ok(None)
     }
 
-    /// What changes the letters of a token.
+    /// Filters that change the letters of a token.
     fn letters(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "lowercase" => match o.text("language").map(|language| language.to_lowercase()).as_deref() {
@@ -113,7 +113,7 @@ impl Definitions {
         }))
     }
 
-    /// What leaves a stem, and what keeps a token from it.
+    /// Stemmers, and filters that keep tokens from them.
     fn stems(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
         let by = |change, normalization| Some(Filter::each(Stem { change, normalization }));
         if let Some(change) = stemmer_function(kind) {
@@ -159,7 +159,7 @@ impl Definitions {
         }))
     }
 
-    /// What leaves tokens out.
+    /// Filters that remove tokens.
     fn selection(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             // It did nothing and is gone; old indexes name it. Our graphs have no form that needs flattening twice.
@@ -217,7 +217,7 @@ impl Definitions {
         }))
     }
 
-    /// What makes tokens of tokens.
+    /// Filters that make tokens from tokens.
     fn additions(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "synonym" | "synonym_graph" => self.synonyms(kind, o, before)?,

@@ -1,11 +1,11 @@
 //! Aggregations: one collector for each, fed document by document, rendered once all segments are done.
 //!
-//! A [`Root`] is fed by the search: [`Root::segment`] for every segment of every index (also where nothing
-//! matches: `global` and `min_doc_count: 0` look there), [`Root::collect`] for every match in order of documents,
-//! and [`Root::finish`] at the end. Collectors know buckets by dense numbers, so one collector serves all
-//! buckets of the aggregation above it. Pipelines work on the finished tree.
+//! The search feeds a [`Root`]: [`Root::segment`] for every segment of every index, [`Root::collect`] for every match in order
+//! of documents, [`Root::finish`] at the end. Segments without a match count too: `global` and `min_doc_count: 0` read them.
+//! Collectors know buckets by dense numbers, so one collector serves all buckets of the aggregation above it. Pipelines work
+//! on the finished tree.
 //!
-//! Not here: requests (`dsl::aggs`), which documents match (`plan`), how hits are fetched (`search`).
+//! Not here: requests (`dsl::aggs`), which documents match (`clauses`), how hits are fetched (`fetch`).
 
 mod bucket;
 mod codes;
@@ -35,13 +35,13 @@ pub(crate) const EMPTY: u32 = u32::MAX;
 /// How many buckets may be collected at all, returned or not: what memory is for.
 const MOST_COLLECTED: usize = 1 << 25;
 
-/// What aggregations need besides documents.
+/// The surroundings of aggregations, beside documents.
 pub struct Context<'a> {
     /// Clock, limits, scripts.
     pub plan: &'a crate::context::Context<'a>,
     /// Every index of the request.
     pub views: &'a [Arc<IndexView>],
-    /// Of the request.
+    /// The dialect of the request.
     pub dialect: Dialect,
     /// Fetches the hits of `top_hits`.
     pub fetch: &'a dyn Fetch,
@@ -85,7 +85,7 @@ pub(crate) struct At<'a> {
     pub(crate) segment: &'a Arc<SegmentView>,
 }
 
-/// What rendering needs.
+/// The surroundings of rendering.
 pub(crate) struct Finish<'a> {
     pub(crate) cx: &'a Context<'a>,
     buckets: usize,
@@ -123,19 +123,19 @@ pub(crate) trait Collector {
     /// A document falls into a bucket of the aggregation above.
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()>;
     /// All documents of all segments were collected.
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        self.subs_mut().map_or(Ok(()), |subs| subs.collected(cx))
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.subs_mut().map_or(Ok(()), |subs| subs.finish_collecting(cx))
     }
     /// The answer for one bucket of the aggregation above; [`EMPTY`] for one without documents.
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value>;
-    /// What `order` compares: the rest of a path behind this aggregation's name.
+    /// The number that `order` compares: `rest` is its path behind this aggregation's name.
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64>;
     /// Needs scores itself.
     fn wants_scores(&self) -> bool {
         false
     }
     /// The prefix of `typed_keys`.
-    fn typed(&self) -> &'static str;
+    fn wire_type(&self) -> &'static str;
     /// Its times and counts, where they are kept.
     fn profile(&self) -> Option<&profile::Times> {
         None
@@ -144,11 +144,11 @@ pub(crate) trait Collector {
     fn debug(&self) -> Map<String, Value> {
         Map::new()
     }
-    /// What is below it.
+    /// Its sub-aggregations.
     fn subs(&self) -> Option<&Subs> {
         None
     }
-    /// What is below it.
+    /// Its sub-aggregations.
     fn subs_mut(&mut self) -> Option<&mut Subs> {
         None
     }
@@ -208,8 +208,8 @@ impl Subs {
         }
         Ok(())
     }
-    pub(crate) fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        self.list.iter_mut().try_for_each(|sub| sub.collector.collected(cx))
+    pub(crate) fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))
     }
     pub(crate) fn finish(&mut self, bucket: u32, out: &mut Map<String, Value>, to: &mut Finish<'_>) -> Result<()> {
         to.cx.plan.check_cancelled()?;
@@ -225,7 +225,7 @@ impl Subs {
         }
         Ok(())
     }
-    /// What `order` compares at the end of a path.
+    /// The number that `order` compares at the end of a path.
     pub(crate) fn order(&mut self, bucket: u32, path: &[&str]) -> Result<f64> {
         let Some((name, rest)) = path.split_first() else {
             return Err(absent(""));
@@ -402,7 +402,7 @@ impl<'a> Root<'a> {
         let mut parts = Map::new();
         let mut to = Finish { cx: self.cx, buckets: 0 };
         for level in std::iter::once(&mut self.subs).chain(&mut self.globals) {
-            level.collected(self.cx)?;
+            level.finish_collecting(self.cx)?;
             level.finish(0, &mut parts, &mut to)?;
         }
         let mut out = Map::new();
@@ -437,7 +437,7 @@ fn type_names(subs: &Subs, above: &str, out: &mut HashMap<String, &'static str>)
         if let Some(inner) = sub.collector.subs() {
             type_names(inner, &path, out);
         }
-        out.insert(path, sub.collector.typed());
+        out.insert(path, sub.collector.wire_type());
     }
 }
 

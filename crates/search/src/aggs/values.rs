@@ -9,19 +9,19 @@ use super::scripts::{Script, as_number};
 use crate::fields::column::Column;
 use crate::fields::field_data::{refuse_text, refuse_without_values};
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use dsl::aggs::ValueSource;
 use mapping::{FieldType, FieldValue, Kind};
 use model::compat::IndexRules;
 use model::date::DateFormat;
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::net::Ipv6Addr;
 use tantivy::DocId;
 
-/// What kind of values a source has, in all indices.
+/// The kind of a source's values, in all indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Whole numbers.
@@ -58,7 +58,7 @@ impl Class {
     }
 }
 
-/// What an aggregation can work on.
+/// The values that an aggregation can work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
     /// Anything with a column.
@@ -196,7 +196,7 @@ impl MappedClass {
         let mut out = MappedClass::default();
         for view in cx.views {
             let lenient = view.rules().tolerates_unfit_fields;
-            let found = match Target::valued(view, path) {
+            let found = match Target::with_values(view, path) {
                 Some(target) => {
                     refuse_text(&target, path)?;
                     if !lenient {
@@ -423,7 +423,7 @@ impl Source {
         self.reader = Reader::Nothing;
         let Some(path) = &self.field else { return Ok(()) };
         let mut name = None;
-        let column = match Target::valued(at.view, path) {
+        let column = match Target::with_values(at.view, path) {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
                 if target.kind.kind.is_range() {
@@ -736,7 +736,7 @@ impl Source {
     }
 
     /// The name of a code's value in `typed_keys`.
-    pub(crate) fn typed(&self) -> &'static str {
+    pub(crate) fn wire_type(&self) -> &'static str {
         match self.class {
             Class::Str | Class::Ip => "sterms",
             Class::Double => "dterms",
@@ -765,7 +765,7 @@ fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()
     let class = Class::of(target.kind.kind);
     let ends = target.kind.kind.range_of();
     let fits = match wants {
-        // What ranges can be asked for.
+        // The bounds that a query can have.
         _ if ends.is_some() => match kind {
             "histogram" => ends.is_some_and(|ends| !matches!(ends, Kind::Date | Kind::Ip)),
             "date_histogram" => ends == Some(Kind::Date),

@@ -13,7 +13,9 @@ impl Planner<'_> {
         let kind = target.kind.kind;
         let lenient = match value {
             Value::String(text) if self.view.rules().coerces_query_values && kind == Kind::Boolean => Some(truth(text)),
-            Value::Number(number) if self.view.rules().coerces_query_values && kind == Kind::Boolean => Some((number.as_f64() != Some(0.0)).into()),
+            Value::Number(number) if self.view.rules().coerces_query_values && kind == Kind::Boolean => {
+                Some((number.as_f64() != Some(0.0)).into())
+            }
             // 2015 cut fractions off.
             Value::Number(number) if self.view.rules().coerces_query_values && kind.is_integer() && number.is_f64() => {
                 number.as_f64().map(|n| Value::from(n.trunc() as i64))
@@ -42,7 +44,7 @@ impl Planner<'_> {
         })
     }
 
-    /// What went wrong with a value of a query, with the error of the index around it.
+    /// The refusal of a value, with the index in the error around it.
     pub(super) fn failed_to_create(&self, cause: Error) -> Error {
         let reason = format!("failed to create query: {}", cause.reason());
         query_shard(self.view, reason).caused_by(cause)

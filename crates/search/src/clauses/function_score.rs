@@ -222,7 +222,9 @@ impl Planner<'_> {
             )));
         };
         refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
-        Ok(self.function_field(path).map_or(Source::Id, |field| Source::Field(Box::new(field))))
+        Ok(self
+            .function_field(path)
+            .map_or(Source::Id, |field| Source::Field(Box::new(field))))
     }
 
     /// # Errors

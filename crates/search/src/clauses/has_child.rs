@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
-/// What is known of the children of a parent that lives in another segment.
+/// The children of a parent that lives in another segment.
 struct Afar {
     children: Totals,
     /// A segment and an ordinal there, for the key as a string.
@@ -95,7 +95,7 @@ impl Planner<'_> {
             ScoreMode::None => self.filtering(&q.query)?,
             _ => self.whole(&q.query)?,
         };
-        // Of one relation all children are; of several they are told apart by their terms.
+        // Children of several relations are told apart by their terms.
         if family.children_of(&parent).len() > 1 {
             child = self.of_relation(child, &family, &[&q.child_type]);
         }
@@ -179,11 +179,7 @@ impl Planner<'_> {
                 known: FxHashMap::default(),
             });
         }
-        let keys = if join.elsewhere {
-            join.family.parents(segment)?
-        } else {
-            None
-        };
+        let keys = if join.elsewhere { join.family.parents(segment)? } else { None };
         let mut parents = Parents::default();
         let docs = parents.docs_of(segment);
         let mut known: FxHashMap<DocId, Totals> = FxHashMap::default();

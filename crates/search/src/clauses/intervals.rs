@@ -74,7 +74,7 @@ impl Planner<'_> {
                         None => return Ok(None),
                     }
                 }
-                combined(parts, *max_gaps, *mode)
+                combine_trees(parts, *max_gaps, *mode)
             }
             IntervalSource::AnyOf(rules) => {
                 self.count_clauses(rules.len())?;
@@ -170,7 +170,7 @@ impl Planner<'_> {
             });
         }
         self.count_clauses(parts.len())?;
-        Ok(combined(parts, max_gaps, mode))
+        Ok(combine_trees(parts, max_gaps, mode))
     }
 
     /// # Errors
@@ -220,7 +220,7 @@ impl Planner<'_> {
 }
 
 /// Several rules as one.
-fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<Tree> {
+fn combine_trees(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<Tree> {
     if parts.len() <= 1 {
         return parts.pop();
     }
@@ -231,16 +231,16 @@ fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<T
         });
     }
     let inner = match mode {
-        IntervalMode::Ordered => grouped(Op::Ordered, parts, true),
-        IntervalMode::Unordered => grouped(Op::Unordered, parts, false),
+        IntervalMode::Ordered => group_trees(Op::Ordered, parts, true),
+        IntervalMode::Unordered => group_trees(Op::Unordered, parts, false),
         IntervalMode::UnorderedNoOverlap => {
             let mut rest = parts.into_iter();
             let first = rest.next()?;
             rest.fold(first, |a, b| Tree {
                 op: Op::AnyMinimal,
                 below: vec![
-                    grouped(Op::Ordered, vec![a.clone(), b.clone()], true),
-                    grouped(Op::Ordered, vec![b, a], true),
+                    group_trees(Op::Ordered, vec![a.clone(), b.clone()], true),
+                    group_trees(Op::Ordered, vec![b, a], true),
                 ],
             })
         }
@@ -256,7 +256,7 @@ fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<T
 }
 
 /// Parts under an operator; equal parts (next to each other, if order counts) must be found that often.
-fn grouped(op: Op, parts: Vec<Tree>, adjacent: bool) -> Tree {
+fn group_trees(op: Op, parts: Vec<Tree>, adjacent: bool) -> Tree {
     let mut groups: Vec<(Tree, usize)> = Vec::new();
     for part in parts {
         let known = if adjacent {

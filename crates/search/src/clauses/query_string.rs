@@ -22,7 +22,7 @@ impl Planner<'_> {
             return Err(query_shard(self.view, reason).caused_by(Error::new(ErrorKind::Parse, cause)));
         }
         self.analyzer_known(q, "query_string")?;
-        self.expanded(q, &syntax, boost)
+        self.plan_syntax(q, &syntax, boost)
     }
 
     fn analyzer_known(&self, q: &QueryStringQuery, owner: &str) -> Result<()> {
@@ -42,12 +42,12 @@ impl Planner<'_> {
             kind: dsl::query::MultiMatchType::MostFields,
             ..q.clone()
         };
-        self.expanded(&summed, &syntax, boost)
+        self.plan_syntax(&summed, &syntax, boost)
     }
 
-    fn expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+    fn plan_syntax(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
         let before = self.absent.replace(true);
-        let node = self.expanded_clauses(q, syntax, boost);
+        let node = self.plan_expanded(q, syntax, boost);
         self.absent.set(before);
         let node = node?;
         Ok(if node.is_absent() && !before {
@@ -57,7 +57,7 @@ impl Planner<'_> {
         })
     }
 
-    fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+    fn plan_expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
         let whole = q.fields.is_empty() && !self.view.rules().has_all_field || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
         let of_index = self.view.settings.get(QUERY_STRING_LENIENT.name);
@@ -87,12 +87,12 @@ impl Planner<'_> {
                 vec![name.to_owned()]
             }
         });
-        let query = self.unsuffixed(q, query)?;
-        let query = self.normalized(q, query)?;
+        let query = self.strip_quote_suffix(q, query)?;
+        let query = self.normalize_words(q, query)?;
         if options.lenient != Some(true) {
             return self.compile(&query, boost);
         }
-        // What a field cannot answer finds nothing in it, and the other fields decide.
+        // A field that cannot answer finds nothing, and the other fields decide.
         let query = query.rewrite(&mut |mut q| {
             let leaf = !matches!(
                 q.clause,
@@ -120,7 +120,7 @@ impl Planner<'_> {
     }
 
     /// Phrases are looked up in fields with `quote_field_suffix` where there are such.
-    fn unsuffixed(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+    fn strip_quote_suffix(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
         let Some(suffix) = q.quote_field_suffix.as_deref().filter(|suffix| !suffix.is_empty()) else {
             return Ok(query);
         };
@@ -137,7 +137,7 @@ impl Planner<'_> {
 
     /// Patterns, fuzzy words and ends of ranges of these languages are normalized as the texts of their field are
     /// (a `prefix` or `wildcard` query of its own is not). The typed dialect had a parameter for their case.
-    fn normalized(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+    fn normalize_words(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
         let as_written = self.view.rules().keeps_expanded_words;
         query.rewrite(&mut |mut query| {
             if let Clause::Regexp(p) = &query.clause {

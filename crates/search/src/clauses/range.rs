@@ -8,12 +8,12 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
 use crate::scorers::term_set::union;
-use crate::unreadable::broken;
 use dsl::query::RangeQuery;
 use mapping::{FieldValue, Kind};
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use segment::doc_bits::{BitsDocs, DocBits};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tantivy::{DocSet, TERMINATED};
 const HALF_FLOAT_END: f64 = 65_520.0;
 
 /// A bound, for explanations.
-fn shown(bound: Option<&FieldValue>) -> String {
+fn bound_text(bound: Option<&FieldValue>) -> String {
     match bound {
         None | Some(FieldValue::Long(i64::MIN | i64::MAX) | FieldValue::Date(i64::MIN | i64::MAX)) => "*".to_owned(),
         Some(FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n)) => n.to_string(),
@@ -39,7 +39,7 @@ fn shown(bound: Option<&FieldValue>) -> String {
 }
 
 /// A bound of a request, for explanations.
-fn shown_json(bound: Option<&Value>) -> String {
+fn bound_json(bound: Option<&Value>) -> String {
     bound.map_or_else(|| "*".to_owned(), text_of)
 }
 
@@ -268,7 +268,10 @@ impl Planner<'_> {
         let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let of_field = format.as_ref().or(kind.format.as_ref());
         let read = |v: &Value, round_up: bool| -> Result<i64> {
-            if let Some(zone) = zone.as_ref().filter(|_| !self.view.rules().epochs_ignore_zones && kind.kind == Kind::Date) {
+            if let Some(zone) = zone
+                .as_ref()
+                .filter(|_| !self.view.rules().epochs_ignore_zones && kind.kind == Kind::Date)
+            {
                 let default = model::date::DateFormat::default();
                 if let Some(ms) = of_field.unwrap_or(&default).epoch_in(&date_text(v), zone, round_up) {
                     return Ok(ms);
@@ -276,7 +279,11 @@ impl Planner<'_> {
             }
             match self.date(
                 kind,
-                &if self.view.rules().coerces_query_values { text_of(v) } else { date_text(v) },
+                &if self.view.rules().coerces_query_values {
+                    text_of(v)
+                } else {
+                    date_text(v)
+                },
                 round_up,
                 format.as_ref(),
                 zone.as_ref(),
@@ -329,7 +336,7 @@ impl Planner<'_> {
             return Ok(self.nothing("empty range"));
         }
         let relation = q.relation.as_deref().unwrap_or("intersects").to_ascii_lowercase();
-        let what = format!("{}:{relation} [{} TO {}]", target.path, shown_json(low), shown_json(high));
+        let what = format!("{}:{relation} [{} TO {}]", target.path, bound_json(low), bound_json(high));
         Ok(Arc::new(FilterNode {
             boost,
             what,
@@ -369,7 +376,7 @@ impl Planner<'_> {
         let Some(name) = target.slot.column.clone() else {
             return self.term_range(target, low, high, boost);
         };
-        let what = format!("{}:[{} TO {}]", target.path, shown(low), shown(high));
+        let what = format!("{}:[{} TO {}]", target.path, bound_text(low), bound_text(high));
         macro_rules! scan {
             ($t:ty, $low:expr, $high:expr) => {{
                 let (low, high): ($t, $t) = ($low, $high);

@@ -43,9 +43,13 @@ impl Planner<'_> {
         self.similarity_of(target.kind.similarity.as_deref(), field, rarities, boost)
     }
 
-    /// What the mapping's `boost` gives to phrases and to words found by another one: today nothing, it is for terms.
+    /// The mapping's `boost` for phrases and expanded words: 1 today, where it counts for terms only.
     pub(super) fn boost_of_several(&self, target: &Target<'_>) -> f32 {
-        if self.view.rules().boosts_phrases_by_mapping { target.kind.boost } else { 1.0 }
+        if self.view.rules().boosts_phrases_by_mapping {
+            target.kind.boost
+        } else {
+            1.0
+        }
     }
 
     /// The same by the name that a field gives its similarity.

@@ -35,7 +35,7 @@ pub struct Ranked {
     pub score: f32,
     /// Its sort keys; none when sorted by score alone.
     pub keys: Vec<Key>,
-    /// What it is collapsed by.
+    /// The group of a collapsed search.
     pub(crate) group: Option<Group>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Best<'a> {
             None
         }
     }
-    /// What a document of a group must come before to matter.
+    /// The hit that a document of a group must come before.
     pub(crate) fn rival(&self, group: &Group) -> Option<&Ranked> {
         self.groups.get(group).or(self.floor.as_ref())
     }
@@ -163,6 +163,11 @@ impl<'a> Best<'a> {
             self.heap.swap(at, worst);
             at = worst;
         }
+        debug_assert!(self.heap.len() <= self.limit, "no more are kept than are wanted");
+        debug_assert!(
+            (1..self.heap.len().min(3)).all(|child| !self.worse(child, 0)),
+            "the worst hit is the first of the heap"
+        );
     }
     /// In order.
     pub fn into_sorted(self) -> Vec<Ranked> {
@@ -174,18 +179,22 @@ impl<'a> Best<'a> {
             floor: _,
         } = self;
         heap.extend(groups.into_values());
-        // Of many groups few are wanted.
+        // Only the best groups are sorted.
         if limit > 0 && heap.len() > limit {
             heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
             heap.truncate(limit);
         }
         heap.sort_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
+        debug_assert!(
+            heap.iter().all(|hit| hit.keys.len() == heap[0].keys.len()),
+            "every hit has a key for each sort"
+        );
         heap
     }
 }
 
-/// What one pass found.
+/// The result of one pass, beside its hits.
 #[derive(Default)]
 pub struct Collected {
     /// How many match.
@@ -198,7 +207,7 @@ pub struct Collected {
     pub took: Vec<std::time::Duration>,
     /// `terminate_after` was reached.
     pub terminated: bool,
-    /// Of a search that shows members of groups: what matches.
+    /// The matching documents, for a search that shows members of groups.
     pub(crate) members: Option<Members>,
 }
 
@@ -213,13 +222,13 @@ pub struct Source<'a> {
     pub view: &'a IndexView,
     /// The query.
     pub planned: &'a Planned,
-    /// What hits must match beside it.
+    /// A filter that hits must pass, and aggregations need not.
     pub post_filter: Option<&'a Planned>,
     /// Sort keys; empty for scores.
     pub sort: &'a [Plan],
     /// Documents at or before these keys are not hits.
     pub after: Option<&'a [Key]>,
-    /// What hits are collapsed by.
+    /// The value that hits are collapsed by.
     pub collapse: Option<&'a Plan>,
     /// Multiplies scores.
     pub boost: f32,
@@ -255,7 +264,11 @@ pub fn collect(
     let mut base = 0u64;
     let mut seen = 0u64;
     // Each index by itself ends after so many; in 2015 the whole search did.
-    let before = if request.dialect.rules.terminates_across_indices { 0 } else { found.count };
+    let before = if request.dialect.rules.terminates_across_indices {
+        0
+    } else {
+        found.count
+    };
     let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
     let mut spent = false;
     for (segment_no, segment) in source.view.segments.iter().enumerate() {
@@ -289,6 +302,7 @@ pub fn collect(
         let mut hits = SegmentHits::open(source, (segment_no, segment), readers, request, best.limit, scores)?;
         while set.doc() != TERMINATED {
             let doc = set.doc();
+            debug_assert!(u64::from(doc) < max_doc, "documents are those of the segment");
             seen += 1;
             if seen.is_multiple_of(LOOK) {
                 cx.check_cancelled()?;
@@ -326,7 +340,8 @@ pub fn collect(
                     return Ok(());
                 }
             }
-            set.advance();
+            let next = set.advance();
+            debug_assert!(next > doc, "documents come in ascending order");
         }
         hits.finish(best)?;
         source.planned.check()?;
@@ -463,7 +478,7 @@ fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool
         .is_some_and(Ordering::is_gt)
 }
 
-/// What the scores of an index are multiplied with.
+/// The boost of an index.
 pub(crate) fn index_boost(request: &SearchRequest, view: &IndexView) -> f32 {
     let mut boosts = request.indices_boost.iter();
     boosts

@@ -73,7 +73,7 @@ fn needs_scores(of: &InnerHits) -> bool {
 /// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
 ///
 /// # Errors
-/// What the inner hits get wrong; unreadable files.
+/// Mistakes in the inner hits; unreadable files.
 pub(crate) fn expand(
     views: &[Searched],
     compiled: &[Compiled<'_>],
@@ -227,8 +227,8 @@ fn search_members(
     while set.doc() != TERMINATED {
         let doc = set.doc();
         let score = boost.map_or(0.0, |boost| set.score() * boost);
-        let passes = min_score.is_none_or(|min| score >= min)
-            && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
+        let passes =
+            min_score.is_none_or(|min| score >= min) && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
         if passes {
             take(doc, score, &group_of.of(doc)?)?;
         }
@@ -285,7 +285,7 @@ fn page(
         hit.sort = part.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
         let planned = compiled[one.view].planned;
         if planned.has_names() {
-            hit.matched_queries = planned.matched(segment, one.doc)?;
+            hit.matched_queries = planned.matched_names(segment, one.doc)?;
         }
         if spec.request.explain {
             hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());

@@ -1,4 +1,4 @@
-//! What a hit shows: address, source, fields, stamps.
+//! Fetches hits: address, source, fields, stamps.
 
 pub(crate) mod collapse;
 pub(crate) mod inner_hits;
@@ -11,12 +11,12 @@ use crate::fields::field_data::refuse_without_values;
 use crate::fields::target::{Target, setting};
 use crate::interrupt::Interrupt;
 use crate::scripts::Script;
-use crate::unreadable::broken;
 use dsl::search::{FieldAndFormat, Hit, SearchRequest, SourceSpec};
 use mapping::FieldValue;
 use model::date::{DateFormat, PatternSyntax};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -50,12 +50,12 @@ impl Root {
     }
     fn value(&mut self) -> Result<Option<&Value>> {
         if let (None, Some(bytes)) = (&self.value, self.stored.payload.source()) {
-            self.value = Some(parsed(bytes)?);
+            self.value = Some(parse_source(bytes)?);
         }
         Ok(self.value.as_ref())
     }
     fn fields(&self) -> Result<Option<Value>> {
-        self.stored.payload.fields().map(parsed).transpose()
+        self.stored.payload.fields().map(parse_source).transpose()
     }
 }
 
@@ -99,7 +99,7 @@ fn identity(lineage: &[Level]) -> Option<Value> {
 
 /// The source with nothing in it but one nested object, at its full path: so filters, highlighting and
 /// `fields` read it as they read the whole.
-fn isolated(source: &Value, lineage: &[Level]) -> Value {
+fn isolate(source: &Value, lineage: &[Level]) -> Value {
     let mut at = Some(source);
     for level in lineage {
         let objects = at.map(|object| model::path::read(object, &level.field)).unwrap_or_default();
@@ -112,7 +112,7 @@ fn isolated(source: &Value, lineage: &[Level]) -> Value {
     out
 }
 
-fn parsed(bytes: &[u8]) -> Result<Value> {
+fn parse_source(bytes: &[u8]) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|e| {
         Error::new(
             ErrorKind::Corruption,
@@ -129,7 +129,7 @@ enum ShownAs {
     Number(String),
 }
 
-/// What to show, worked out once a search and index.
+/// The parts of a hit that a request shows, prepared once a search and index.
 pub struct Fetch<'a> {
     view: &'a IndexView,
     request: &'a SearchRequest,
@@ -142,7 +142,7 @@ pub struct Fetch<'a> {
     join_fields: Vec<(String, crate::joins::Place)>,
     /// Name, script, whether a failure leaves the field out.
     scripts: Vec<(String, Script, bool)>,
-    /// What a `_ttl` is counted from.
+    /// The time that a `_ttl` is counted from.
     now_ms: i64,
     /// Books the sources that hits hold.
     interrupt: Interrupt,
@@ -206,7 +206,7 @@ fn doc_value_formats(view: &IndexView, request: &SearchRequest) -> Result<(Vec<(
             refused = refused.or(Some(refusal));
         }
         let mut paths = view.mapping.expand(&field.field);
-        if paths.is_empty() && Target::valued(view, &field.field).is_some() {
+        if paths.is_empty() && Target::with_values(view, &field.field).is_some() {
             paths.push(field.field.clone());
         }
         for path in paths {
@@ -321,7 +321,7 @@ impl<'a> Fetch<'a> {
             )));
         }
         let value: Option<Value> = match stored.payload.source() {
-            Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
+            Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parse_source(bytes)?),
             _ => None,
         };
         let kept = self.view.mapping_of(hit.id.doc_type.as_deref());
@@ -344,7 +344,7 @@ impl<'a> Fetch<'a> {
             };
         }
         let fields = stored.payload.fields().filter(|_| self.reads_source());
-        let fields = fields.map(parsed).transpose()?;
+        let fields = fields.map(parse_source).transpose()?;
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok((hit, value))
     }
@@ -373,7 +373,7 @@ impl<'a> Fetch<'a> {
         });
         hit.nested = identity(lineage);
         let value = if self.show_source || self.reads_source() {
-            root.value()?.map(|source| isolated(source, lineage))
+            root.value()?.map(|source| isolate(source, lineage))
         } else {
             None
         };
@@ -390,7 +390,7 @@ impl<'a> Fetch<'a> {
             hit.source = Some(own.map_or_else(|| "{}".into(), |own| own.to_string().into()));
         }
         let fields = if self.reads_source() { root.fields()? } else { None };
-        let fields = fields.map(|fields| isolated(&fields, lineage));
+        let fields = fields.map(|fields| isolate(&fields, lineage));
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok(hit)
     }
@@ -460,7 +460,7 @@ impl<'a> Fetch<'a> {
             return Err(refusal.clone());
         }
         for (path, format) in &self.docvalues {
-            let Some(target) = Target::valued(self.view, path) else {
+            let Some(target) = Target::with_values(self.view, path) else {
                 continue;
             };
             if target.kind.kind.is_text() && !target.kind.fielddata {
@@ -471,7 +471,9 @@ impl<'a> Fetch<'a> {
                      significant memory."
                 )));
             }
-            let hidden = target.slot.column.is_none() && target.kind.kind.is_keyword() && !self.request.dialect.rules.skips_missing_columns;
+            let hidden = target.slot.column.is_none()
+                && target.kind.kind.is_keyword()
+                && !self.request.dialect.rules.skips_missing_columns;
             if hidden && !target.kind.fielddata {
                 return Err(Error::illegal(format!(
                     "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
@@ -503,7 +505,7 @@ impl<'a> Fetch<'a> {
 
     /// `stored_fields`: from the stored fields of the document, or from its source.
     fn show_stored_fields(&self, value: Option<&Value>, fields: Option<&Value>, hit: &mut Hit) {
-        // Those of a nested object were in no source of 2015 that its paths lead through.
+        // In Elasticsearch 2 the paths of a nested object lead to no stored field.
         let outside = hit.nested.is_some() && self.request.dialect.rules.nested_sources_are_relative;
         for name in self.request.stored_fields.iter().flatten().filter(|_| !outside) {
             let from_source = self.request.dialect.rules.fields_are_stored_fields;

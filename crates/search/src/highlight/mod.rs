@@ -159,7 +159,7 @@ impl OneField<'_> {
             .as_deref()
             .or(self.request.common.highlight_query.as_deref())
             .unwrap_or(query);
-        let fields = self.counted(highlighter == Highlighter::FastVector);
+        let fields = self.clause_fields(highlighter == Highlighter::FastVector);
         let mut gather = Gather {
             mapping: self.mapping,
             registry: self.registry,
@@ -202,7 +202,10 @@ impl OneField<'_> {
         let named = self.option(|o| &o.kind);
         let lacks = |why: &str| match self.wild {
             true => Ok(None),
-            false => Err(Error::illegal(format!("the field [{}] should be indexed with {why}", self.name))),
+            false => Err(Error::illegal(format!(
+                "the field [{}] should be indexed with {why}",
+                self.name
+            ))),
         };
         match named.as_deref() {
             None if by_field && has_vectors => Ok(Some(Highlighter::FastVector)),
@@ -251,7 +254,7 @@ impl OneField<'_> {
     /// The fields whose clauses are shown here; `None`: all.
     ///
     /// `vectors`: the fast vector highlighter; it alone goes by `matched_fields`.
-    fn counted(&self, vectors: bool) -> Option<Vec<String>> {
+    fn clause_fields(&self, vectors: bool) -> Option<Vec<String>> {
         if !self.option(|o| &o.require_field_match).unwrap_or(true) {
             return None;
         }

@@ -18,8 +18,8 @@ pub(super) fn is_end(missing: &Value) -> bool {
     missing.is_null() || matches!(missing.as_str(), Some("_first" | "_last"))
 }
 
-/// What a request says stands for a missing value.
-pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
+/// The key that stands for a missing value.
+pub(super) fn missing_key(value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
     let shown = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -34,7 +34,7 @@ pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> R
     if let Ok(n) = shown.parse::<i64>()
         && !float
     {
-        // What 32 bits do not hold loses its upper ones, as there.
+        // A number above 32 bits loses its upper bits, as it does there.
         return Ok(Key::Int(if key.narrow { i64::from(n as i32) } else { n }));
     }
     if let Some(format) = &key.format
@@ -101,7 +101,7 @@ pub(super) fn field_key(
         check_mode(view, field)?;
         return Ok(By::Field(Box::new(key)));
     }
-    let Some(target) = Target::valued(view, &field.field) else {
+    let Some(target) = Target::with_values(view, &field.field) else {
         refuse_without_values(view, &field.field)?;
         return unmapped_key(view, field, key, ascending, cx);
     };
@@ -120,7 +120,7 @@ pub(super) fn field_key(
     key.path = target.path.to_owned();
     // Whether it can stand for a value does not hang on there being a hit.
     if let Some(value) = field.missing.as_ref().filter(|value| !is_end(value)) {
-        given(value, &key, text, key.as_float || target.kind.kind.is_float())?;
+        missing_key(value, &key, text, key.as_float || target.kind.kind.is_float())?;
     }
     Ok(By::Field(Box::new(key)))
 }
@@ -143,7 +143,12 @@ fn unmapped_key(view: &IndexView, field: &FieldSort, mut key: FieldKey, ascendin
         && !view.rules().tolerates_sort_options
     {
         key.unsigned = kind == Kind::UnsignedLong;
-        return Ok(By::Constant(given(value, &key, false, key.as_float || kind.is_float())?));
+        return Ok(By::Constant(missing_key(
+            value,
+            &key,
+            false,
+            key.as_float || kind.is_float(),
+        )?));
     }
     let first = is_first(field);
     let low = first == ascending;

@@ -23,10 +23,10 @@ mod nested;
 mod ranks;
 mod reader;
 
-use field::{address, check_mode, extreme, field_key, given, unit_metres};
+use field::{address, check_mode, extreme, field_key, missing_key, unit_metres};
 pub(crate) use ranks::Ranks;
-use reader::{ColumnReader, ReadBy};
 pub use reader::Reader;
+use reader::{ColumnReader, ReadBy};
 
 /// One key of one document.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +133,7 @@ struct Distance {
 }
 
 impl Distance {
-    /// Of one document's places, or those of its nested documents.
+    /// The distance of one document's places, or of those of its nested documents.
     fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
         let mut all: Vec<f64> = places
             .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
@@ -197,7 +197,7 @@ impl Plan {
                 script: Script::new(view, script, cx)?,
                 text: *kind == ScriptSortKind::String,
                 mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+                nested: Levels::of_path(view, nested.as_ref(), scope, cx)?,
             },
             SortBy::GeoDistance {
                 field,
@@ -255,7 +255,7 @@ impl Plan {
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
                         far: crate::fields::geo_distance::far(*arc || plain && !view.rules().planar_geo_distance, view.rules()),
                     },
-                    nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+                    nested: Levels::of_path(view, nested.as_ref(), scope, cx)?,
                 }
             }
         };
@@ -294,7 +294,7 @@ impl Plan {
     /// Unreadable files.
     pub(super) fn relation(&self, view: &IndexView, segment: &SegmentView) -> Result<Option<(&str, Option<StrColumn>)>> {
         let By::Field(key) = &self.by else { return Ok(None) };
-        let Some(target) = Target::valued(view, &key.path).filter(Target::is_relation) else {
+        let Some(target) = Target::with_values(view, &key.path).filter(Target::is_relation) else {
             return Ok(None);
         };
         let column = match Column::open(segment, &target)? {
@@ -334,13 +334,13 @@ impl Plan {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
             By::Type => {
-                let column = segment.reader.fast_fields().str("_type").map_err(crate::unreadable::broken)?;
+                let column = segment.reader.fast_fields().str("_type").map_err(segment::error::broken)?;
                 ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::Text("_doc".into())))
             }
             By::Constant(key) => ReadBy::Constant(key.clone()),
             By::SeqNo => {
                 let fields = segment.reader.fast_fields();
-                let column = fields.u64("_seq_no").map_err(crate::unreadable::broken)?;
+                let column = fields.u64("_seq_no").map_err(segment::error::broken)?;
                 ReadBy::Column(ColumnReader::least(Some(Column::U64(column)), Key::Int(-1)))
             }
             By::Script {
@@ -371,7 +371,7 @@ impl Plan {
             By::Field(key) if key.path == "_id" || key.path == "_uid" => {
                 let column = match view.rules().ids_have_no_order && key.path == "_id" {
                     true => None,
-                    false => segment.reader.fast_fields().str("_id").map_err(crate::unreadable::broken)?,
+                    false => segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?,
                 };
                 ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::None { first: false }))
             }
@@ -384,7 +384,7 @@ impl Plan {
     }
 
     fn open_field(&self, key: &FieldKey, view: &IndexView, segment: &SegmentView) -> Result<ColumnReader> {
-        let target = Target::valued(view, &key.path);
+        let target = Target::with_values(view, &key.path);
         let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
         let ip = target.is_some_and(|t| t.kind.kind == mapping::Kind::Ip);
         let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
@@ -411,9 +411,9 @@ impl Plan {
             Some("_last") | None => match &key.missing {
                 Some(Value::Null) | None => false,
                 Some(Value::String(_)) => false,
-                Some(value) => return given(value, key, text, float),
+                Some(value) => return missing_key(value, key, text, float),
             },
-            Some(other) => return given(&Value::from(other), key, text, float),
+            Some(other) => return missing_key(&Value::from(other), key, text, float),
         };
         Ok(if text {
             Key::None { first }
@@ -467,7 +467,7 @@ impl Plan {
             By::Script { .. } | By::Geo { .. } => Key::Float(number(value)?),
             By::SeqNo => Key::Int(number(value)? as i64),
             By::Field(key) => {
-                let Some(target) = Target::valued(view, &key.path) else {
+                let Some(target) = Target::with_values(view, &key.path) else {
                     return Ok(match value {
                         Value::Null => Key::None { first: false },
                         value => Key::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned).into()),
@@ -529,6 +529,6 @@ impl Plan {
 }
 
 /// A value of a column as the answer shows it.
-pub fn shown(kind: &mapping::FieldType, value: &FieldValue) -> Value {
+pub fn render_value(kind: &mapping::FieldType, value: &FieldValue) -> Value {
     kind.render_value(value)
 }

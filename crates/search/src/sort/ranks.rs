@@ -7,10 +7,10 @@
 
 use super::reader::{ColumnReader, ReadBy, Reader};
 use super::{Column, Key};
-use crate::unreadable::broken;
 use dsl::query::MultiValueMode;
 use model::Result;
 use segment::column_bounds::{Block, ColumnBounds};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::DocId;

@@ -17,7 +17,7 @@ pub(super) enum ReadBy {
     Script {
         bound: Bound,
         text: bool,
-        /// What is no string is refused.
+        /// Values that are no strings are refused.
         strict: bool,
         mode: MultiValueMode,
         children: Option<Children>,
@@ -74,7 +74,11 @@ impl ColumnReader {
             Column::Str(strings) => self.text(strings, &docs)?,
             Column::Ip(addresses) => {
                 let all = docs.iter().flat_map(|d| addresses.values_for_doc(*d));
-                let one = if self.mode == MultiValueMode::Max { all.max() } else { all.min() };
+                let one = if self.mode == MultiValueMode::Max {
+                    all.max()
+                } else {
+                    all.min()
+                };
                 one.map(Key::Ip)
             }
             Column::U64(numbers) if matches!(self.missing, Key::Unsigned(_) | Key::None { .. }) => self.unsigned(numbers, &docs),
@@ -112,8 +116,9 @@ impl ColumnReader {
             ords.min()
         };
         let Some(ord) = ord else { return Ok(None) };
+        debug_assert!(ord < strings.num_terms() as u64, "an ordinal is below the number of terms");
         let mut text = String::new();
-        strings.ord_to_str(ord, &mut text).map_err(crate::unreadable::broken)?;
+        strings.ord_to_str(ord, &mut text).map_err(segment::error::broken)?;
         Ok(Some(Key::Text(text.into())))
     }
 
@@ -263,7 +268,7 @@ impl Reader {
     }
 }
 
-/// What a script of strings gives for a document. Since 2015 it gives nothing else.
+/// The string that a script gives for a document.
 fn string(bound: &Bound, doc: DocId, score: f32, strict: bool) -> Result<String> {
     use script::Value::{Bool, Double, Float, Int, Long};
     let value = bound.value(doc, score, None)?;

@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::document_reader::DocumentReader;
 use crate::fetch::Fetch;
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::search::suggest::FuzzyCompletion;
 use dsl::search::{CompletionSuggester, SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
 use mapping::{Kind, completion};
 use model::{Error, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -108,7 +108,7 @@ fn terms(views: &[Searched], suggestion: &Suggestion, spec: &TermSuggester) -> R
         }
     }
     let shown = entries.into_iter().map(|(word, offset, length, found)| {
-        let options: Vec<Value> = ranked(found, spec.by_frequency, spec.size)
+        let options: Vec<Value> = rank(found, spec.by_frequency, spec.size)
             .into_iter()
             .map(|(text, one)| json!({ "text": text, "score": shortest(one.score), "freq": one.docs }))
             .collect();
@@ -134,7 +134,7 @@ fn analyzer(view: &IndexView, target: &Target<'_>, named: Option<&str>) -> Resul
 }
 
 /// Best first, by score or by frequency.
-fn ranked(found: BTreeMap<String, Candidate>, by_frequency: bool, size: usize) -> Vec<(String, Candidate)> {
+fn rank(found: BTreeMap<String, Candidate>, by_frequency: bool, size: usize) -> Vec<(String, Candidate)> {
     let mut list: Vec<(String, Candidate)> = found.into_iter().collect();
     list.sort_by(|(a_text, a), (b_text, b)| {
         let (score, docs) = (b.score.total_cmp(&a.score), b.docs.cmp(&a.docs));
@@ -194,7 +194,7 @@ pub(crate) fn similar(
     if spec.max_edits > 1 && found.len() < inspections {
         found.extend(near(view, target, word, spec, spec.max_edits, above, inspections)?);
     }
-    Ok(ranked(found, spec.by_frequency, kept))
+    Ok(rank(found, spec.by_frequency, kept))
 }
 
 /// The nearest words within some edits that are in more than `above` documents.
@@ -417,7 +417,7 @@ fn completions_in_view(
         return Ok(());
     }
     let mapped = mapping::contexts::of(target.kind);
-    let wanted = contexts::asked(&mapped, &spec.contexts)?;
+    let wanted = contexts::read_contexts(&mapped, &spec.contexts)?;
     for (at, segment) in view.segments.iter().enumerate() {
         if mapped.is_empty() {
             let here = in_segment(segment, &target, &key, spec.fuzzy.as_ref())?;
@@ -444,7 +444,7 @@ fn completions_in_view(
     Ok(())
 }
 
-/// What 2015 showed of a suggestion instead of its input: `output` and `payload`.
+/// `output` and `payload`, which Elasticsearch 2 shows instead of a suggestion's input.
 type Shown = (Option<String>, Option<Value>);
 
 /// The first `size` suggestions that are shown differently, the best first; `found` keeps those.
@@ -472,7 +472,7 @@ fn shown_in_2015(views: &[Searched], field: &str, found: &mut Vec<Completed>, si
     Ok(shown)
 }
 
-/// What a document says beside an input of a completion field.
+/// The members beside an input of a completion field.
 fn output_of(source: &Value, field: &str, input: &str) -> Shown {
     let has_input = |object: &Map<String, Value>| match object.get("input") {
         Some(Value::String(text)) => text == input,
@@ -504,7 +504,7 @@ fn in_segment(
         let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
             return Ok(());
         };
-        // Of a fuzzy match the common beginning counts.
+        // A fuzzy match scores by the common beginning.
         let same = common(own, key);
         let score = match (fuzzy, weight) {
             (None, weight) => weight as f32,

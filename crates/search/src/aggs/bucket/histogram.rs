@@ -325,7 +325,7 @@ impl Collector for Histogram {
             }
             last = Some(code);
             if let Some((low, high)) = self.hard {
-                // Of dates a bound lets in the bucket that it lies in; of numbers the bucket without its offset counts.
+                // A date bound admits the bucket that it lies in; for numbers the bucket without its offset counts.
                 let (key, low) = match &self.steps {
                     Steps::Number { offset, .. } => (self.steps.value(code) - offset, low),
                     Steps::Date(_) => (self.steps.value(code), low.map(|low| self.steps.value(self.steps.code(low)))),
@@ -417,7 +417,7 @@ impl Collector for Histogram {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         if self.is_date() { "date_histogram" } else { "histogram" }
     }
     fn debug(&self) -> Map<String, Value> {

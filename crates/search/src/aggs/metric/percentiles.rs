@@ -13,7 +13,7 @@ use tantivy::DocId;
 /// How many values all buckets may keep.
 const MOST_VALUES: usize = 1 << 26;
 
-/// What is asked.
+/// The percents or values of a request.
 pub(in crate::aggs) enum Ask {
     /// Values at these percents.
     Values(Vec<f64>),
@@ -59,7 +59,7 @@ impl Percentiles {
         self
     }
     /// With ranks as the servers of a persona have them.
-    pub(in crate::aggs) fn ranked_by(mut self, ranks: RankRule) -> Percentiles {
+    pub(in crate::aggs) fn with_rank_rule(mut self, ranks: RankRule) -> Percentiles {
         self.ranks = ranks;
         self
     }
@@ -215,7 +215,7 @@ impl Collector for Percentiles {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         match self.ask {
             Ask::Values(_) if self.hdr.is_some() => "hdr_percentiles",
             Ask::Ranks(_) if self.hdr.is_some() => "hdr_percentile_ranks",

@@ -3,7 +3,7 @@
 use super::path;
 use crate::aggs::Context;
 use crate::aggs::format::{Format, number};
-use crate::aggs::metric::{Moments, extended, percent_key, stats};
+use crate::aggs::metric::{Moments, extended_stats, percent_key, stats};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -115,7 +115,7 @@ pub(super) fn run(
             out
         }
         "stats_bucket" => stats(&moments, &format),
-        "extended_stats_bucket" => extended(
+        "extended_stats_bucket" => extended_stats(
             &moments,
             body.get("sigma").and_then(Value::as_f64).unwrap_or(2.0),
             &format,
