@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 /// The gap of positions between the values of one field, if nothing else is set.
 pub(crate) const DEFAULT_GAP: u32 = 100;
 
-/// What a chain is made of.
+/// The parts of a chain.
 #[derive(Clone)]
 pub(crate) struct Chain {
     pub(crate) char_filters: Vec<Named<dyn CharFilter>>,
@@ -49,7 +49,7 @@ impl fmt::Debug for Analyzer {
     }
 }
 
-/// What each stage of a chain made of a text.
+/// The result of each stage of a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The text after each character filter.
@@ -65,7 +65,7 @@ pub struct Explanation {
 pub struct CharFilterStage {
     /// The filter.
     pub name: String,
-    /// What it made of the text.
+    /// The text that it made.
     pub filtered_text: String,
 }
 
@@ -74,7 +74,7 @@ pub struct CharFilterStage {
 pub struct TokenStage {
     /// The tokenizer or filter.
     pub name: String,
-    /// What it made.
+    /// The tokens that it made.
     pub tokens: Vec<Token>,
     /// Whether this stage or one before it knows of keywords.
     pub keywords: bool,
@@ -234,7 +234,7 @@ impl Analyzer {
         let Ok(filtered) = self.filtered(text) else {
             return false;
         };
-        // What is not made of its neighbours is never longer than the text, unless the tokenizer's pieces overlap.
+        // Tokens that are not made of their neighbours are never longer than the text, unless the tokenizer's pieces overlap.
         let overlap = self.0.chain.tokenizer.part.grows();
         let (mut room, mut fits) = (Room::new(), true);
         let text = filtered.as_ref().map_or(text, |filtered| filtered.text.as_str());
@@ -313,7 +313,7 @@ impl Analyzer {
         token.term
     }
 
-    /// What every stage makes of a text.
+    /// The result of every stage for a text.
     ///
     /// # Errors
     /// As [`Analyzer::check`].

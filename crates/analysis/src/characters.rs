@@ -1,4 +1,4 @@
-//! What tokenizers and filters both ask of single characters: lower case, digits, lengths as Lucene counts them.
+//! Properties of single characters: lower case, digits, lengths as Lucene counts them.
 //!
 //! Not here: the classes by which `standard` breaks words (`word_break`).
 

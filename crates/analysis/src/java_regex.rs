@@ -1,6 +1,6 @@
 //! Regular expressions as Java writes them, in the syntax of the `regex` crate.
 //!
-//! What that crate cannot do (looking around, back references) is refused. One form is kept: a look-ahead at
+//! Look-around and back references are refused, for that crate has neither. One form works: a look-ahead at
 //! the very end of a pattern, for the character filter that replaces matches.
 
 use model::{Error, Result};

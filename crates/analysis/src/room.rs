@@ -6,16 +6,16 @@ use crate::token::Token;
 use model::settings::{ANALYSIS_MAX_TOKEN_BYTES, node_count};
 use model::{Error, Result};
 
-/// What a token costs beside its term.
+/// Bytes of a token beside its term.
 const TOKEN_BYTES: usize = 64;
-/// What a byte that a character filter puts in costs: it remembers where each came from.
+/// Bytes for each byte that a character filter inserts: it remembers the origin of each.
 const CHARACTER_BYTES: usize = 16;
 
 /// Bytes that are left.
 pub(crate) struct Room(usize);
 
 impl Room {
-    /// Of one text.
+    /// The memory of one text.
     pub(crate) fn new() -> Room {
         Room(node_count(ANALYSIS_MAX_TOKEN_BYTES))
     }
@@ -47,7 +47,7 @@ impl Room {
         text.len() <= SHORT_BYTES && node_count(ANALYSIS_MAX_TOKEN_BYTES) >= WORST_BYTES
     }
 
-    /// What did not fit, in words.
+    /// The part that did not fit, in words.
     pub(crate) fn refusal(what: &str) -> Error {
         let max = node_count(ANALYSIS_MAX_TOKEN_BYTES);
         Error::illegal(format!(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What sort of token it is, with Lucene's `type` names.
+/// The type of a token, with Lucene's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// `<ALPHANUM>`: letters and digits.
@@ -100,7 +100,7 @@ pub struct Token {
     pub position: u32,
     /// How many positions it spans; more than 1 only in graphs and shingles.
     pub position_length: u32,
-    /// What sort of token it is.
+    /// The type of the token.
     pub kind: TokenKind,
     /// Stemmers leave it alone.
     pub keyword: bool,

@@ -430,8 +430,8 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
         BreakerStats {
             name: "join",
             limit_bytes: catalog.cluster_bytes(model::settings::JOIN_MEMORY),
-            used_bytes: store.caches.join_memory().used(),
-            tripped: store.caches.join_memory().refused(),
+            used_bytes: store.caches.join_memory().used_bytes(),
+            tripped: store.caches.join_memory().refusals(),
         },
         BreakerStats {
             name: "fielddata",

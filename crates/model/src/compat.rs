@@ -235,6 +235,11 @@ rules! {
         omits_later_members Typed "Members that later versions added, such as `skipped`, `_ignored`, `shards_acknowledged`",
             "They are left out.", "They are shown.";
     }
+
+    "Aggregations and fields of a search" {
+        joda_request_patterns Typed "The letters of date patterns in aggregations", "Those of Joda.", "Those of `java.time`.";
+        skips_missing_columns Typed "`fielddata_fields` of a keyword without a column", "It has no values.", "It is refused.";
+    }
 }
 
 rules! {
@@ -265,6 +270,28 @@ rules! {
         zones_are_for_dates TypedIndex "`time_zone` of a range over other values than dates", "It is refused.", "It changes nothing.";
         planar_geo_distance TypedIndex "Distances on the Earth", "The formulas of Lucene 5.", "The formulas of today's Lucene.";
         refuses_in_former_words TypedIndex "Refusals of a query's values", "The parser's own refusal.", "`query_shard_exception` around it.";
+    }
+
+    "Queries and aggregations of an index" {
+        lacks_seq_no TypedIndex "`_seq_no`", "It is no field.", "It is a number to query, aggregate and compute with.";
+        ids_have_no_order TypedIndex "A sort by `_id`", "It finds no values.", "It sorts by the id.";
+        epochs_ignore_zones TypedIndex "`time_zone` of a range whose bounds are numbers", "It changes nothing.",
+            "The numbers are local times of that zone.";
+        decay_numbers_are_milliseconds TypedIndex "`scale` and `offset` of a decay over dates that have no unit",
+            "They are milliseconds.", "They are refused, except 0.";
+        phrase_prefixes_score_once TypedIndex "`match_phrase_prefix` of one word", "All its terms have one score.",
+            "Each term is scored by itself.";
+        keeps_expanded_words TypedIndex "Patterns and fuzzy words of query strings", "They stay as they are written.",
+            "Their field's analyzer normalizes them.";
+        explains_empty_queries TypedIndex "`_validate?explain` of a query that matches nothing", "The query in Lucene's words.",
+            "`MatchNoDocsQuery`.";
+        tolerates_unfit_fields TypedIndex "Fields and formats that a function or an aggregation cannot use",
+            "They are taken, and find nothing.", "They are refused.";
+        nested_aggregations_fail_at_run TypedIndex "`nested` with the path of an object that is not nested",
+            "`aggregation_execution_exception`.", "`illegal_argument_exception`.";
+        field_chooses_highlighter TypedIndex "The highlighter of a request that names none",
+            "`fvh` for fields with term vectors, else `plain`; `postings` needs offsets.", "`unified`, and so is `postings`.";
+        keeps_document_times TypedIndex "`_timestamp` and `_ttl` of a mapping", "Documents have them.", "They are unknown.";
     }
 }
 

@@ -98,7 +98,7 @@ pub trait Host {
         None
     }
     /// A hash of a text under a seed, of which a random score is made; `None` where nothing of outside counts in it.
-    fn seeded(&self, seed: i64, text: &str) -> Option<u32> {
+    fn seeded_hash(&self, seed: i64, text: &str) -> Option<u32> {
         let _ = (seed, text);
         None
     }
@@ -110,7 +110,7 @@ pub trait Host {
     ///
     /// # Errors
     /// Why the script has to end now; no `catch` of the script sees it.
-    fn interrupted(&self) -> model::Result<()> {
+    fn check_interrupt(&self) -> model::Result<()> {
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ impl Totals {
         high: f32::NEG_INFINITY,
     };
 
-    /// Of one document.
+    /// The scores of one document.
     pub(crate) fn one(score: f32) -> Totals {
         Totals {
             count: 1,

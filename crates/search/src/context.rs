@@ -1,13 +1,13 @@
-//! What a search needs besides its request.
+//! The surroundings of a search: clock, limits, scripts, cancellation.
 
 use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use model::Result;
 use std::cell::Cell;
 
-/// What a search needs besides its request.
+/// The surroundings of a search: clock, limits, scripts, cancellation.
 pub struct Context<'a> {
-    /// What parts of the search took.
+    /// Durations of phases.
     pub phases: crate::phases::Phases,
     /// The clock, for `now`.
     pub now_ms: i64,
@@ -35,7 +35,7 @@ pub struct Context<'a> {
     pub types: &'a [String],
     /// Times and counts are kept of each clause.
     pub profile: Cell<bool>,
-    /// What clauses that only filter would score is told: by explanations, with names.
+    /// Filters compute scores too, for explanations and named scores.
     pub filters_score: Cell<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Context<'_> {
     }
 
     /// Calls `f`; what it compiles is explained, if `explained`.
-    pub(crate) fn explained<T>(&self, explained: bool, f: impl FnOnce() -> T) -> T {
+    pub(crate) fn explaining<T>(&self, explained: bool, f: impl FnOnce() -> T) -> T {
         let around = self.filters_score.replace(self.filters_score.get() || explained);
         let made = f();
         self.filters_score.set(around);

@@ -15,7 +15,7 @@ use tantivy::DocId as Doc;
 pub struct Stored {
     /// Its identity.
     pub id: DocId,
-    /// What may be large.
+    /// The parts that may be large.
     pub payload: Payload,
     /// `_routing`.
     pub routing: Option<String>,
@@ -27,7 +27,7 @@ pub struct Stored {
     pub hidden: Option<Vec<u8>>,
 }
 
-/// What a document stores that may be large: it stays where it lies.
+/// The large stored parts of a document: they stay in the block that was read.
 pub struct Payload {
     bytes: Arc<[u8]>,
     source: Option<Range<usize>>,

@@ -31,12 +31,12 @@ pub(crate) fn mix32(k: u32) -> u32 {
 /// David Stafford's variant of the finalizer for 64 bits, of which the lower half counts.
 pub(crate) fn mix64(z: u64) -> u32 {
     #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
-    let low = mixed(z).cast_unsigned() as u32;
+    let low = mix_bits(z).cast_unsigned() as u32;
     low
 }
 
 /// The same with all its bits.
-pub(crate) fn mixed(z: u64) -> i64 {
+pub(crate) fn mix_bits(z: u64) -> i64 {
     let z = (z ^ z >> 32).wrapping_mul(0x4cd6_944c_5cc2_0b6d);
     let z = (z ^ z >> 29).wrapping_mul(0xfc12_c5b1_9d32_59e9);
     (z ^ z >> 32).cast_signed()
@@ -63,7 +63,7 @@ pub(crate) fn id_bytes(id: &str) -> Vec<u8> {
         }
         return out;
     }
-    match unpadded(id) {
+    match decode_base64_url(id) {
         Some(bytes) if bytes.first().is_some_and(|b| *b >= 0xfd) => [&[0xfd], bytes.as_slice()].concat(),
         Some(bytes) => bytes,
         None => [&[0xff], id.as_bytes()].concat(),
@@ -71,7 +71,7 @@ pub(crate) fn id_bytes(id: &str) -> Vec<u8> {
 }
 
 /// The bytes of a text that is base64 for URLs without padding, and of which no other text has the same bytes.
-fn unpadded(id: &str) -> Option<Vec<u8>> {
+fn decode_base64_url(id: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(id.len() * 3 / 4);
     let (mut held, mut bits) = (0u32, 0u32);
     for byte in id.bytes() {

@@ -48,7 +48,7 @@ impl Default for Interrupt {
 }
 
 impl Interrupt {
-    /// Of work that may be cancelled, has perhaps a deadline, may take its thread for `most`, and ends when the process holds
+    /// Interrupts work that is cancelled, passes its deadline, takes its thread longer than `most`, or when the process holds
     /// more than `breakers` allow.
     pub fn new(cancellation: Cancellation, most: Option<Duration>, breakers: Option<Arc<CircuitBreakers>>) -> Interrupt {
         let started = Instant::now();

@@ -8,10 +8,10 @@
 
 use crate::child_score::Totals;
 use crate::fields::target::{Target, query_shard};
-use crate::unreadable::broken;
 use dsl::query::JoinValues;
 use mapping::Kind;
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::key_columns::{ByKey, Key, Keys};
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
@@ -30,11 +30,11 @@ pub struct Budget {
 
 impl Budget {
     /// Bytes in use.
-    pub fn used(&self) -> u64 {
+    pub fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
     /// How often more was wanted than there is.
-    pub fn refused(&self) -> u64 {
+    pub fn refusals(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
     fn take(&self, bytes: u64, most: u64) -> Result<()> {
@@ -50,7 +50,7 @@ impl Budget {
             format!(
                 "[join] Data too large: the key sets of joins have [{}] bytes and [{bytes}] more are wanted, \
                  which is larger than the limit of [{most}], the setting [search.join_memory]",
-                self.used()
+                self.used_bytes()
             ),
         )
         .with("bytes_wanted", bytes)
@@ -66,7 +66,7 @@ impl Budget {
 #[derive(Debug)]
 pub struct Joined {
     pub(crate) kind: Found,
-    /// Of few keys: as texts, to be looked up instead of looked for.
+    /// The keys as texts, where there are few: they are looked up as terms.
     pub(crate) texts: Option<Vec<String>>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) reserved: u64,
@@ -114,7 +114,7 @@ impl Joined {
             (None, _) => "key_set",
         }
     }
-    /// What they take.
+    /// Bytes of memory that they take.
     pub fn bytes(&self) -> u64 {
         self.reserved
     }
@@ -158,7 +158,7 @@ impl Joined {
     }
 }
 
-/// What a join may take.
+/// Limits of one join.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyLimits {
     /// `search.max_join_keys`.
@@ -180,7 +180,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Of a field; `None` if the index has no such field.
+    /// The place of a field's keys; `None` if the index has no such field.
     ///
     /// # Errors
     /// Text, and fields without a column.

@@ -43,7 +43,6 @@ mod suggest;
 pub mod term_vectors;
 #[cfg(test)]
 mod tests;
-pub mod unreadable;
 
 /// An index to search, with the filter of the alias it was reached by.
 pub type Searched = (Arc<IndexView>, Option<Query>);
@@ -59,7 +58,7 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
         Err(error) if is_timeout(&error) && request.cancellation.deadline().is_some() => Ok(SearchResponse {
             shards: views
                 .iter()
-                .map(|(view, filter)| crate::clauses::routed::asked(view, request.query.iter().chain(filter)))
+                .map(|(view, filter)| crate::clauses::routed::shard_count(view, request.query.iter().chain(filter)))
                 .sum(),
             ..SearchResponse::late(request)
         }),
@@ -69,7 +68,7 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
 
 fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Result<SearchResponse> {
     let suggest = match request.suggest.is_empty() {
-        false => Phases::timed(&cx.phases.suggest, || suggest::run(views, request, cx))?,
+        false => Phases::time(&cx.phases.suggest, || suggest::run(views, request, cx))?,
         true => None,
     };
     cx.profile.set(request.profile);
@@ -78,7 +77,7 @@ fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) ->
     cx.filters_score.set(explained || request.named_scores);
     // Who asks for suggestions alone is told of no hits.
     let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();
-    if alone && !request.dialect.rules.has_types {
+    if alone && !request.dialect.rules.shows_hits_of_suggestions {
         return Ok(only_suggestions(views, request, suggest));
     }
     if request.aggs.is_empty() {
@@ -128,7 +127,10 @@ fn has_name(query: &Query) -> bool {
 fn only_suggestions(views: &[Searched], request: &SearchRequest, suggest: Option<serde_json::Value>) -> SearchResponse {
     let total = dsl::search::Total { value: 0, exact: true };
     SearchResponse {
-        shards: views.iter().map(|(view, _)| crate::clauses::routed::asked(view, [])).sum(),
+        shards: views
+            .iter()
+            .map(|(view, _)| crate::clauses::routed::shard_count(view, []))
+            .sum(),
         hits: dsl::search::Hits {
             total: (request.track_total_hits != dsl::search::TrackTotal::No).then_some(total),
             ..dsl::search::Hits::default()
@@ -219,5 +221,5 @@ pub fn explain(
 /// # Errors
 /// Why it would not.
 pub fn validate((view, filter): &Searched, query: &Query, cx: &Context<'_>) -> Result<String> {
-    crate::clauses::said(view, query, filter.as_ref(), cx)
+    crate::clauses::describe(view, query, filter.as_ref(), cx)
 }

@@ -1,4 +1,4 @@
-//! What of a search is refused before anything is read: windows, and options that do not go together.
+//! Refuses searches before anything is read: windows that are too large, options that exclude each other.
 
 use crate::Searched;
 use crate::fields::target::setting;
@@ -36,7 +36,7 @@ pub(super) fn check(views: &[Searched], request: &SearchRequest) -> Result<()> {
         }
         let keys = request.sort.len().max(1);
         // By the score alone is no sort of today's.
-        let by_score = !request.dialect.rules.has_types
+        let by_score = !request.dialect.rules.sorts_by_score_alone
             && matches!(request.sort.as_slice(), [one] if one.by == SortBy::Score && !one.ascending);
         if request.sort.is_empty() || by_score {
             return Err(Error::illegal("Sort must contain at least one field."));

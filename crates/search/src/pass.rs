@@ -1,6 +1,6 @@
 //! One search: compiled for each index, collected over all of them, rescored, and its page fetched.
 //!
-//! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`inner_hits`, `expand`).
+//! Not here: how an index is gone through (`collect`, `top`), what a hit shows (`fetch`), inner hits (`fetch::inner_hits`, `fetch::collapse`).
 
 use crate::clauses::plan;
 use crate::collect::collapse::{Group, Members, collapse_key};
@@ -47,7 +47,7 @@ impl Compiled {
         })
     }
 
-    /// What clauses took: those of the post filter first.
+    /// Profiles of clauses: the post filter's come first.
     fn profile(&self) -> Vec<serde_json::Value> {
         let all = self.post_filter.iter().chain([&self.planned]);
         all.flat_map(Planned::profile).collect()
@@ -127,11 +127,11 @@ pub fn run_with(
         cx.interrupt.grant_grace();
     }
     let rest = ranked.get(request.from..).unwrap_or_default();
-    // What ended early did not see all members.
+    // A search that ended early has not seen all members.
     let members = found.members.take().filter(|_| !found.timed_out && !found.terminated);
     let page = &rest[..request.size.min(rest.len())];
     let fetched = || fetch(views, &compiled, page, members.as_ref(), request, cx);
-    let (hits, all_shown) = Phases::timed(&cx.phases.fetch, fetched)?;
+    let (hits, all_shown) = Phases::time(&cx.phases.fetch, fetched)?;
     found.timed_out |= !all_shown;
     Ok(SearchResponse {
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -140,7 +140,7 @@ pub fn run_with(
             .then_some(found.terminated || request.collects_nothing),
         shards: views
             .iter()
-            .map(|(view, filter)| crate::clauses::routed::asked(view, request.query.iter().chain(filter)))
+            .map(|(view, filter)| crate::clauses::routed::shard_count(view, request.query.iter().chain(filter)))
             .sum(),
         hits: Hits {
             total: total(found.count, request.track_total_hits),
@@ -158,11 +158,11 @@ pub fn run_with(
 /// Whether an index could answer a request: what it asks of fields, and no more, is compiled.
 ///
 /// # Errors
-/// What the index refuses.
+/// The index refuses the request.
 pub fn compiles((view, filter): &Searched, request: &SearchRequest, cx: &Context<'_>) -> Result<()> {
     let compiled = Compiled::new(view, filter.as_ref(), request, cx)?;
     compiled.after(view, request, cx)?;
-    let wanted = inner_hits::wanted(request)?;
+    let wanted = inner_hits::clauses_with_inner_hits(request)?;
     inner_hits::Compiled::all(view, &wanted, None, cx)?;
     Fetch::new(view, request, cx)?;
     Ok(())
@@ -216,12 +216,12 @@ fn gather(
         // Who wants no hits is told what is known without going through them.
         if found.terminated
             && window == 0
-            && !request.dialect.rules.has_types
+            && !request.dialect.rules.terminates_across_indices
             && let Some(all) = known_count(&source, request)?
         {
             found.count = before + all;
         }
-        if found.timed_out || found.terminated && request.dialect.rules.has_types {
+        if found.timed_out || found.terminated && request.dialect.rules.terminates_across_indices {
             break;
         }
     }
@@ -253,7 +253,7 @@ fn fetch(
     request: &SearchRequest,
     cx: &Context<'_>,
 ) -> Result<(Vec<Hit>, bool)> {
-    let wanted = inner_hits::wanted(request)?;
+    let wanted = inner_hits::clauses_with_inner_hits(request)?;
     let inner = views
         .iter()
         .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
@@ -269,7 +269,7 @@ fn fetch(
         let view = &views[one.view].0;
         let read = cx
             .check_cancelled()
-            .and_then(|()| shown(view, &compiled[one.view], &fetches[one.view], one, request));
+            .and_then(|()| fetch_hit(view, &compiled[one.view], &fetches[one.view], one, request));
         let Some(mut hit) = unless_late(read)? else {
             return Ok((hits, false));
         };
@@ -320,7 +320,7 @@ fn fetch(
 }
 
 /// One hit, without what hangs on it.
-fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked, request: &SearchRequest) -> Result<Hit> {
+fn fetch_hit(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked, request: &SearchRequest) -> Result<Hit> {
     let segment = &view.segments[one.segment];
     let by_score = by_score(request);
     let score = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);
@@ -332,7 +332,7 @@ fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked,
         hit.sort = vec![Key::Score(one.score).render()];
     }
     if compiled.planned.has_names() {
-        hit.matched_queries = compiled.planned.matched(segment, one.doc)?;
+        hit.matched_queries = compiled.planned.matched_names(segment, one.doc)?;
         if request.named_scores {
             hit.matched_scores = compiled.planned.matched_scores(segment, one.doc)?;
         }
@@ -345,11 +345,9 @@ fn shown(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked,
 }
 
 fn max_score(views: &[Searched], request: &SearchRequest, ranked: &[Ranked], found: &Collected) -> Option<f32> {
-    // 2015 counted without scores, and said 0.
-    let counted_then = request.size == 0 && request.dialect.rules.has_types && request.dialect.persona == model::Persona::Es2;
-    if counted_then {
+    if request.size == 0 && request.dialect.rules.counts_without_scores {
         Some(0.0)
-    } else if request.size == 0 && !request.dialect.rules.has_types && !views.is_empty() {
+    } else if request.size == 0 && !request.dialect.rules.scores_without_hits && !views.is_empty() {
         // Who wants no hits is told nothing of the best one.
         None
     } else if by_score(request) && !ranked.is_empty() {

@@ -18,7 +18,7 @@ impl DurationSum {
     }
 }
 
-/// What a search took out of all its time.
+/// The durations of a search's phases.
 #[derive(Debug, Default)]
 pub struct Phases {
     /// To read the hits that it shows.
@@ -28,8 +28,8 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// What is done until the end of `work` is a phase.
-    pub fn timed<T>(phase: &DurationSum, work: impl FnOnce() -> T) -> T {
+    /// Adds the duration of `work` to a phase.
+    pub fn time<T>(phase: &DurationSum, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let done = work();
         phase.add(begun.elapsed());

@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use mapping::{FieldValue, Kind};
 use model::Result;
+use model::compat::IndexRules;
 use parking_lot::Mutex;
 use script::{Budget, DocValues, Env, Host, Program, Value};
 use segment::searchable::IndexView;
@@ -32,9 +33,9 @@ impl Failure {
         self.0.error.lock().get_or_insert(error);
         self.0.failed.store(true, Ordering::Relaxed);
     }
-    /// What comes of `run`, whose error is noted. Once there is one nothing is run any more: a script that uses up its
+    /// The result of `run`; its error is noted. After an error nothing is run: a script that uses up its
     /// budget does so for one document, not for each.
-    pub(crate) fn tried<T>(&self, run: impl FnOnce() -> Result<Option<T>>) -> Option<T> {
+    pub(crate) fn run<T>(&self, run: impl FnOnce() -> Result<Option<T>>) -> Option<T> {
         if self.0.failed.load(Ordering::Relaxed) {
             return None;
         }
@@ -69,7 +70,7 @@ pub(crate) struct Script {
     /// For fields that are named while the script runs.
     mapping: mapping::Mapping,
     schema: Arc<segment::schema::IndexSchema>,
-    typed: bool,
+    rules: &'static IndexRules,
     /// The index has part in random scores.
     salt: u32,
 }
@@ -86,13 +87,13 @@ enum Place {
 }
 
 impl Place {
-    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, typed: bool, path: &str) -> Place {
+    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, rules: &IndexRules, path: &str) -> Place {
         match path {
-            "_id" if !typed => return Place::Envelope("_id"),
-            "_seq_no" if !typed => return Place::SeqNo,
-            "_uid" if typed => return Place::Envelope("_id"),
-            "_type" if typed => return Place::Envelope("_type"),
-            "_parent" if typed => return Place::Envelope("_parent"),
+            "_id" if !rules.has_type_fields => return Place::Envelope("_id"),
+            "_seq_no" if !rules.lacks_seq_no => return Place::SeqNo,
+            "_uid" if rules.has_type_fields => return Place::Envelope("_id"),
+            "_type" if rules.has_type_fields => return Place::Envelope("_type"),
+            "_parent" if rules.has_type_fields => return Place::Envelope("_parent"),
             _ => {}
         }
         match Target::value_in(mapping, schema, path) {
@@ -110,15 +111,11 @@ impl Place {
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
             }
             Place::SeqNo => {
-                let column = segment
-                    .reader
-                    .fast_fields()
-                    .u64("_seq_no")
-                    .map_err(crate::unreadable::broken)?;
+                let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
                 Some((Kind::Long, true, Some(Column::U64(column))))
             }
             Place::Envelope(name) => {
-                let column = segment.reader.fast_fields().str(name).map_err(crate::unreadable::broken)?;
+                let column = segment.reader.fast_fields().str(name).map_err(segment::error::broken)?;
                 Some((Kind::Keyword, true, column.map(Column::Str)))
             }
         })
@@ -136,7 +133,7 @@ impl Script {
     pub(crate) fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
         let program = (cx.scripts)(source)?;
         let fields = program.doc_fields().iter();
-        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.typed, path)));
+        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.rules(), path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
@@ -146,7 +143,7 @@ impl Script {
             interrupt: cx.interrupt.clone(),
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),
-            typed: view.typed,
+            rules: view.rules(),
             salt: model::text::java_hash(view.name.as_str()) << 10,
         })
     }
@@ -197,7 +194,7 @@ impl Host for AtDoc<'_> {
             Some(opened) => opened,
             None => {
                 let script = &self.bound.script;
-                late = Place::of(&script.mapping, &script.schema, script.typed, field).open(field, &self.bound.segment)?;
+                late = Place::of(&script.mapping, &script.schema, script.rules, field).open(field, &self.bound.segment)?;
                 &late
             }
         };
@@ -278,7 +275,7 @@ impl Host for AtDoc<'_> {
             _ => None,
         }
     }
-    fn seeded(&self, seed: i64, text: &str) -> Option<u32> {
+    fn seeded_hash(&self, seed: i64, text: &str) -> Option<u32> {
         // A seed is an int there.
         let seed = crate::hashes::mix32(seed as u32 ^ self.bound.script.salt);
         Some(crate::hashes::murmur3(text.as_bytes(), seed))
@@ -286,7 +283,7 @@ impl Host for AtDoc<'_> {
     fn now_millis(&self) -> i64 {
         self.bound.script.now_ms
     }
-    fn interrupted(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         self.bound.script.interrupt.check()
     }
 }
@@ -298,7 +295,7 @@ impl Bound {
             return Ok(None);
         }
         let store = self.segment.core.stored(&self.segment.reader)?;
-        let bytes = store.get_document_bytes(doc).map_err(crate::unreadable::broken)?;
+        let bytes = store.get_document_bytes(doc).map_err(segment::error::broken)?;
         let mut source = None;
         segment::stored::each_value(&bytes, doc, |field, value| {
             if field == self.script.schema.source && segment::stored_source::stored_fields(value).is_none() {
@@ -311,7 +308,7 @@ impl Bound {
     /// The script's number for a document.
     ///
     /// # Errors
-    /// What the script says.
+    /// The script fails.
     pub(crate) fn number(&self, doc: DocId, score: f32) -> Result<f64> {
         self.script.interrupt.check_run()?;
         let own = self.own_source(doc, None)?;
@@ -331,7 +328,7 @@ impl Bound {
     /// The script's value for a document.
     ///
     /// # Errors
-    /// What the script says.
+    /// The script fails.
     pub(crate) fn value(&self, doc: DocId, score: f32, source: Option<&serde_json::Value>) -> Result<Value> {
         self.script.interrupt.check_run()?;
         let own = self.own_source(doc, source)?;
@@ -359,7 +356,7 @@ mod tests {
         let failure = Failure::default();
         let mut runs = 0;
         let mut try_one = |result: Result<Option<i32>, Error>| {
-            failure.tried(|| {
+            failure.run(|| {
                 runs += 1;
                 result
             })

@@ -5,12 +5,12 @@
 //! asked. Counts are of the index as it is published, deleted documents that no merge dropped among them.
 
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::document::{TermFilter, TermVectors};
 use engine::VectorsOf;
 use mapping::FieldType;
 use model::{Error, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Place {
     end: usize,
 }
 
-/// What is counted of a field in an index.
+/// The statistics of a field in an index.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     docs: u64,
@@ -57,7 +57,7 @@ pub fn vectors(view: &IndexView, of: &VectorsOf) -> Result<Map<String, Value>> {
     }
     let mut found: Vec<(&str, &FieldType, Terms)> = Vec::new();
     for (path, field) in fields {
-        // Of a document that is nowhere only the root's own fields are read, as if it were indexed.
+        // A document of the request is read as if it were indexed; only the root's own fields are.
         if of.artificial && view.mapping.nested_path_of(path).is_some() {
             continue;
         }
@@ -69,12 +69,12 @@ pub fn vectors(view: &IndexView, of: &VectorsOf) -> Result<Map<String, Value>> {
     }
     let mut out = Map::new();
     for (path, field, terms) in found {
-        out.insert(path.to_owned(), shown(view, path, field, terms, of)?);
+        out.insert(path.to_owned(), render_terms(view, path, field, terms, of)?);
     }
     Ok(out)
 }
 
-/// What a mapping keeps of a field's terms.
+/// The parts of term vectors that a mapping stores.
 fn vector_of(field: &FieldType) -> Option<&str> {
     field.term_vector.as_deref().filter(|vector| *vector != "no")
 }
@@ -184,9 +184,9 @@ fn terms_of(view: &IndexView, source: &Value, path: &str, field: &FieldType, ana
 }
 
 /// One field of the answer.
-fn shown(view: &IndexView, path: &str, field: &FieldType, terms: Terms, of: &VectorsOf) -> Result<Value> {
+fn render_terms(view: &IndexView, path: &str, field: &FieldType, terms: Terms, of: &VectorsOf) -> Result<Value> {
     let spec = &of.spec;
-    // What is kept is what the mapping says; what is made for the request has everything.
+    // Stored vectors have the parts that the mapping names; those made for a request have all.
     let made = of.artificial || spec.per_field_analyzer.contains_key(path) || view.mapping.nested_path_of(path).is_some();
     let kept = vector_of(field).filter(|_| !made);
     let has = |what: &str| kept.is_none_or(|kept| kept.contains(what));

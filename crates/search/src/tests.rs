@@ -421,7 +421,7 @@ fn members_of_groups() {
             );
         }
     }
-    // What ends early tells members all the same.
+    // A search that ends early still shows members.
     let early = json!({"terminate_after": 2, "query": {"range": {"n": {"lt": 30}}},
         "collapse": {"field": "by", "inner_hits": {"name": "all", "size": 9}}});
     let answer = search_again(&view, &early).unwrap();
@@ -430,4 +430,21 @@ fn members_of_groups() {
         let members = (0..30u64).filter(|n| n * 5 % 7 == group).count() as u64;
         assert_eq!(hit.inner_hits[0].1.total.unwrap().value, members);
     }
+}
+
+#[test]
+fn a_document_that_its_files_lack_is_corruption() {
+    let view = texts();
+    let compile = |_: &dsl::query::script_source::ScriptSource| script::compile("params._source.n", script::Lang::Painless);
+    let source = dsl::query::script_source::ScriptSource {
+        text: dsl::query::script_source::ScriptText::Inline("params._source.n".to_owned()),
+        lang: None,
+        params: serde_json::Map::new(),
+        defaults_to_groovy: false,
+    };
+    let script = crate::scripts::Script::new(&view, &source, &context(&compile)).unwrap();
+    let bound = script.open(&view.segments[0]).unwrap();
+    let past_the_end = view.segments[0].reader.max_doc();
+    let refusal = bound.value(past_the_end, 0.0, None).unwrap_err();
+    assert_eq!(refusal.kind(), model::ErrorKind::Corruption, "{refusal}");
 }

@@ -20,7 +20,7 @@ use tantivy::tokenizer::TokenizerManager;
 const BUDGET_MIN_BYTES: usize = 100 << 10;
 const BUDGET_MAX_BYTES: usize = 30 << 20;
 
-/// What a build made.
+/// The result of a build.
 #[derive(Default)]
 pub struct Built {
     /// Segments, usually one; none for no blocks.
@@ -29,7 +29,7 @@ pub struct Built {
     pub poisoned: Vec<(usize, String)>,
 }
 
-/// What to build of.
+/// The blocks to build from.
 #[derive(Clone, Copy)]
 pub struct Blocks<'a> {
     /// How many there are.

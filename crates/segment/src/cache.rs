@@ -1,4 +1,4 @@
-//! What was read lately and may be asked for again, within a budget: stored documents, sets of documents.
+//! A cache within a budget of bytes: stored documents, sets of documents.
 //!
 //! Keys name a segment, which is never used twice in a folder, and something in it; what they stand for never changes,
 //! so nothing is ever taken back. What belongs to segments that are gone makes room when it is wanted. What leaves is
@@ -14,7 +14,7 @@ use tantivy::DocId;
 
 /// Parts with a lock of their own.
 const PARTS: usize = 8;
-/// What an entry takes besides its value.
+/// Bytes of an entry beside its value.
 pub(crate) const ENTRY_BYTES: usize = 96;
 /// A value may take this part of a part, not more.
 const LARGEST: usize = 8;

@@ -1,4 +1,4 @@
-//! What one index has in a cache that all indices share, and what came of it since the process began.
+//! Counters of one index in a cache that all indices share: bytes and entries now, hits and evictions since the start.
 //!
 //! Relaxed atomics; nobody waits for a counter. Not here: the caches (`filter_cache`, `derived`), how figures are shown (`rest`).
 

@@ -1,7 +1,7 @@
-//! What readers derive from a segment or a view and ask for again: who is whose parent, keys of joins, columns made of
+//! Values that readers derive from a segment or a view: parents of children, keys of joins, columns made of
 //! terms, numbers of strings. Each is worked out once and kept with what it was made of, all of them within one budget.
 //!
-//! What leaves is chosen by the clock algorithm: whoever was not asked for since the hand came by last. A reader that
+//! The clock algorithm evicts entries that were not read since the hand came by last. A reader that
 //! holds what leaves goes on with it; the next one works it out anew, so that an answer never depends on it.
 //!
 //! Not here: what was read and is kept by key (`cache`), which takes copies, not the place of a segment.
@@ -14,14 +14,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What an entry takes besides its value and its name.
+/// Bytes of an entry beside its value and its name.
 const ENTRY_BYTES: usize = 160;
 /// Places of the ring are looked through for owners that are gone when it has so many, or twice those that were left.
 const SWEEP_AT: usize = 256;
 
 /// How much memory a value takes, in bytes, in which what lies in segments' files is not counted.
 pub trait Footprint: Any + Send + Sync {
-    /// Those outside the value itself.
+    /// Bytes outside the value itself.
     fn heap_bytes(&self) -> usize;
 }
 
@@ -73,7 +73,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// What is counted of the index.
+    /// The counters of the index.
     pub fn figures(&self) -> &CacheFigures {
         &self.figures
     }
@@ -220,7 +220,7 @@ impl Derived {
     /// The value of a name, which has one type.
     ///
     /// # Errors
-    /// What `build` says.
+    /// `build` fails.
     pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.once_as(Kind::Other, name, build)
     }
@@ -228,7 +228,7 @@ impl Derived {
     /// The same, counted as fielddata of the index from here on.
     ///
     /// # Errors
-    /// What `build` says.
+    /// `build` fails.
     pub fn once_as_fielddata<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.once_as(Kind::Fielddata, name, build)
     }

@@ -66,7 +66,7 @@ impl DataFile {
             damages: Mutex::default(),
         }))
     }
-    /// What was found to be damaged among the components of a prefix: file and offset.
+    /// The damage among the components of a prefix: file and offset.
     pub fn damage(&self, prefix: &str) -> Option<Error> {
         let damages = self.damages.lock();
         let found = damages.iter().find(|(component, _)| in_prefix(component, prefix).is_some());
@@ -178,7 +178,7 @@ impl SegmentData {
     pub fn is_on_disk(&self) -> bool {
         matches!(self.place, Place::File(..))
     }
-    /// What was found to be damaged in it, if it is in a file.
+    /// The damage that was found in it, if it is in a file.
     pub fn damage(&self) -> Option<Error> {
         match &self.place {
             Place::Memory(_) => None,
@@ -353,7 +353,7 @@ impl Write for NewFile {
 impl TerminatingWrite for NewFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
-        // What is small stays as it is for long: room that it grew into is given back. What is large goes to a file.
+        // Small components stay in memory for long, so spare capacity is given back. Large ones go to a file.
         if bytes.len() < SPILL_BYTES as usize {
             bytes.shrink_to_fit();
         }

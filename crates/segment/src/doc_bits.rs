@@ -28,6 +28,10 @@ impl DocBits {
             count: 0,
         }
     }
+    /// Whether the set was made for segments of this many documents.
+    pub fn is_sized_for(&self, max_doc: DocId) -> bool {
+        self.words.len() == max_doc as usize / 64 + 1
+    }
     /// The documents of a set.
     pub fn of(max_doc: DocId, docs: &mut dyn Scorer) -> DocBits {
         let mut bits = DocBits::new(max_doc);
@@ -39,6 +43,10 @@ impl DocBits {
     }
     /// Adds one.
     pub fn insert(&mut self, doc: DocId) {
+        debug_assert!(
+            (doc as usize) / 64 < self.words.len(),
+            "document [{doc}] is one of the segment"
+        );
         if let Some(word) = self.words.get_mut(doc as usize / 64) {
             let bit = 1u64 << (doc % 64);
             self.count += u32::from(*word & bit == 0);
@@ -60,7 +68,7 @@ impl DocBits {
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
-    /// Those that are in all of several sets of one segment.
+    /// The documents that are in all of several sets of one segment.
     pub fn all_of(sets: &[Arc<DocBits>]) -> DocBits {
         let Some((first, others)) = sets.split_first() else {
             return DocBits::new(0);
@@ -72,7 +80,7 @@ impl DocBits {
         }
         DocBits::of_words(words)
     }
-    /// Those that are in any of several sets of one segment.
+    /// The documents that are in any of several sets of one segment.
     pub fn any_of(sets: &[Arc<DocBits>]) -> DocBits {
         let Some((first, others)) = sets.split_first() else {
             return DocBits::new(0);
@@ -84,7 +92,7 @@ impl DocBits {
         }
         DocBits::of_words(words)
     }
-    /// Those of these, each the last of a block, that have any of `inside` in their block: a block is what lies behind the
+    /// The block ends whose block contains a document of `inside`. `self` has the last document of each block, which begins behind the
     /// one before. A sum does it for 64 documents at once: to a block's row of ones anything added carries into the bit
     /// above it, which is its last document's.
     pub fn around(&self, inside: &DocBits) -> DocBits {
@@ -99,7 +107,7 @@ impl DocBits {
         });
         DocBits::of_words(words.collect())
     }
-    /// Those of these, each the first of a block, that have any in their block of what is `inside` and among `these`: a block
+    /// The block heads whose block contains a document of both `inside` and `these`. `self` has the first of each block, which
     /// goes on until the next one. [`DocBits::around`] backwards.
     pub fn ahead_of(&self, inside: &DocBits, these: &DocBits) -> DocBits {
         debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
@@ -120,6 +128,7 @@ impl DocBits {
     }
     fn of_words(words: Vec<u64>) -> DocBits {
         let count = words.iter().map(|word| word.count_ones()).sum();
+        debug_assert!(u64::from(count) <= words.len() as u64 * 64, "no more documents than bits");
         DocBits { words, count }
     }
     /// Calls `f` with each, in order.

@@ -143,7 +143,8 @@ pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>
         Some(parsed) => (parsed.root, parsed.nested, parsed.ignored),
         None => (Fields::default(), Vec::new(), Vec::new()),
     };
-    let mut docs = Vec::with_capacity(1 + nested.len());
+    let size = 1 + nested.len();
+    let mut docs = Vec::with_capacity(size);
     let mut names = Vec::new();
     let indexed = |values| Indexed {
         schema: schema.clone(),
@@ -186,6 +187,7 @@ pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>
     doc.extend(ignored.into_iter().map(|path| (schema.ignored, Cell::Text(path))));
     fields(schema, root, &mut names, &mut doc);
     docs.push(indexed(doc));
+    debug_assert_eq!(docs.len(), size, "a block is its nested documents and then its root");
     Block { docs, envelope }
 }
 

@@ -65,7 +65,7 @@ fn uninvert(segment: &SegmentView, field: Field) -> Result<Strings> {
 /// A column in memory of these values, which come in the order of documents.
 ///
 /// # Errors
-/// What the columns' format answers.
+/// The columns' format fails.
 pub fn strings<'a>(segment: &SegmentView, values: impl Iterator<Item = (DocId, &'a str)>) -> Result<Strings> {
     let mut writer = ColumnarWriter::default();
     for (doc, text) in values {

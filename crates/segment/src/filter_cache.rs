@@ -1,9 +1,9 @@
-//! Sets of documents of terms that filters ask for again and again, a bit a document.
+//! Document sets of terms that filters use repeatedly, one bit a document.
 //!
-//! A term's set is made when it was asked for a few times, and only where the segment and the term are large enough for
-//! that to pay: a rare term is read faster from its list. Within the budget of `indices.queries.cache.size`.
+//! A set is made at the third use of a term in a segment, where both are large enough: a rare term is read faster from its list.
+//! The budget is `indices.queries.cache.size`.
 //!
-//! Not here: which clauses are filters (`boolean`).
+//! Not here: which clauses are filters (`scorers::bool` of `search`).
 
 use crate::cache::{Cache, ENTRY_BYTES};
 use crate::cache_figures::CacheFigures;
@@ -27,7 +27,7 @@ const MADE_AT: u32 = 2;
 pub struct FilterCache {
     /// How often each was asked for.
     asked: Cache<(u64, Term), Arc<AtomicU32>>,
-    /// Those that were made, or found not to be worth it.
+    /// The sets that were made, and the terms whose sets are not worth it.
     made: Cache<(u64, Term), Arc<FilterSet>>,
 }
 
@@ -64,7 +64,7 @@ impl FilterCache {
         })
     }
 
-    /// Those of an index that nothing is counted of yet.
+    /// The filters of a new index, with its counters at zero.
     pub fn of_index(self: &Arc<FilterCache>) -> Filters {
         Filters {
             cache: self.clone(),
@@ -85,7 +85,7 @@ impl FilterCache {
 }
 
 impl Filters {
-    /// What is counted of the index.
+    /// The counters of the index.
     pub fn figures(&self) -> &CacheFigures {
         &self.figures
     }
@@ -103,6 +103,10 @@ impl Filters {
         let made = self.cache.made.get(&key);
         self.figures.look_up(made.as_ref().is_some_and(|made| made.bits.is_some()));
         if let Some(made) = made {
+            debug_assert!(
+                made.bits.as_ref().is_none_or(|bits| bits.is_sized_for(max_doc)),
+                "a cached set is one of the segment in its key"
+            );
             return Ok(made.bits.clone());
         }
         let Some(asked) = self.cache.asked.get(&key) else {

@@ -4,12 +4,11 @@
 //! segment has an array from ordinal to key, made before the segment is published ([`prepare`]) and kept with it: a
 //! refresh adds arrays for its new segments and rebuilds nothing.
 //!
-//! One half of a key is a 64-bit hash that says where it lies in tables. Two values may share it, so a document
-//! counts as found only if the other half agrees too: of whole numbers that is the number itself, of texts a second
-//! hash with a key of its own. Both hashes are keyed by the process, so nobody can choose ids that collide, and two
-//! texts are taken for one with a chance of 2^-128 a pair.
+//! One half of a key is a 64-bit hash: its place in tables. Two values may share it, so a document matches only if the other
+//! half agrees too. For whole numbers that half is the number itself, for texts a second hash with a key of its own. Both
+//! hashes are keyed by the process, so nobody can choose ids that collide. Two texts have one key with a chance of 2^-128.
 //!
-//! Not here: which columns are joined (`parent_child`, `join`).
+//! Not here: which columns are joined (`scorers::parent_child` and `joins` of `search`).
 
 use crate::derived::Footprint;
 use crate::error::broken;
@@ -21,12 +20,12 @@ use std::sync::{Arc, OnceLock};
 use tantivy::DocId;
 use tantivy::columnar::StrColumn;
 
-/// What tells one value from another in joins.
+/// The 128 bits that stand for a value in joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Where it lies.
     place: u64,
-    /// What it is, among those that lie there.
+    /// The check among the keys of one place.
     check: u64,
 }
 
@@ -60,7 +59,7 @@ fn keyed() -> &'static Hashes {
 }
 
 impl Key {
-    /// Of a text; one that is a whole number is that number.
+    /// The key of a text; one that is a whole number has the key of that number.
     pub fn of(text: &[u8]) -> Key {
         match whole(text) {
             Some(n) => Key::of_int(n),
@@ -70,7 +69,7 @@ impl Key {
             },
         }
     }
-    /// Of a number.
+    /// The key of a whole number.
     pub fn of_int(n: i64) -> Key {
         Key {
             place: keyed().place.hash_one(n) & keyed().bits,
@@ -120,7 +119,7 @@ pub struct Keys {
     by_ord: Arc<Vec<Key>>,
 }
 
-/// What a segment keeps of a column: also that there is none.
+/// The keys of a column that a segment keeps, or that it has no such column.
 impl Footprint for Option<Keys> {
     fn heap_bytes(&self) -> usize {
         self.as_ref().map_or(0, |keys| {
@@ -191,7 +190,7 @@ impl Keys {
         Ok(Option::clone(&kept))
     }
 
-    /// Of strings that lie in no column of the segment's own; `name` is theirs.
+    /// The keys of strings that are no column of the segment; `name` is their name.
     ///
     /// # Errors
     /// Unreadable files.
@@ -212,6 +211,7 @@ impl Keys {
     #[inline]
     pub fn of(&self, doc: DocId) -> Option<(u64, Key)> {
         let ord = self.column.term_ords(doc).next()?;
+        debug_assert!(ord < self.by_ord.len() as u64, "an ordinal is below the number of terms");
         let key = self.by_ord.get(usize::try_from(ord).ok()?)?;
         Some((ord, *key))
     }

@@ -3,7 +3,7 @@
 //!
 //! Worked out once for a view, when first asked for; a view with other segments has its own.
 //!
-//! Not here: what is counted or joined by them (`aggs`, `plan`).
+//! Not here: what is counted or joined by them (`aggs` and `joins` of `search`).
 
 use crate::derived::Footprint;
 use crate::error::broken;
@@ -42,7 +42,7 @@ impl Footprint for Ordinals {
 }
 
 impl Ordinals {
-    /// Those of a column by its name. `counted`: they are fielddata of the index, as the reference would load them.
+    /// The ordinals of a column by its name. `counted`: they are fielddata of the index, as the reference would load them.
     ///
     /// # Errors
     /// Unreadable files.

@@ -5,7 +5,7 @@
 //!
 //! Our names (`f0`, `f1`, …) stand for paths, so dots in paths are no columns' business.
 //!
-//! Not here: what a document becomes (`index/document`), analyzers (`analysis`), reading (`plan`, `search`).
+//! Not here: what a document becomes (`document`), analyzers (`analysis`), reading (`search`).
 
 use mapping::{FieldType, Kind, Mapping};
 use model::{Error, ErrorKind, Result};
@@ -85,9 +85,9 @@ pub struct Slot {
     pub field: Field,
     /// The column's name, if there is one (the same as tantivy's name of `field`).
     pub column: Option<String>,
-    /// Of `geo_point`: the longitude. Of `join`: the parent's id. Field and column name.
+    /// The longitude of a `geo_point`, the parent's id of a `join`: field and column name.
     pub second: Option<(Field, String)>,
-    /// What `_field_names` says of a document that has it: its path, and the objects it is in. Numbers of names.
+    /// The numbers of the names that `_field_names` gets from it: its path and the objects around it.
     pub names: Box<[u32]>,
 }
 

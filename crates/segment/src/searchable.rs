@@ -1,4 +1,4 @@
-//! What searches see: the one value of the process that holds every index's readers and live documents.
+//! The state that searches see: every index's readers and live documents, in one value of the process.
 //!
 //! A [`Searchable`] is immutable; publishing stores another. No view shows half of a record
 //! (write-path.md 1.7), and all readers of an [`IndexView`] were opened under its one schema (1.8).
@@ -42,9 +42,9 @@ pub struct IndexView {
     pub typed: bool,
     /// The types of a typed index.
     pub types: Vec<String>,
-    /// Of typed indices: each type that has a parent, and the parent's type.
+    /// Each type of a typed index that has a parent, and the parent's type.
     pub parents: Vec<(String, String)>,
-    /// Of typed indices: all types together.
+    /// The mapping of a typed index with all its types together.
     pub mapping: Mapping,
     /// Its analyzers.
     pub registry: mapping::Registry,
@@ -56,7 +56,7 @@ pub struct IndexView {
     pub segments: Vec<Arc<SegmentView>>,
     /// Position up to which the log's records on this index are in it.
     pub position: u64,
-    /// What readers work out once.
+    /// Values that readers derive once.
     pub derived: Derived,
     /// Stored documents that were read lately, of all indices.
     pub documents: Arc<DocumentCache>,
@@ -90,7 +90,7 @@ impl IndexView {
     /// Anything that a reader of all segments works out once, under a name of its own.
     ///
     /// # Errors
-    /// What `build` says.
+    /// `build` fails.
     pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.derived.once(name, build)
     }

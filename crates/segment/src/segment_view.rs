@@ -27,7 +27,7 @@ pub struct SegmentView {
     pub id: u64,
     /// With its live documents.
     pub reader: SegmentReader,
-    /// What does not depend on live documents.
+    /// The part that does not depend on live documents.
     pub core: Arc<SegmentCore>,
     /// Its bytes.
     pub data: Arc<SegmentData>,
@@ -63,7 +63,7 @@ impl SegmentView {
     }
 }
 
-/// What was worked out of one segment, which deletes do not touch.
+/// Values derived from one segment; deletes do not change them.
 pub struct SegmentCore {
     stamps: Stamps,
     /// `None`: every document is a root.
@@ -73,7 +73,7 @@ pub struct SegmentCore {
     roots: OnceLock<Arc<BitSet>>,
     stored: OnceLock<StoreReader>,
     counts: Mutex<FxHashMap<Field, u64>>,
-    /// Of fields whose tokens stand on each other: lengths that count each position once.
+    /// Lengths that count each position once, for fields whose tokens share positions.
     lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
     derived: Derived,
 }
@@ -211,6 +211,7 @@ impl SegmentCore {
         for (doc, _) in places {
             lengths[doc as usize] += 1;
         }
+        debug_assert_eq!(lengths.len(), reader.max_doc() as usize, "each document has a length");
         // The largest id whose length is not above: ids ascend with lengths.
         let ids: Vec<u32> = (0..=u8::MAX).map(FieldNormReader::id_to_fieldnorm).collect();
         let id = |length: &u32| u8::try_from(ids.partition_point(|known| known <= length) - 1).unwrap_or(u8::MAX);
@@ -223,7 +224,7 @@ impl SegmentCore {
     /// Anything else that a reader of the segment works out once, under a name of its own.
     ///
     /// # Errors
-    /// What `build` says.
+    /// `build` fails.
     pub fn once<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.derived.once(name, build)
     }
@@ -231,7 +232,7 @@ impl SegmentCore {
     /// The same, counted as fielddata of the index.
     ///
     /// # Errors
-    /// What `build` says.
+    /// `build` fails.
     pub fn once_as_fielddata<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.derived.once_as_fielddata(name, build)
     }

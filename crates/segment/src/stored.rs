@@ -73,7 +73,7 @@ mod tests {
     use tantivy::schema::{BytesOptions, STORED, Schema, TextOptions};
     use tantivy::{Index, TantivyDocument};
 
-    /// What tantivy writes we read, and what tantivy reads is the same.
+    /// Our reader and tantivy's read the same values of a file that tantivy wrote.
     #[test]
     fn as_tantivy_writes() {
         let mut schema = Schema::builder();

@@ -1,4 +1,4 @@
-//! What a document keeps of its source, and of the `store: true` fields that its source does not keep.
+//! The stored source of a document, and its `store: true` fields that the source lacks.
 //!
 //! The second is a further value of the stored `_source` that begins with a byte no JSON begins with. It has the form
 //! of the source with nothing but those fields in it; arrays keep their length, so that a nested object has its place.
@@ -16,7 +16,7 @@ const STORED_FIELDS: u8 = 0;
 /// The two stored values; empty if there is nothing to keep.
 #[derive(Debug)]
 pub struct Kept<'a> {
-    /// What the mapping keeps of the source: all, nothing, or what its patterns leave.
+    /// The part of the source that the mapping keeps: all, nothing, or the paths of its patterns.
     pub source: Cow<'a, [u8]>,
     /// Fields with `store: true`, where the source is not kept whole.
     pub fields: Vec<u8>,

@@ -15,7 +15,7 @@ use tantivy::DocId;
 /// Unreadable files.
 pub fn times_of(view: &IndexView, segment: &SegmentView, doc: DocId) -> Result<Times> {
     let read = |path: &str| -> Result<Option<i64>> {
-        if !view.typed || view.mapping.field(path).is_none() {
+        if !view.rules().keeps_document_times || view.mapping.field(path).is_none() {
             return Ok(None);
         }
         let Some(name) = view.schema.slot(path).and_then(|slot| slot.column.as_deref()) else {

@@ -10,7 +10,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// What becomes what.
+    /// Each text and its replacement.
     pub(crate) fn new(rules: impl IntoIterator<Item = (String, String)>) -> Mapping {
         let mut by_first: HashMap<char, Vec<(String, String)>> = HashMap::new();
         for (from, to) in rules {

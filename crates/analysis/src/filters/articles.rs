@@ -1,4 +1,4 @@
-//! What stands before or after an apostrophe: `elision` and `apostrophe`.
+//! `elision` and `apostrophe`: they drop the part before or after an apostrophe.
 
 use super::{Each, WordSet};
 use crate::token::Token;

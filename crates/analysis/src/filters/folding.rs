@@ -48,7 +48,7 @@ fn special(c: char) -> Option<&'static str> {
     by_char.get(&c).copied()
 }
 
-/// What a character becomes, if it is not itself.
+/// The replacement of a character, if it has one.
 fn folded(c: char) -> Option<String> {
     if let Some(to) = special(c) {
         return Some(to.to_owned());

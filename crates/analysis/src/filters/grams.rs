@@ -10,7 +10,7 @@ pub(crate) struct Grams {
     pub(crate) max: usize,
     /// Only those that begin a term.
     pub(crate) edges: bool,
-    /// Those that end a term instead.
+    /// Grams at the end of a term instead.
     pub(crate) back: bool,
     pub(crate) preserve_original: bool,
 }

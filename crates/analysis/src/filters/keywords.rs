@@ -1,4 +1,4 @@
-//! What stemmers must not touch: `keyword_marker`, `keyword_repeat`, `stemmer_override`.
+//! Filters that keep words from stemmers: `keyword_marker`, `keyword_repeat`, `stemmer_override`.
 
 use super::{All, Each, WordSet};
 use crate::characters::lowercase;

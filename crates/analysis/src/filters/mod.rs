@@ -62,7 +62,7 @@ pub(crate) trait Each: Send + Sync {
 pub(crate) trait All: Send + Sync {
     /// The tokens after this filter.
     fn all(&self, tokens: Vec<Token>) -> Vec<Token>;
-    /// What it does to the characters of a term that is not analysed.
+    /// Its change of the characters of a term that is not analysed.
     fn normalize(&self, _token: &mut Token) {}
     /// Whether a normalizer may use it.
     fn normalizes(&self) -> bool {

@@ -15,7 +15,7 @@ pub(crate) struct Shingle {
     pub(crate) filler: String,
 }
 
-/// What shingles an analyzer makes.
+/// The shingles that an analyzer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shingles {
     /// The fewest and the most tokens of one.

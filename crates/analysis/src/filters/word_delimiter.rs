@@ -36,7 +36,7 @@ pub(crate) struct WordDelimiterOptions {
     pub(crate) adjust_offsets: bool,
     pub(crate) ignore_keywords: bool,
     pub(crate) protected: WordSet,
-    /// What sort a character is to be, in words: `LOWER`, `SUBWORD_DELIM`.
+    /// The type of a character by its name: `LOWER`, `SUBWORD_DELIM`.
     pub(crate) types: Vec<(char, String)>,
 }
 
@@ -255,7 +255,7 @@ impl WordDelimiter {
                 to: position,
             });
         }
-        // Those that begin first, and of these the longer, come first.
+        // Tokens come by their beginning; among equal beginnings the longer comes first.
         let order = |one: &Made| (one.from, u32::MAX - one.to, one.start);
         made.sort_by_key(order);
         if options.preserve_original

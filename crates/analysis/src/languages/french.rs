@@ -1,6 +1,6 @@
 //! French: articles, and Savoy's light and minimal stemmers.
 
-/// What elision drops in French.
+/// Articles that elision drops in French.
 pub(crate) const FRENCH_ARTICLES: &[&str] = &[
     "l", "m", "t", "qu", "n", "s", "j", "d", "c", "jusqu", "quoiqu", "lorsqu", "puisqu",
 ];

@@ -112,7 +112,7 @@ pub(crate) fn minimal_german(word: &mut String) {
     *word = w[..w.len() - cut].iter().collect();
 }
 
-/// What two or three letters are while endings are looked at; each takes the room of one.
+/// Letters that stand for two or three while endings are removed; each takes the room of one.
 const GROUPS: &[(&str, char)] = &[("sch", '$'), ("ch", '§'), ("ei", '%'), ("ie", '&'), ("ig", '#'), ("st", '!')];
 
 /// The stemmer of Caumanns, in lower case; words with anything but letters are only lowercased.
@@ -155,7 +155,7 @@ fn grouped(letters: &[char]) -> (Vec<char>, usize) {
     let mut saved = 0;
     while let Some(letter) = left.pop_front() {
         let mut letter = match letter {
-            // What stands before is looked at as it was changed.
+            // The letter before is compared as it was changed.
             letter if out.last() == Some(&letter) => '*',
             'ä' => 'a',
             'ö' => 'o',

@@ -112,7 +112,7 @@ pub(crate) fn normalize_indic(word: &mut String) {
     });
 }
 
-/// What the first characters are composed to, and how many they are.
+/// The composition of the first characters, and their number.
 fn composed(rest: &[char]) -> Option<(char, usize)> {
     let block = u32::from(*rest.first()?) & !0x7f;
     let (script, _) = SCRIPTS.iter().find(|(_, from)| *from == block)?;

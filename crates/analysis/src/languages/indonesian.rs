@@ -2,7 +2,7 @@
 
 use super::tail::{begins, changed, ends};
 
-/// What has been taken off: some suffixes do not go with some prefixes.
+/// The affixes that were removed: some suffixes do not go with some prefixes.
 #[derive(Default)]
 struct Word {
     letters: Vec<char>,

@@ -1,4 +1,4 @@
-//! What is particular to languages: stop words, articles, stemmers.
+//! Stop words, articles and stemmers of languages.
 //!
 //! Lucene's own stemmers are written here from their algorithms; those of the Snowball project are the crates
 //! `rust-stemmers` and, for languages that came later, `snowball_stemmers_rs`.

@@ -4,14 +4,14 @@
 
 use super::tail::{bare, changed, drop_first, ends, replace};
 
-/// What elision drops in Italian.
+/// Articles that elision drops in Italian.
 pub(crate) const ITALIAN_ARTICLES: &[&str] = &[
     "c", "l", "all", "dall", "dell", "nell", "sull", "coll", "pell", "gl", "agl", "dagl", "degl", "negl", "sugl", "un", "m", "t",
     "s", "v", "d",
 ];
-/// What elision drops in Catalan.
+/// Articles that elision drops in Catalan.
 pub(crate) const CATALAN_ARTICLES: &[&str] = &["d", "l", "m", "n", "s", "t"];
-/// What elision drops in Irish.
+/// Prefixes that elision drops in Irish.
 pub(crate) const IRISH_ARTICLES: &[&str] = &["d", "m", "b"];
 
 /// Savoy's light stemmer of Italian.

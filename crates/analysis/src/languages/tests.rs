@@ -59,7 +59,7 @@ fn languages() {
     check("sorani", "کتێبەکانی منداڵان جوانن", &["کتێبەک", "منداڵ", "جوانن"]);
 }
 
-/// What a real server's `stemmer` filter of a language makes of words.
+/// Stems of words, from a real server's `stemmer` filter of a language.
 #[test]
 fn stemmers() {
     let check = |language: &str, text: &str, expected: &str| {

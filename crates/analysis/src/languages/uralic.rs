@@ -41,7 +41,7 @@ pub(crate) fn light_finnish(word: &mut String) {
             w.pop();
         }
         if w.len() > 4 {
-            // Of `kk`, `pp` and `tt` one letter is left.
+            // `kk`, `pp` and `tt` lose one letter.
             w.dedup_by(|next, before| next == before && matches!(next, 'k' | 'p' | 't'));
         }
     });

@@ -140,30 +140,16 @@ impl Definitions {
 
     /// An analyzer of a built-in type.
     pub(super) fn analyzer_of(&self, kind: &str, o: &Options<'_>) -> Result<Option<Analyzer>> {
-        let own_words = format!("_{kind}_");
-        // Tokenizer, and filters; where two are named `stop` and `exclude`, the options say what they do.
-        let (tokenizer, filters, stop_words): (&str, &[&str], &str) = match kind {
-            "standard" => ("standard", &["lowercase", "stop"], ""),
-            "simple" => ("lowercase", &[], ""),
-            "whitespace" => ("whitespace", &[], ""),
-            "keyword" => ("keyword", &[], ""),
-            "stop" => ("lowercase", &["stop"], "_english_"),
-            "pattern" => ("pattern", &["lowercase", "stop"], ""),
-            "fingerprint" => ("standard", &["lowercase", "asciifolding", "stop", "fingerprint"], ""),
-            "snowball" => ("standard", &["lowercase", "stop", "snowball"], "_english_"),
-            "cjk" => ("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], &own_words),
-            language => match languages::filters(language) {
-                Some(filters) => ("standard", filters, own_words.as_str()),
-                None => return Ok(None),
-            },
-        };
-        let Some(tokenizer) = self.tokenizer_of(tokenizer, o)? else {
+        let Some(parts) = Parts::of(kind) else {
             return Ok(None);
         };
-        let stop_words = o.words("stopwords", stop_words)?;
+        let Some(tokenizer) = self.tokenizer_of(parts.tokenizer, o)? else {
+            return Ok(None);
+        };
+        let stop_words = o.words("stopwords", &parts.stop_words)?;
         let excluded = o.words("stem_exclusion", "")?;
         let mut made: Vec<Named<Filter>> = Vec::new();
-        for spelled in filters {
+        for spelled in parts.filters {
             let (name, language) = spelled.split_once(':').unwrap_or((spelled, ""));
             let language = match name {
                 "stemmer" if language.is_empty() => languages::stemmer(kind),
@@ -175,24 +161,9 @@ impl Definitions {
                 "exclude" if excluded.is_empty() => continue,
                 "exclude" => Filter::each(KeywordMarker::Words(WordSet::new(excluded.clone(), false))),
                 "lowercase" if kind == "pattern" && !o.flag("lowercase", true)? => continue,
-                // What the standard tokenizer leaves of Irish prefixes before a hyphen.
+                // Irish prefixes before a hyphen, which the standard tokenizer cuts off.
                 "hyphens" => Filter::each(Stop(WordSet::new(["h", "n", "t"].map(str::to_owned), true))),
-                "dutch_words" => {
-                    let stems = [
-                        ("fiets", "fiets"),
-                        ("bromfiets", "bromfiets"),
-                        ("ei", "eier"),
-                        ("kind", "kinder"),
-                    ];
-                    let stems = stems
-                        .into_iter()
-                        .map(|(word, stem)| (word.to_owned(), stem.to_owned()))
-                        .collect();
-                    Filter::each(StemmerOverride {
-                        stems,
-                        ignore_case: false,
-                    })
-                }
+                "dutch_words" => dutch_words(),
                 _ => {
                     let mut values = Map::new();
                     if !language.is_empty() {
@@ -223,17 +194,9 @@ impl Definitions {
             };
             made.push(named(name, filter));
         }
-        // In Persian words are joined by a character that is no space.
-        let char_filters = if kind == "persian" {
-            let mut values = Map::new();
-            values.insert("mappings".to_owned(), serde_json::json!(["\u{200c}=>\\u0020"]));
-            let options = Options {
-                name: o.name,
-                values: &values,
-            };
-            self.char_filter_of("mapping", &options)?.into_iter().collect()
-        } else {
-            Vec::new()
+        let char_filters = match kind {
+            "persian" => self.zero_width_as_space(o.name)?,
+            _ => Vec::new(),
         };
         Ok(Some(Analyzer::new(
             o.name,
@@ -245,4 +208,60 @@ impl Definitions {
             },
         )))
     }
+
+    /// Persian joins words by a character of no width that is no space.
+    fn zero_width_as_space(&self, name: &str) -> Result<Vec<Named<dyn CharFilter>>> {
+        let mut values = Map::new();
+        values.insert("mappings".to_owned(), serde_json::json!(["\u{200c}=>\\u0020"]));
+        let options = Options { name, values: &values };
+        Ok(self.char_filter_of("mapping", &options)?.into_iter().collect())
+    }
+}
+
+/// The parts of a built-in analyzer.
+struct Parts {
+    tokenizer: &'static str,
+    /// Names of filters; `stop` and `exclude` stand for the lists of words in the options.
+    filters: &'static [&'static str],
+    /// The stop words where the options name none: a list such as `_english_`, or nothing.
+    stop_words: String,
+}
+
+impl Parts {
+    fn of(kind: &str) -> Option<Parts> {
+        let parts = |tokenizer, filters, stop_words: &str| {
+            Some(Parts {
+                tokenizer,
+                filters,
+                stop_words: stop_words.to_owned(),
+            })
+        };
+        match kind {
+            "standard" => parts("standard", &["lowercase", "stop"], ""),
+            "simple" => parts("lowercase", &[], ""),
+            "whitespace" => parts("whitespace", &[], ""),
+            "keyword" => parts("keyword", &[], ""),
+            "stop" => parts("lowercase", &["stop"], "_english_"),
+            "pattern" => parts("pattern", &["lowercase", "stop"], ""),
+            "fingerprint" => parts("standard", &["lowercase", "asciifolding", "stop", "fingerprint"], ""),
+            "snowball" => parts("standard", &["lowercase", "stop", "snowball"], "_english_"),
+            "cjk" => parts("standard", &["cjk_width", "lowercase", "cjk_bigram", "stop"], "_cjk_"),
+            language => parts("standard", languages::filters(language)?, &format!("_{language}_")),
+        }
+    }
+}
+
+/// Words whose stems the Dutch stemmer would miss.
+fn dutch_words() -> Filter {
+    let stems = [
+        ("fiets", "fiets"),
+        ("bromfiets", "bromfiets"),
+        ("ei", "eier"),
+        ("kind", "kinder"),
+    ];
+    let owned = |(word, stem): (&str, &str)| (word.to_owned(), stem.to_owned());
+    Filter::each(StemmerOverride {
+        stems: stems.into_iter().map(owned).collect(),
+        ignore_case: false,
+    })
 }

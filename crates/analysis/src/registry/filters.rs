@@ -58,7 +58,7 @@ impl Definitions {
         Ok(None)
     }
 
-    /// What changes the letters of a token.
+    /// Filters that change the letters of a token.
     fn letters(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "lowercase" => match o.text("language").map(|language| language.to_lowercase()).as_deref() {
@@ -113,22 +113,16 @@ impl Definitions {
         }))
     }
 
-    /// What leaves a stem, and what keeps a token from it.
+    /// Stemmers, and filters that keep tokens from them.
     fn stems(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
-        let own = |change: fn(&mut String)| {
-            Filter::each(Stem {
-                change: Change::Own(change),
-                normalization: false,
-            })
-        };
-        let normalization = |change: fn(&mut String)| {
-            Filter::each(Stem {
-                change: Change::Own(change),
-                normalization: true,
-            })
-        };
+        let by = |change, normalization| Some(Filter::each(Stem { change, normalization }));
+        if let Some(change) = stemmer_function(kind) {
+            return Ok(by(Change::Own(change), false));
+        }
+        if let Some(change) = normalization_function(kind) {
+            return Ok(by(Change::Own(change), true));
+        }
         Ok(Some(match kind {
-            "porter_stem" | "porterStem" => own(porter),
             "stemmer" => {
                 let language = o
                     .text("language")
@@ -150,7 +144,6 @@ impl Definitions {
                     normalization: false,
                 })
             }
-            "german_stem" => own(german_of_caumanns),
             "french_stem" | "russian_stem" | "dutch_stem" => match kind.strip_suffix("_stem").and_then(snowball) {
                 Some(algorithm) => Filter::each(Stem {
                     change: Change::snowball(algorithm),
@@ -158,67 +151,15 @@ impl Definitions {
                 }),
                 None => return Ok(None),
             },
-            "german_normalization" => Filter::each(Stem {
-                change: Change::Own(normalize_german),
-                normalization: true,
-            }),
-            "arabic_stem" => own(arabic),
-            "brazilian_stem" => own(brazilian),
-            "czech_stem" => own(czech),
-            "persian_stem" => own(persian),
             "classic" => Filter::each(Classic),
-            "bengali_normalization" => normalization(normalize_bengali),
-            "hindi_normalization" => normalization(normalize_hindi),
-            "indic_normalization" => normalization(normalize_indic),
-            "sorani_normalization" => normalization(normalize_sorani),
-            "arabic_normalization" => normalization(normalize_arabic),
-            "persian_normalization" => normalization(normalize_persian),
-            "serbian_normalization" => normalization(normalize_serbian),
-            "scandinavian_folding" => normalization(fold_scandinavian),
-            "scandinavian_normalization" => normalization(normalize_scandinavian),
-            "keyword_marker" => match (o.text("keywords_pattern"), o.list("keywords")) {
-                (Some(_), Some(_)) => {
-                    return Err(Error::illegal(
-                        "cannot specify both `keywords_pattern` and `keywords` or `keywords_path`",
-                    ));
-                }
-                (Some(pattern), None) => Filter::each(KeywordMarker::Pattern(java_regex::compile_whole(&pattern, "")?)),
-                (None, Some(_)) => Filter::each(KeywordMarker::Words(WordSet::new(
-                    o.words("keywords", "")?,
-                    o.flag("ignore_case", false)?,
-                ))),
-                (None, None) => {
-                    o.no_file("keywords_path")?;
-                    return Err(Error::illegal(
-                        "keyword filter requires either `keywords`, `keywords_path`, or `keywords_pattern` to be configured",
-                    ));
-                }
-            },
+            "keyword_marker" => keyword_marker(o)?,
             "keyword_repeat" => Filter::all(KeywordRepeat),
-            "stemmer_override" => {
-                o.no_file("rules_path")?;
-                let rules = o.list("rules").ok_or_else(|| {
-                    Error::illegal("stemmer override filter requires either `rules` or `rules_path` to be configured")
-                })?;
-                let mut stems = HashMap::new();
-                for rule in rules {
-                    let Some((words, stem)) = rule.split_once("=>") else {
-                        return Err(Error::illegal(format!("Invalid Keyword override Rule:{rule}")));
-                    };
-                    for word in words.split(',') {
-                        stems.entry(word.trim().to_owned()).or_insert_with(|| stem.trim().to_owned());
-                    }
-                }
-                Filter::each(StemmerOverride {
-                    stems,
-                    ignore_case: false,
-                })
-            }
+            "stemmer_override" => stemmer_override(o)?,
             _ => return Ok(None),
         }))
     }
 
-    /// What leaves tokens out.
+    /// Filters that remove tokens.
     fn selection(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             // It did nothing and is gone; old indexes name it. Our graphs have no form that needs flattening twice.
@@ -276,7 +217,7 @@ impl Definitions {
         }))
     }
 
-    /// What makes tokens of tokens.
+    /// Filters that make tokens from tokens.
     fn additions(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "synonym" | "synonym_graph" => self.synonyms(kind, o, before)?,
@@ -611,4 +552,75 @@ pub(super) fn snowball(language: &str) -> Option<Snowball> {
         "kp" | "dutch_kp" | "dutchKp" => Snowball::Newer(Newer::Dutch),
         _ => return None,
     })
+}
+
+/// The stemmers that are functions of our own, by the names of their filters.
+fn stemmer_function(kind: &str) -> Option<fn(&mut String)> {
+    Some(match kind {
+        "porter_stem" | "porterStem" => porter,
+        "german_stem" => german_of_caumanns,
+        "arabic_stem" => arabic,
+        "brazilian_stem" => brazilian,
+        "czech_stem" => czech,
+        "persian_stem" => persian,
+        _ => return None,
+    })
+}
+
+/// Functions that write the spellings of a word in one way, by the names of their filters.
+fn normalization_function(kind: &str) -> Option<fn(&mut String)> {
+    Some(match kind {
+        "german_normalization" => normalize_german,
+        "bengali_normalization" => normalize_bengali,
+        "hindi_normalization" => normalize_hindi,
+        "indic_normalization" => normalize_indic,
+        "sorani_normalization" => normalize_sorani,
+        "arabic_normalization" => normalize_arabic,
+        "persian_normalization" => normalize_persian,
+        "serbian_normalization" => normalize_serbian,
+        "scandinavian_folding" => fold_scandinavian,
+        "scandinavian_normalization" => normalize_scandinavian,
+        _ => return None,
+    })
+}
+
+/// Words that stemmers leave alone: a list, or those that a pattern matches as a whole.
+fn keyword_marker(o: &Options<'_>) -> Result<Filter> {
+    match (o.text("keywords_pattern"), o.list("keywords")) {
+        (Some(_), Some(_)) => Err(Error::illegal(
+            "cannot specify both `keywords_pattern` and `keywords` or `keywords_path`",
+        )),
+        (Some(pattern), None) => Ok(Filter::each(KeywordMarker::Pattern(java_regex::compile_whole(&pattern, "")?))),
+        (None, Some(_)) => Ok(Filter::each(KeywordMarker::Words(WordSet::new(
+            o.words("keywords", "")?,
+            o.flag("ignore_case", false)?,
+        )))),
+        (None, None) => {
+            o.no_file("keywords_path")?;
+            Err(Error::illegal(
+                "keyword filter requires either `keywords`, `keywords_path`, or `keywords_pattern` to be configured",
+            ))
+        }
+    }
+}
+
+/// Rules `word, word => stem`; the first rule of a word counts.
+fn stemmer_override(o: &Options<'_>) -> Result<Filter> {
+    o.no_file("rules_path")?;
+    let rules = o
+        .list("rules")
+        .ok_or_else(|| Error::illegal("stemmer override filter requires either `rules` or `rules_path` to be configured"))?;
+    let mut stems = HashMap::new();
+    for rule in rules {
+        let Some((words, stem)) = rule.split_once("=>") else {
+            return Err(Error::illegal(format!("Invalid Keyword override Rule:{rule}")));
+        };
+        for word in words.split(',') {
+            stems.entry(word.trim().to_owned()).or_insert_with(|| stem.trim().to_owned());
+        }
+    }
+    Ok(Filter::each(StemmerOverride {
+        stems,
+        ignore_case: false,
+    }))
 }

@@ -172,7 +172,7 @@ const FILTERS: &[&str] = &[
     "russian_stem",
     "dutch_stem",
 ];
-/// Those that mean nothing without options: no filter has these names.
+/// Filters that need options: none is known by its bare name.
 const FILTERS_TO_DEFINE: &[&str] = &[
     "synonym",
     "synonym_graph",

@@ -46,7 +46,7 @@ impl<'a> Piece<'a> {
 pub(crate) trait Tokenizer: Send + Sync {
     /// Hands each piece of the text to `f`, in order.
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>));
-    /// What it does to single characters, for terms that are not cut: only `lowercase` does something.
+    /// Its change of single characters, for terms that are not cut: only `lowercase` has one.
     fn normalize(&self, _term: &mut String) {}
     /// Whether its pieces overlap, so that they may be much longer together than the text.
     fn grows(&self) -> bool {

@@ -5,7 +5,7 @@ use super::{Piece, Tokenizer};
 use crate::token::TokenKind;
 use regex::Regex;
 
-/// What the matches of the pattern are.
+/// The role of the pattern's matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Matches {
     /// They separate tokens.

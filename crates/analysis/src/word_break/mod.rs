@@ -7,7 +7,7 @@ mod ranges;
 use ranges::RANGES;
 use std::sync::OnceLock;
 
-/// What a character does to word boundaries.
+/// The class of a character in the rules of word boundaries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Class {

@@ -30,7 +30,7 @@ impl ScoreFn {
                     let slot = run.doc_slot(field)?;
                     for v in doc::all(run, slot)? {
                         let text = run.show(&v)?;
-                        if let Some(hash) = run.host.seeded(n(0)? as i64, &text) {
+                        if let Some(hash) = run.host.seeded_hash(n(0)? as i64, &text) {
                             return Ok(Value::Double(f64::from(hash & 0x00ff_ffff) / f64::from(1u32 << 24)));
                         }
                         seed = seed.rotate_left(17) ^ super::string::hash(&text) as u64;

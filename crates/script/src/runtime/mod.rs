@@ -158,7 +158,7 @@ impl<'p, 'e> Run<'p, 'e> {
     #[cold]
     fn ask(&mut self) -> R<()> {
         self.asks_at = self.steps.saturating_sub(STEPS_BETWEEN);
-        match self.host.interrupted() {
+        match self.host.check_interrupt() {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.refused = Some(error);

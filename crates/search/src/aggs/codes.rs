@@ -4,9 +4,9 @@
 //! Not here: where values come from (`values`).
 
 use super::At;
-use crate::unreadable::broken;
 use model::Result;
 use rustc_hash::FxHashMap;
+use segment::error::broken;
 use segment::ordinals::Ordinals;
 use std::net::Ipv6Addr;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub(super) type Waiting = (u32, DocId, u32, f32);
 pub(super) struct Segments(Vec<(Arc<IndexView>, Arc<SegmentView>)>);
 
 impl Segments {
-    /// What is collected next is of this one.
+    /// The next documents are of this segment.
     pub(super) fn begin(&mut self, at: &At<'_>) {
         self.0.push((at.view.clone(), at.segment.clone()));
     }
@@ -30,7 +30,7 @@ impl Segments {
     /// Shows documents, which come by the numbers of their segments, to what is below.
     ///
     /// # Errors
-    /// What is below refuses them.
+    /// Sub-aggregations refuse them.
     pub(super) fn show(&self, waiting: impl IntoIterator<Item = Waiting>, subs: &mut Subs, cx: &Context<'_>) -> Result<()> {
         let mut waiting = waiting.into_iter().peekable();
         for (number, (view, segment)) in (0..).zip(&self.0) {
@@ -40,6 +40,6 @@ impl Segments {
             }
         }
         debug_assert!(waiting.next().is_none(), "documents come by their segments");
-        subs.collected(cx)
+        subs.finish_collecting(cx)
     }
 }

@@ -1,11 +1,11 @@
 //! Aggregations: one collector for each, fed document by document, rendered once all segments are done.
 //!
-//! A [`Root`] is fed by the search: [`Root::segment`] for every segment of every index (also where nothing
-//! matches: `global` and `min_doc_count: 0` look there), [`Root::collect`] for every match in order of documents,
-//! and [`Root::finish`] at the end. Collectors know buckets by dense numbers, so one collector serves all
-//! buckets of the aggregation above it. Pipelines work on the finished tree.
+//! The search feeds a [`Root`]: [`Root::segment`] for every segment of every index, [`Root::collect`] for every match in order
+//! of documents, [`Root::finish`] at the end. Segments without a match count too: `global` and `min_doc_count: 0` read them.
+//! Collectors know buckets by dense numbers, so one collector serves all buckets of the aggregation above it. Pipelines work
+//! on the finished tree.
 //!
-//! Not here: requests (`dsl::aggs`), which documents match (`plan`), how hits are fetched (`search`).
+//! Not here: requests (`dsl::aggs`), which documents match (`clauses`), how hits are fetched (`fetch`).
 
 mod bucket;
 mod codes;
@@ -35,13 +35,13 @@ pub(crate) const EMPTY: u32 = u32::MAX;
 /// How many buckets may be collected at all, returned or not: what memory is for.
 const MOST_COLLECTED: usize = 1 << 25;
 
-/// What aggregations need besides documents.
+/// The surroundings of aggregations, beside documents.
 pub struct Context<'a> {
     /// Clock, limits, scripts.
     pub plan: &'a crate::context::Context<'a>,
     /// Every index of the request.
     pub views: &'a [Arc<IndexView>],
-    /// Of the request.
+    /// The dialect of the request.
     pub dialect: Dialect,
     /// Fetches the hits of `top_hits`.
     pub fetch: &'a dyn Fetch,
@@ -52,7 +52,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The letters of the date patterns in a request.
     pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
-        PatternSyntax::of(self.dialect.rules.has_types || self.views.iter().any(|view| view.typed))
+        PatternSyntax::of(self.dialect.rules.joda_request_patterns || self.views.iter().any(|view| view.rules().joda_patterns))
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct At<'a> {
     pub(crate) segment: &'a Arc<SegmentView>,
 }
 
-/// What rendering needs.
+/// The surroundings of rendering.
 pub(crate) struct Finish<'a> {
     pub(crate) cx: &'a Context<'a>,
     buckets: usize,
@@ -123,19 +123,19 @@ pub(crate) trait Collector {
     /// A document falls into a bucket of the aggregation above.
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()>;
     /// All documents of all segments were collected.
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        self.subs_mut().map_or(Ok(()), |subs| subs.collected(cx))
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.subs_mut().map_or(Ok(()), |subs| subs.finish_collecting(cx))
     }
     /// The answer for one bucket of the aggregation above; [`EMPTY`] for one without documents.
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value>;
-    /// What `order` compares: the rest of a path behind this aggregation's name.
+    /// The number that `order` compares: `rest` is its path behind this aggregation's name.
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64>;
     /// Needs scores itself.
     fn wants_scores(&self) -> bool {
         false
     }
     /// The prefix of `typed_keys`.
-    fn typed(&self) -> &'static str;
+    fn wire_type(&self) -> &'static str;
     /// Its times and counts, where they are kept.
     fn profile(&self) -> Option<&profile::Times> {
         None
@@ -144,11 +144,11 @@ pub(crate) trait Collector {
     fn debug(&self) -> Map<String, Value> {
         Map::new()
     }
-    /// What is below it.
+    /// Its sub-aggregations.
     fn subs(&self) -> Option<&Subs> {
         None
     }
-    /// What is below it.
+    /// Its sub-aggregations.
     fn subs_mut(&mut self) -> Option<&mut Subs> {
         None
     }
@@ -208,8 +208,8 @@ impl Subs {
         }
         Ok(())
     }
-    pub(crate) fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
-        self.list.iter_mut().try_for_each(|sub| sub.collector.collected(cx))
+    pub(crate) fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+        self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))
     }
     pub(crate) fn finish(&mut self, bucket: u32, out: &mut Map<String, Value>, to: &mut Finish<'_>) -> Result<()> {
         to.cx.plan.check_cancelled()?;
@@ -225,7 +225,7 @@ impl Subs {
         }
         Ok(())
     }
-    /// What `order` compares at the end of a path.
+    /// The number that `order` compares at the end of a path.
     pub(crate) fn order(&mut self, bucket: u32, path: &[&str]) -> Result<f64> {
         let Some((name, rest)) = path.split_first() else {
             return Err(absent(""));
@@ -320,7 +320,7 @@ impl<'a> Root<'a> {
     pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
         aggs.iter()
-            .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.has_types))?;
+            .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.aggregations_fail_at_run))?;
         let (global, plain): (Vec<Agg>, Vec<Agg>) = aggs.iter().cloned().partition(|agg| agg.kind == AggKind::Global);
         let subs = Subs::new(&plain, None, cx)?;
         let globals = global
@@ -402,7 +402,7 @@ impl<'a> Root<'a> {
         let mut parts = Map::new();
         let mut to = Finish { cx: self.cx, buckets: 0 };
         for level in std::iter::once(&mut self.subs).chain(&mut self.globals) {
-            level.collected(self.cx)?;
+            level.finish_collecting(self.cx)?;
             level.finish(0, &mut parts, &mut to)?;
         }
         let mut out = Map::new();
@@ -437,7 +437,7 @@ fn type_names(subs: &Subs, above: &str, out: &mut HashMap<String, &'static str>)
         if let Some(inner) = sub.collector.subs() {
             type_names(inner, &path, out);
         }
-        out.insert(path, sub.collector.typed());
+        out.insert(path, sub.collector.wire_type());
     }
 }
 
@@ -484,22 +484,22 @@ impl crate::doc_sink::DocSink for Root<'_> {
 }
 
 /// Refuses `global` inside other aggregations; their depth is bounded by the parser.
-fn no_global_inside(agg: &Agg, typed: bool) -> Result<()> {
+fn no_global_inside(agg: &Agg, fails_at_run: bool) -> Result<()> {
     agg.subs.iter().try_for_each(|inner| {
         if inner.kind == AggKind::Global {
-            return Err(refused_at_run(typed, format!(
+            return Err(misplaced(fails_at_run, format!(
                 "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
                  aggregations",
                 agg.name, inner.name
             )));
         }
-        no_global_inside(inner, typed)
+        no_global_inside(inner, fails_at_run)
     })
 }
 
-/// What 2015 found out only when an aggregation ran has another type there.
-pub(crate) fn refused_at_run(typed: bool, reason: impl Into<String>) -> Error {
-    if typed {
+/// An aggregation where none of its kind can be: its type says whether the parser or the run found out.
+fn misplaced(fails_at_run: bool, reason: impl Into<String>) -> Error {
+    if fails_at_run {
         Error::new(model::ErrorKind::AggregationExecution, reason)
     } else {
         Error::illegal(reason)

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use tantivy::DocId;
 
-/// What one call of a collector took, all in all.
+/// The time of one kind of call, summed.
 #[derive(Clone, Copy, Default)]
 struct Clock {
     nanos: u64,
@@ -24,7 +24,7 @@ impl Clock {
     }
 }
 
-/// Of one index.
+/// The times of one index.
 #[derive(Clone, Copy, Default)]
 struct Calls {
     initialize: Clock,
@@ -48,7 +48,7 @@ impl Calls {
     }
 }
 
-/// What is kept of one collector.
+/// The times of one collector.
 pub(crate) struct Times {
     kind: &'static str,
     name: String,
@@ -75,7 +75,7 @@ impl Profiled {
                 kind: if is_unmapped(&agg.kind, cx) {
                     "NonCollectingAggregator"
                 } else {
-                    kind(&agg.kind, inner.typed())
+                    kind(&agg.kind, inner.wire_type())
                 },
                 name: agg.name.clone(),
                 views,
@@ -101,9 +101,9 @@ impl Collector for Profiled {
         self.times.views[self.view].collect.add(started.elapsed());
         done
     }
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         let started = Instant::now();
-        let done = self.inner.collected(cx);
+        let done = self.inner.finish_collecting(cx);
         let took = started.elapsed();
         self.times.views.iter_mut().for_each(|calls| calls.post_collection.add(took));
         done
@@ -124,8 +124,8 @@ impl Collector for Profiled {
     fn wants_scores(&self) -> bool {
         self.inner.wants_scores()
     }
-    fn typed(&self) -> &'static str {
-        self.inner.typed()
+    fn wire_type(&self) -> &'static str {
+        self.inner.wire_type()
     }
     fn profile(&self) -> Option<&Times> {
         Some(&self.times)
@@ -182,11 +182,11 @@ fn is_unmapped(kind: &AggKind, cx: &Context<'_>) -> bool {
         return false;
     };
     let known =
-        |view: &std::sync::Arc<segment::searchable::IndexView>| crate::fields::target::Target::valued(view, field).is_some();
+        |view: &std::sync::Arc<segment::searchable::IndexView>| crate::fields::target::Target::with_values(view, field).is_some();
     source.missing.is_none() && !cx.views.iter().any(known)
 }
 
-/// What a profile calls an aggregation; `typed` is its name in `typed_keys`.
+/// The name of an aggregation's class in a profile; `typed` is its name in `typed_keys`.
 fn kind(kind: &AggKind, typed: &str) -> &'static str {
     match kind {
         AggKind::Terms(terms) if typed == "sterms" => {

@@ -75,7 +75,7 @@ impl Host for Reach<'_> {
     fn now_millis(&self) -> i64 {
         self.script.now_ms
     }
-    fn interrupted(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         self.script.interrupt.check()
     }
 }
@@ -159,7 +159,7 @@ impl Script {
         let (Some(view), Some(segment)) = (&self.view, &self.segment) else {
             return Ok(Opened::Unmapped);
         };
-        Ok(match Target::valued(view, field) {
+        Ok(match Target::with_values(view, field) {
             Some(target) => {
                 refuse_text(&target, field)?;
                 Opened::Column(target.kind.kind, Column::open(segment, &target)?)
@@ -232,7 +232,7 @@ impl Script {
     }
 }
 
-/// What a script answers as a number.
+/// A script's value as a number.
 pub(super) fn as_number(value: &script::Value) -> f64 {
     match value {
         script::Value::Bool(b) => f64::from(u8::from(*b)),

@@ -30,7 +30,7 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
                     "Top hits result window is too large, the top hits aggregator [{name}]'s from + size must be less than or equal to: [{most}] but was [{window}]. This limit can be set by changing the [index.max_inner_result_window] index level setting."
                 )));
             }
-            if window == 0 && !cx.dialect.rules.has_types {
+            if window == 0 && !cx.dialect.rules.tolerates_empty_top_hits {
                 let name = if cx.plan.opensearch {
                     "TotalHitCountCollectorManager"
                 } else {
@@ -165,7 +165,7 @@ impl Best {
         {
             match compare(&first, &worst.keys[0], sort.ascending) {
                 Ordering::Greater => return Ok(()),
-                // Of equals those before come first.
+                // Among equals the earlier ones come first.
                 Ordering::Equal if self.readers.len() == 1 => return Ok(()),
                 _ => {}
             }
@@ -253,7 +253,7 @@ impl Collector for TopHits {
                 let mut hit = to.cx.fetch.hit(&found, &self.spec)?;
                 hit.score = scored.then_some(one.score);
                 hit.sort = match sort {
-                    Some(()) => shown(&self.spec.sort, &one.keys, scope.as_deref(), &found.view, to)?,
+                    Some(()) => sort_values(&self.spec.sort, &one.keys, scope.as_deref(), &found.view, to)?,
                     None => Vec::new(),
                 };
                 hits.push(hit);
@@ -278,7 +278,7 @@ impl Collector for TopHits {
     fn wants_scores(&self) -> bool {
         self.best.by_score() || self.spec.track_scores
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "top_hits"
     }
     fn subs(&self) -> Option<&Subs> {
@@ -287,7 +287,7 @@ impl Collector for TopHits {
 }
 
 /// Sort keys as a hit shows them.
-fn shown(sort: &[Sort], keys: &[Key], scope: Option<&str>, view: &IndexView, to: &Finish<'_>) -> Result<Vec<Value>> {
+fn sort_values(sort: &[Sort], keys: &[Key], scope: Option<&str>, view: &IndexView, to: &Finish<'_>) -> Result<Vec<Value>> {
     sort.iter()
         .zip(keys)
         .map(|(sort, key)| Ok(Plan::within(view, sort, to.cx.plan, scope)?.render(key)))
@@ -331,7 +331,7 @@ impl Collector for TopMetrics {
                     };
                     metrics.insert(name.clone(), value);
                 }
-                top.push(json!({ "sort": shown(&sort, &one.keys, scope.as_deref(), &segments[one.segment].0, to)?, "metrics": metrics }));
+                top.push(json!({ "sort": sort_values(&sort, &one.keys, scope.as_deref(), &segments[one.segment].0, to)?, "metrics": metrics }));
             }
         }
         Ok(json!({ "top": top }))
@@ -355,7 +355,7 @@ impl Collector for TopMetrics {
     fn wants_scores(&self) -> bool {
         self.best.by_score()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "top_metrics"
     }
 }

@@ -9,18 +9,19 @@ use super::scripts::{Script, as_number};
 use crate::fields::column::Column;
 use crate::fields::field_data::{refuse_text, refuse_without_values};
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use dsl::aggs::ValueSource;
 use mapping::{FieldType, FieldValue, Kind};
+use model::compat::IndexRules;
 use model::date::DateFormat;
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::net::Ipv6Addr;
 use tantivy::DocId;
 
-/// What kind of values a source has, in all indices.
+/// The kind of a source's values, in all indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Whole numbers.
@@ -57,7 +58,7 @@ impl Class {
     }
 }
 
-/// What an aggregation can work on.
+/// The values that an aggregation can work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
     /// Anything with a column.
@@ -130,7 +131,7 @@ pub(crate) struct Distance {
 
 impl Distance {
     fn to(self, place: (f64, f64)) -> f64 {
-        crate::fields::geo_distance::far(self.arc, false)(self.origin, place) / self.metres
+        crate::fields::geo_distance::far(self.arc, IndexRules::of(false))(self.origin, place) / self.metres
     }
 }
 
@@ -138,9 +139,117 @@ impl Distance {
 fn metadata_column(view: &IndexView, field: &str) -> Option<&'static str> {
     match field {
         "_id" => Some("_id"),
-        "_type" if view.typed => Some("_type"),
-        "_parent" if view.typed => Some("_parent"),
+        "_type" if view.rules().has_type_fields => Some("_type"),
+        "_parent" if view.rules().has_type_fields => Some("_parent"),
         _ => None,
+    }
+}
+
+/// # Errors
+/// No `value_type` has this name.
+fn class_named(value_type: Option<&str>) -> Result<Option<Class>> {
+    Ok(Some(match value_type {
+        None => return Ok(None),
+        Some("long" | "integer" | "short" | "byte") => Class::Long,
+        Some("unsigned_long") => Class::Unsigned,
+        Some("double" | "float" | "number" | "numeric") => Class::Double,
+        Some("date") => Class::Date,
+        Some("boolean") => Class::Bool,
+        Some("ip") => Class::Ip,
+        Some("string") => Class::Str,
+        Some(other) => return Err(Error::illegal(format!("Unknown value type [{other}]"))),
+    }))
+}
+
+/// The class of values that no field decides: by what stands for a missing value, and by what is wanted.
+fn class_of_missing(spec: &ValueSource, wants: Wants) -> Class {
+    match (&spec.missing, wants) {
+        (_, Wants::Numbers) => Class::Double,
+        (_, Wants::Ips) => Class::Ip,
+        (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() && n.is_f64() => Class::Double,
+        (Some(Value::Number(_)), Wants::Any) if spec.script.is_none() => Class::Long,
+        _ => Class::Str,
+    }
+}
+
+/// The class of a field's values over all indices of a search.
+#[derive(Default)]
+struct MappedClass {
+    /// `None`: no index has the field.
+    class: Option<Class>,
+    /// The field in the last index that has it, until one has a format.
+    value: Option<FieldType>,
+    /// The kind of the bounds of a range field.
+    ranges: Option<Kind>,
+}
+
+impl MappedClass {
+    /// # Errors
+    /// An index has the field with a type that the aggregation cannot use, or two indices have it with types that do not mix.
+    fn of(
+        path: &str,
+        wants: Wants,
+        kind: &str,
+        (formatted, named): (bool, Option<Class>),
+        cx: &super::Context<'_>,
+    ) -> Result<MappedClass> {
+        let mut out = MappedClass::default();
+        for view in cx.views {
+            let lenient = view.rules().tolerates_unfit_fields;
+            let found = match Target::with_values(view, path) {
+                Some(target) => {
+                    refuse_text(&target, path)?;
+                    if !lenient {
+                        check_shown(&target, path, formatted, named)?;
+                    }
+                    check(&target, path, wants, kind)?;
+                    if out.value.as_ref().is_none_or(|value| value.format.is_none()) {
+                        out.value = Some(target.kind.clone());
+                    }
+                    let range = target.kind.kind.range_of();
+                    out.ranges = out.ranges.or(range);
+                    match range {
+                        Some(Kind::Date) => Class::Date,
+                        Some(_) if wants == Wants::Numbers => Class::Double,
+                        _ => Class::of(target.kind.kind),
+                    }
+                }
+                None if path == "_index" || metadata_column(view, path).is_some() => {
+                    if wants != Wants::Any && !lenient {
+                        return Err(Error::illegal(format!(
+                            "Field [{path}] of type [{path}] is not supported for aggregation [{kind}]"
+                        )));
+                    }
+                    Class::Str
+                }
+                None if path == "_seq_no" && !view.rules().lacks_seq_no => Class::Unsigned,
+                None => {
+                    refuse_without_values(view, path)?;
+                    continue;
+                }
+            };
+            out.class = Some(out.class.map_or(Ok(found), |before| before.with(found, kind))?);
+        }
+        Ok(out)
+    }
+}
+
+impl Class {
+    /// The class of values of two indices, in an aggregation of a kind.
+    ///
+    /// # Errors
+    /// Their values do not mix.
+    fn with(self, other: Class, kind: &str) -> Result<Class> {
+        match self {
+            before if before == other => Ok(before),
+            before if before.is_number() && other.is_number() => Ok(Class::Double),
+            _ => {
+                let reason = format!(
+                    "Merging/Reducing the aggregations failed when computing the aggregation [{kind}] because the field you gave in the aggregation query existed as two different types in two different indices"
+                );
+                Err(Error::new(ErrorKind::AggregationExecution, reason))
+            }
+        }
     }
 }
 
@@ -152,7 +261,7 @@ impl Source {
 
     /// The source `spec` of an aggregation of type `kind` over these indices.
     pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
-        Source::typed_as(spec, wants, kind, None, cx)
+        Source::of_value_type(spec, wants, kind, None, cx)
     }
 
     /// Takes `execution_hint`.
@@ -161,91 +270,23 @@ impl Source {
     }
 
     /// As [`Source::new`], with the type that values of no mapped field have (`value_type`).
-    pub(crate) fn typed_as(
+    pub(crate) fn of_value_type(
         spec: &ValueSource,
         wants: Wants,
         kind: &str,
         value_type: Option<&str>,
         cx: &super::Context<'_>,
     ) -> Result<Source> {
-        let named = match value_type {
-            None => None,
-            Some("long" | "integer" | "short" | "byte") => Some(Class::Long),
-            Some("unsigned_long") => Some(Class::Unsigned),
-            Some("double" | "float" | "number" | "numeric") => Some(Class::Double),
-            Some("date") => Some(Class::Date),
-            Some("boolean") => Some(Class::Bool),
-            Some("ip") => Some(Class::Ip),
-            Some("string") => Some(Class::Str),
-            Some(other) => return Err(Error::illegal(format!("Unknown value type [{other}]"))),
+        let named = class_named(value_type)?;
+        let found = match &spec.field {
+            Some(path) => MappedClass::of(path, wants, kind, (spec.format.is_some(), named), cx)?,
+            None => MappedClass::default(),
         };
-        let mut class: Option<Class> = None;
-        let mut ranges = None;
-        let mut format = None;
-        let mut value = None;
-        let mut mapped = spec.script.is_some();
-        if let Some(path) = &spec.field {
-            for view in cx.views {
-                let found = match Target::valued(view, path) {
-                    Some(target) => {
-                        refuse_text(&target, path)?;
-                        if !view.typed {
-                            check_shown(&target, path, spec.format.is_some(), named)?;
-                        }
-                        check(&target, path, wants, kind)?;
-                        if format.is_none() {
-                            format = target.kind.format.clone();
-                            value = Some(target.kind.clone());
-                        }
-                        ranges = ranges.or(target.kind.kind.range_of());
-                        match target.kind.kind.range_of() {
-                            Some(Kind::Date) => Class::Date,
-                            Some(_) if wants == Wants::Numbers => Class::Double,
-                            _ => Class::of(target.kind.kind),
-                        }
-                    }
-                    None if path == "_index" || metadata_column(view, path).is_some() => {
-                        if wants != Wants::Any && !view.typed {
-                            return Err(Error::illegal(format!(
-                                "Field [{path}] of type [{path}] is not supported for aggregation [{kind}]"
-                            )));
-                        }
-                        Class::Str
-                    }
-                    None if path == "_seq_no" && !view.typed => Class::Unsigned,
-                    None => {
-                        refuse_without_values(view, path)?;
-                        continue;
-                    }
-                };
-                mapped = true;
-                class = Some(match class {
-                    None => found,
-                    Some(before) if before == found => found,
-                    Some(before) if before.is_number() && found.is_number() => Class::Double,
-                    Some(_) => {
-                        let reason = format!(
-                            "Merging/Reducing the aggregations failed when computing the aggregation [{kind}] because the field you gave in the aggregation query existed as two different types in two different indices"
-                        );
-                        return Err(Error::new(ErrorKind::AggregationExecution, reason));
-                    }
-                });
-            }
-        }
-        let class = class
+        let class = found
+            .class
             .or(named.filter(|_| wants == Wants::Any))
-            .unwrap_or(match (&spec.missing, wants) {
-                (_, Wants::Numbers) => Class::Double,
-                (_, Wants::Ips) => Class::Ip,
-                (Some(Value::Number(n)), Wants::Any) if spec.script.is_none() => {
-                    if n.is_f64() {
-                        Class::Double
-                    } else {
-                        Class::Long
-                    }
-                }
-                _ => Class::Str,
-            });
+            .unwrap_or_else(|| class_of_missing(spec, wants));
+        let format = found.value.as_ref().and_then(|kind| kind.format.clone());
         let format = match (class, &spec.format) {
             (Class::Date, Some(text)) => Format::Date(DateFormat::parse_pattern_of(text, cx.pattern_syntax())?, None),
             (Class::Date, None) => Format::Date(format.unwrap_or_default(), None),
@@ -260,16 +301,16 @@ impl Source {
             missing_code: None,
             missing_number: None,
             class,
-            mapped,
+            mapped: spec.script.is_some() || found.class.is_some(),
             format,
             reader: Reader::Nothing,
             interner: Interner::default(),
             nanos: false,
             spare: Vec::new(),
-            ranges,
+            ranges: found.ranges,
             distance: None,
         };
-        if ranges.is_some() && (spec.missing.is_some() || spec.script.is_some()) {
+        if found.ranges.is_some() && (spec.missing.is_some() || spec.script.is_some()) {
             let path = spec.field.as_deref().unwrap_or_default();
             return Err(Error::illegal(format!(
                 "Can't apply missing values or scripts on ranges: [{path}] is a field of ranges"
@@ -277,7 +318,7 @@ impl Source {
         }
         if let Some(missing) = &spec.missing {
             if class.is_number() {
-                source.missing_number = Some(source.read_number(missing, value.as_ref(), cx.plan.now_ms)?);
+                source.missing_number = Some(source.read_number(missing, found.value.as_ref(), cx.plan.now_ms)?);
             }
             source.missing_code = Some(source.code_of_value(missing, cx.plan.now_ms)?);
         }
@@ -382,7 +423,7 @@ impl Source {
         self.reader = Reader::Nothing;
         let Some(path) = &self.field else { return Ok(()) };
         let mut name = None;
-        let column = match Target::valued(at.view, path) {
+        let column = match Target::with_values(at.view, path) {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
                 if target.kind.kind.is_range() {
@@ -405,7 +446,7 @@ impl Source {
                 name = target.slot.column.clone().filter(|_| !target.is_relation());
                 Column::open(at.segment, &target)?
             }
-            None if path == "_seq_no" && !at.view.typed => {
+            None if path == "_seq_no" && !at.view.rules().lacks_seq_no => {
                 let numbers = at.segment.reader.fast_fields().u64("_seq_no").map_err(broken)?;
                 Some(Column::U64(numbers))
             }
@@ -695,7 +736,7 @@ impl Source {
     }
 
     /// The name of a code's value in `typed_keys`.
-    pub(crate) fn typed(&self) -> &'static str {
+    pub(crate) fn wire_type(&self) -> &'static str {
         match self.class {
             Class::Str | Class::Ip => "sterms",
             Class::Double => "dterms",
@@ -724,7 +765,7 @@ fn check(target: &Target<'_>, path: &str, wants: Wants, kind: &str) -> Result<()
     let class = Class::of(target.kind.kind);
     let ends = target.kind.kind.range_of();
     let fits = match wants {
-        // What ranges can be asked for.
+        // The bounds that a query can have.
         _ if ends.is_some() => match kind {
             "histogram" => ends.is_some_and(|ends| !matches!(ends, Kind::Date | Kind::Ip)),
             "date_histogram" => ends == Some(Kind::Date),

@@ -134,7 +134,7 @@ impl Pattern {
     /// Lucene's regular expressions, with the optional operators that `flags` names (`None` is all).
     ///
     /// # Errors
-    /// What is none, and what would be too large.
+    /// The text is no pattern, or its automaton would be too large.
     pub(crate) fn regexp(text: &str, flags: Option<&str>, ignore_case: bool) -> Result<Pattern> {
         let named = |flag: &str| match flags {
             None => true,
@@ -177,7 +177,7 @@ impl Pattern {
     }
 }
 
-/// What was read so far: text for the regex compiler, or a combination of automata.
+/// The pattern so far: text for the regex compiler, or a combination of automata.
 enum Parsed {
     Text(String),
     Automaton(Pattern),

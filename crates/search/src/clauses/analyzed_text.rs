@@ -107,7 +107,7 @@ impl Planner<'_> {
     }
 
     /// Clauses one a position under an operator.
-    pub(super) fn joined(&self, mut nodes: Vec<Shared>, operator: Operator, least: Option<&str>) -> Result<Shared> {
+    pub(super) fn combine_by_operator(&self, mut nodes: Vec<Shared>, operator: Operator, least: Option<&str>) -> Result<Shared> {
         if nodes.len() == 1 {
             return Ok(nodes.remove(0));
         }

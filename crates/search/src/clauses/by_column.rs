@@ -8,9 +8,9 @@ use crate::scorers::column_range::column_range;
 use crate::scorers::constant::{ConstantScorer, NoScorer};
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
-use crate::unreadable::broken;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::columnar::StrColumn;
@@ -23,7 +23,7 @@ pub(super) type TextBound = Option<(String, bool)>;
 impl Planner<'_> {
     /// Not indexed, but with a column. In 2015 nothing looked there.
     pub(super) fn by_column(&self, target: &Target<'_>) -> bool {
-        !target.kind.index && !self.view.typed && target.slot.column.is_some()
+        !target.kind.index && !self.view.rules().ignores_columns && target.slot.column.is_some()
     }
 
     /// Keywords of that sort.

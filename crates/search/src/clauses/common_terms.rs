@@ -56,13 +56,13 @@ impl Planner<'_> {
                 None => 0,
             };
             let operator = if some == 0 { Operator::And } else { operator };
-            return self.joined(frequent, operator, least.filter(|_| some > 0));
+            return self.combine_by_operator(frequent, operator, least.filter(|_| some > 0));
         }
-        let rare = self.joined(rare, q.operator, q.minimum_should_match.as_deref())?;
+        let rare = self.combine_by_operator(rare, q.operator, q.minimum_should_match.as_deref())?;
         if frequent.is_empty() {
             return Ok(rare);
         }
-        let frequent = self.joined(frequent, operator, least)?;
+        let frequent = self.combine_by_operator(frequent, operator, least)?;
         Ok(Arc::new(BoolNode {
             must: vec![rare],
             should: vec![frequent],

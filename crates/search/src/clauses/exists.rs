@@ -5,8 +5,8 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
 use crate::scorers::term_set::any_of;
-use crate::unreadable::broken;
 use model::Result;
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::Term;
@@ -14,7 +14,7 @@ use tantivy::Term;
 impl Planner<'_> {
     pub(super) fn exists(&self, field: &str, boost: f32) -> Result<Shared> {
         self.refuse_meta_exists(field)?;
-        let of_all = self.view.typed && matches!(field, "_source" | "_type" | "_primary_term");
+        let of_all = self.view.rules().metadata_is_searchable && matches!(field, "_source" | "_type" | "_primary_term");
         if of_all || matches!(field, "_id" | "_index" | "_seq_no" | "_version") {
             return Ok(Arc::new(AllNode(boost)));
         }
@@ -40,7 +40,7 @@ impl Planner<'_> {
         } else {
             vec![self.view.mapping.resolve(field).map_or(field, |(path, _)| path).to_owned()]
         };
-        // Of objects, the fields below are asked: a segment may know them only by those.
+        // An object exists where a field below it exists: a segment may know only those.
         if self.view.mapping.is_object(field) {
             let prefix = format!("{field}.");
             let below = self
@@ -52,8 +52,8 @@ impl Planner<'_> {
             paths.extend(below.map(str::to_owned));
         }
         paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
-        // What 2015 did not index it did not know to be there.
-        if self.view.typed {
+        // Elasticsearch 2 does not find fields that it did not index.
+        if self.view.rules().ignores_columns {
             paths.retain(|path| self.view.mapping.field(path).is_none_or(|field| field.index));
         }
         let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();

@@ -12,16 +12,18 @@ impl Planner<'_> {
         let truth = |t: &str| serde_json::Value::from(!matches!(t, "F" | "false" | "0" | "off" | "no" | ""));
         let kind = target.kind.kind;
         let lenient = match value {
-            Value::String(text) if self.view.typed && kind == Kind::Boolean => Some(truth(text)),
-            Value::Number(number) if self.view.typed && kind == Kind::Boolean => Some((number.as_f64() != Some(0.0)).into()),
+            Value::String(text) if self.view.rules().coerces_query_values && kind == Kind::Boolean => Some(truth(text)),
+            Value::Number(number) if self.view.rules().coerces_query_values && kind == Kind::Boolean => {
+                Some((number.as_f64() != Some(0.0)).into())
+            }
             // 2015 cut fractions off.
-            Value::Number(number) if self.view.typed && kind.is_integer() && number.is_f64() => {
+            Value::Number(number) if self.view.rules().coerces_query_values && kind.is_integer() && number.is_f64() => {
                 number.as_f64().map(|n| Value::from(n.trunc() as i64))
             }
             _ => None,
         };
         let value = lenient.as_ref().unwrap_or(value);
-        if let (Value::String(text), true) = (value, self.view.typed && kind.is_integer())
+        if let (Value::String(text), true) = (value, self.view.rules().refuses_in_former_words && kind.is_integer())
             && text.parse::<i64>().is_err()
         {
             let cause = Error::no_number(text);
@@ -33,7 +35,7 @@ impl Planner<'_> {
             target.kind.parse_term(value)
         };
         parsed.map_err(|cause| match cause.kind() {
-            ErrorKind::NumberFormat if !self.view.typed => {
+            ErrorKind::NumberFormat if !self.view.rules().refuses_in_former_words => {
                 let (path, kind) = (target.path, target.kind.kind.wire());
                 let reason = format!("failed to create query: field [{path}] of type [{kind}]: {}", cause.reason());
                 query_shard(self.view, reason).caused_by(cause)
@@ -42,7 +44,7 @@ impl Planner<'_> {
         })
     }
 
-    /// What went wrong with a value of a query, with the error of the index around it.
+    /// The refusal of a value, with the index in the error around it.
     pub(super) fn failed_to_create(&self, cause: Error) -> Error {
         let reason = format!("failed to create query: {}", cause.reason());
         query_shard(self.view, reason).caused_by(cause)
@@ -64,7 +66,7 @@ impl Planner<'_> {
             Kind::DateNanos => model::date::parse_math_nanos(text, format, zone, now_ms, round_up).map(FieldValue::DateNanos),
             _ => model::date::parse_math(text, format, zone, now_ms, round_up).map(FieldValue::Date),
         };
-        found.map_err(|error| match (self.view.typed, error.cause()) {
+        found.map_err(|error| match (self.view.rules().refuses_in_former_words, error.cause()) {
             (true, _) => error,
             (false, Some(cause)) => {
                 let cause = model::date::of_all_parsers(cause.clone());

@@ -2,17 +2,19 @@
 
 use super::Planner;
 use crate::context::Context;
+use crate::fields::field_data::refuse_text;
 use crate::fields::geo_distance;
-use crate::fields::target::{Target, date_text, text_of};
+use crate::fields::target::{Target, date_text, query_shard, text_of};
 use crate::hashes;
 use crate::scorers::function_score::{Compute, Field, FunctionNode, OneFunction, Source};
 use crate::scorers::node::Shared;
 use crate::scripts::Script;
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{BoostMode, Function, FunctionScoreQuery, ScoreMode, metres};
-use mapping::FieldType;
+use mapping::{FieldType, FieldValue, Kind};
 use model::text::java_hash;
-use model::{Error, Result};
+use model::{Error, ErrorKind, Result};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A script, for explanations.
@@ -49,7 +51,7 @@ fn function_text(function: &Function) -> String {
             decay,
             ..
         } => {
-            let text = |v: Option<&serde_json::Value>| v.map_or_else(|| "none".to_owned(), text_of);
+            let text = |v: Option<&Value>| v.map_or_else(|| "none".to_owned(), text_of);
             format!(
                 "Function for field {field}: {} of the distance from {}, scale {}, offset {}, decay {decay:?}",
                 format!("{kind:?}").to_lowercase(),
@@ -104,12 +106,12 @@ impl Planner<'_> {
 
     /// A factor is a number: words have none.
     fn refuse_other_than_numbers(&self, path: &str, kind: &FieldType) -> Result<()> {
-        let numeric = kind.kind.is_numeric() || kind.kind.is_date() || kind.kind == mapping::Kind::Boolean;
+        let numeric = kind.kind.is_numeric() || kind.kind.is_date() || kind.kind == Kind::Boolean;
         if numeric {
             return Ok(());
         }
         if let Some(target) = Target::of(self.view, path) {
-            crate::fields::field_data::refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
+            refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
         }
         let reason = format!(
             "field [{path}] of type [{}] has no numbers for a field value factor",
@@ -119,179 +121,204 @@ impl Planner<'_> {
     }
 
     fn compute(&self, function: &Function, cx: &Context<'_>) -> Result<Compute> {
-        let field = |path: &str| {
-            Target::of(self.view, path).map(|t| Field {
-                path: t.path.to_owned(),
-                slot: t.slot.clone(),
-                kind: t.kind.clone(),
-            })
-        };
-        Ok(match function {
-            Function::Weight => Compute::Weight,
-            Function::Script(source) => Compute::Script(Script::new(self.view, source, cx)?),
+        match function {
+            Function::Weight => Ok(Compute::Weight),
+            Function::Script(source) => Ok(Compute::Script(Script::new(self.view, source, cx)?)),
             Function::FieldValueFactor {
-                field: path,
+                field,
                 factor,
                 modifier,
                 missing,
             } => {
-                let found = field(path);
-                if let Some(found) = found.as_ref().filter(|_| !self.view.typed) {
+                let found = self.function_field(field);
+                if let Some(found) = found.as_ref().filter(|_| !self.view.rules().tolerates_unfit_fields) {
                     self.refuse_other_than_numbers(&found.path, &found.kind)?;
                 }
                 if found.is_none() && missing.is_none() {
-                    return Err(crate::fields::target::query_shard(
+                    return Err(query_shard(
                         self.view,
-                        format!("Unable to find a field mapper for field [{path}]. No 'missing' value defined."),
+                        format!("Unable to find a field mapper for field [{field}]. No 'missing' value defined."),
                     ));
                 }
-                Compute::Value {
+                Ok(Compute::Value {
                     field: found,
-                    name: path.clone(),
+                    name: field.clone(),
                     factor: f64::from(*factor),
                     modifier: *modifier,
                     missing: *missing,
-                }
+                })
             }
-            Function::RandomScore { seed, field: path } => {
-                // The shard's number, 0, would stand in the lower bits.
-                let salt = java_hash(self.view.name.as_str()) << 10;
-                let number = match seed {
-                    None | Some(serde_json::Value::Null) => hashes::long_hash(cx.now_ms),
-                    Some(serde_json::Value::Number(n)) => match n.as_i64() {
-                        Some(n) => i32::try_from(n).map_or_else(|_| hashes::long_hash(n), i32::cast_unsigned),
-                        None => java_hash(&n.to_string()),
-                    },
-                    Some(text) => java_hash(&text_of(text)),
-                };
-                let source = match path.as_deref() {
-                    None if matches!(seed, None | Some(serde_json::Value::Null)) => Source::Place,
-                    None | Some("_id") => Source::Id,
-                    Some("_seq_no") => Source::SeqNo,
-                    Some(path) => match field(path) {
-                        Some(found) => {
-                            if let Some(target) = Target::of(self.view, path) {
-                                crate::fields::field_data::refuse_text(&target, path)
-                                    .map_err(|cause| self.failed_to_create(cause))?;
-                            }
-                            Source::Field(Box::new(found))
-                        }
-                        None => {
-                            return Err(Error::illegal(format!(
-                                "Field [{path}] is not mapped on [{}] and cannot be used as a source of random numbers.",
-                                self.view.name
-                            )));
-                        }
-                    },
-                };
-                Compute::Random {
-                    seed: hashes::mix32(number ^ salt),
-                    source,
-                }
+            Function::RandomScore { seed, field } => {
+                let seed = seed.as_ref().filter(|seed| !seed.is_null());
+                Ok(Compute::Random {
+                    source: self.random_source(field.as_deref(), seed.is_some())?,
+                    seed: self.random_seed(seed, cx),
+                })
             }
             Function::Decay {
                 kind,
-                field: path,
+                field,
                 origin,
                 scale,
                 offset,
                 decay,
                 multi_value_mode,
             } => {
-                let Some(found) = field(path) else {
-                    return Err(crate::fields::target::query_shard(
-                        self.view,
-                        format!("unknown field [{path}]"),
-                    ));
+                let field = self.decay_field(field)?;
+                let offset = offset.clone().unwrap_or(Value::from(0));
+                let curve = match field.kind.kind {
+                    kind if kind.is_date() => self.decay_over_dates(&field.kind, origin.as_ref(), scale, &offset)?,
+                    Kind::GeoPoint => self.decay_over_places(&field.kind, origin.as_ref(), scale, &offset)?,
+                    _ => decay_over_numbers(origin.as_ref(), scale, &offset)?,
                 };
-                let fits =
-                    found.kind.kind.is_date() || found.kind.kind == mapping::Kind::GeoPoint || found.kind.kind.is_numeric();
-                if !fits {
-                    return Err(crate::fields::target::query_shard(
-                        self.view,
-                        format!(
-                            "field [{path}] is of type [{}], but only numeric types are supported.",
-                            found.kind.wire()
-                        ),
-                    ));
-                }
-                let (mut at, reach, ahead);
-                let offset = offset.clone().unwrap_or(serde_json::Value::from(0));
-                if found.kind.kind.is_date() {
-                    let text = origin
-                        .as_ref()
-                        .map_or_else(|| "now".to_owned(), if self.view.typed { text_of } else { date_text });
-                    let date = match self.date(&found.kind, &text, false, None, None)? {
-                        mapping::FieldValue::Date(ms) => ms as f64,
-                        mapping::FieldValue::DateNanos(n) => n as f64,
-                        _ => 0.0,
-                    };
-                    at = (date, 0.0);
-                    let unit = |v: &serde_json::Value, name: &str| -> Result<f64> {
-                        let text = text_of(v);
-                        // 2015 took a number for milliseconds; a time of 0 needs no unit.
-                        if let Ok(ms) = text.parse::<f64>()
-                            && (self.view.typed || ms == 0.0)
-                        {
-                            return Ok(ms);
-                        }
-                        let span = model::units::parse_duration(&text, &format!("DecayFunctionParser.{name}"));
-                        Ok(span.map_err(|cause| self.failed_to_create(cause))?.as_millis() as f64)
-                    };
-                    reach = unit(scale, "scale")?;
-                    ahead = unit(&offset, "offset")?;
-                } else if found.kind.kind == mapping::Kind::GeoPoint {
-                    let Some(origin) = origin else {
-                        return Err(crate::fields::target::query_shard(
-                            self.view,
-                            "origin and scale must be set for geo fields.",
-                        ));
-                    };
-                    at = match found.kind.parse_term(origin) {
-                        Ok(Some(mapping::FieldValue::Geo { lat, lon })) => (lat, lon),
-                        _ => place(origin)?,
-                    };
-                    reach = metres(&text_of(scale), "m")?;
-                    ahead = metres(&text_of(&offset), "m")?;
-                } else {
-                    let number = |v: &serde_json::Value| text_of(v).parse::<f64>().map_err(|_| Error::no_number(&text_of(v)));
-                    let Some(origin) = origin else {
-                        return Err(Error::new(
-                            model::ErrorKind::Parse,
-                            "both [scale] and [origin] must be set for numeric fields.",
-                        ));
-                    };
-                    at = (number(origin)?, 0.0);
-                    reach = number(scale)?;
-                    ahead = number(&offset)?;
-                }
-                at.1 += 0.0;
-                Compute::Decay {
-                    far: geo_distance::far(true, self.view.typed),
-                    field: found,
+                Ok(Compute::Decay {
+                    far: geo_distance::far(true, self.view.rules()),
+                    field,
                     kind: *kind,
-                    origin: at,
-                    scale: reach,
-                    offset: ahead,
+                    origin: curve.origin,
+                    scale: curve.scale,
+                    offset: curve.offset,
                     decay: *decay,
                     mode: *multi_value_mode,
-                }
+                })
             }
+        }
+    }
+
+    fn function_field(&self, path: &str) -> Option<Field> {
+        Target::of(self.view, path).map(|target| Field {
+            path: target.path.to_owned(),
+            slot: target.slot.clone(),
+            kind: target.kind.clone(),
+        })
+    }
+
+    /// The seed as Lucene's servers mix it: with the hash of the index and the number of the shard, which is 0.
+    fn random_seed(&self, seed: Option<&Value>, cx: &Context<'_>) -> u32 {
+        let salt = java_hash(self.view.name.as_str()) << 10;
+        let number = match seed {
+            None => hashes::long_hash(cx.now_ms),
+            Some(Value::Number(n)) => match n.as_i64() {
+                Some(n) => i32::try_from(n).map_or_else(|_| hashes::long_hash(n), i32::cast_unsigned),
+                None => java_hash(&n.to_string()),
+            },
+            Some(text) => java_hash(&text_of(text)),
+        };
+        hashes::mix32(number ^ salt)
+    }
+
+    /// The value of a document that its random number is drawn from.
+    fn random_source(&self, path: Option<&str>, seeded: bool) -> Result<Source> {
+        let path = match path {
+            None if !seeded => return Ok(Source::Place),
+            None | Some("_id") => return Ok(Source::Id),
+            Some("_seq_no") => return Ok(Source::SeqNo),
+            Some(path) => path,
+        };
+        let Some(target) = Target::of(self.view, path) else {
+            return Err(Error::illegal(format!(
+                "Field [{path}] is not mapped on [{}] and cannot be used as a source of random numbers.",
+                self.view.name
+            )));
+        };
+        refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
+        Ok(self
+            .function_field(path)
+            .map_or(Source::Id, |field| Source::Field(Box::new(field))))
+    }
+
+    /// # Errors
+    /// The field does not exist, or has neither numbers nor dates nor places.
+    fn decay_field(&self, path: &str) -> Result<Field> {
+        let Some(field) = self.function_field(path) else {
+            return Err(query_shard(self.view, format!("unknown field [{path}]")));
+        };
+        let kind = field.kind.kind;
+        if kind.is_date() || kind == Kind::GeoPoint || kind.is_numeric() {
+            return Ok(field);
+        }
+        Err(query_shard(
+            self.view,
+            format!(
+                "field [{path}] is of type [{}], but only numeric types are supported.",
+                field.kind.wire()
+            ),
+        ))
+    }
+
+    fn decay_over_dates(&self, kind: &FieldType, origin: Option<&Value>, scale: &Value, offset: &Value) -> Result<DecayCurve> {
+        let rules = self.view.rules();
+        let text = if rules.coerces_query_values { text_of } else { date_text };
+        let moment = match self.date(kind, &origin.map_or_else(|| "now".to_owned(), text), false, None, None)? {
+            FieldValue::Date(ms) => ms as f64,
+            FieldValue::DateNanos(n) => n as f64,
+            _ => 0.0,
+        };
+        let span = |value: &Value, name: &str| -> Result<f64> {
+            let text = text_of(value);
+            if let Ok(ms) = text.parse::<f64>()
+                && (rules.decay_numbers_are_milliseconds || ms == 0.0)
+            {
+                return Ok(ms);
+            }
+            let span = model::units::parse_duration(&text, &format!("DecayFunctionParser.{name}"));
+            Ok(span.map_err(|cause| self.failed_to_create(cause))?.as_millis() as f64)
+        };
+        Ok(DecayCurve {
+            origin: (moment, 0.0),
+            scale: span(scale, "scale")?,
+            offset: span(offset, "offset")?,
+        })
+    }
+
+    fn decay_over_places(&self, kind: &FieldType, origin: Option<&Value>, scale: &Value, offset: &Value) -> Result<DecayCurve> {
+        let Some(origin) = origin else {
+            return Err(query_shard(self.view, "origin and scale must be set for geo fields."));
+        };
+        Ok(DecayCurve {
+            origin: match kind.parse_term(origin) {
+                Ok(Some(FieldValue::Geo { lat, lon })) => (lat, lon),
+                _ => place(origin)?,
+            },
+            scale: metres(&text_of(scale), "m")?,
+            offset: metres(&text_of(offset), "m")?,
         })
     }
 }
 
+/// Where a decay begins and how wide it is: milliseconds for dates, degrees and metres for places.
+struct DecayCurve {
+    origin: (f64, f64),
+    scale: f64,
+    offset: f64,
+}
+
+fn decay_over_numbers(origin: Option<&Value>, scale: &Value, offset: &Value) -> Result<DecayCurve> {
+    let number = |value: &Value| text_of(value).parse::<f64>().map_err(|_| Error::no_number(&text_of(value)));
+    let Some(origin) = origin else {
+        return Err(Error::new(
+            ErrorKind::Parse,
+            "both [scale] and [origin] must be set for numeric fields.",
+        ));
+    };
+    Ok(DecayCurve {
+        origin: (number(origin)?, 0.0),
+        scale: number(scale)?,
+        offset: number(offset)?,
+    })
+}
+
 /// A place as `lat,lon`, `[lon, lat]` or `{lat, lon}`.
-pub(crate) fn place(value: &serde_json::Value) -> Result<(f64, f64)> {
-    let number = |v: Option<&serde_json::Value>| v.and_then(serde_json::Value::as_f64);
+fn place(value: &Value) -> Result<(f64, f64)> {
+    let number = |v: Option<&Value>| v.and_then(Value::as_f64);
     let found = match value {
-        serde_json::Value::Array(list) => number(list.get(1)).zip(number(list.first())),
-        serde_json::Value::Object(o) => number(o.get("lat")).zip(number(o.get("lon"))),
+        Value::Array(list) => number(list.get(1)).zip(number(list.first())),
+        Value::Object(o) => number(o.get("lat")).zip(number(o.get("lon"))),
         other => {
             let text = text_of(other);
             let (lat, lon) = text.split_once(',').unwrap_or(("", ""));
             lat.trim().parse().ok().zip(lon.trim().parse().ok())
         }
     };
-    found.ok_or_else(|| Error::new(model::ErrorKind::Parse, format!("failed to parse geo point [{value}]")))
+    found.ok_or_else(|| Error::new(ErrorKind::Parse, format!("failed to parse geo point [{value}]")))
 }

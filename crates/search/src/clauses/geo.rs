@@ -7,7 +7,7 @@ use crate::fields::target::{Owned, Target, query_shard};
 use crate::scorers::filter::FilterNode;
 use crate::scorers::geo::{Area, inside};
 use crate::scorers::node::Shared;
-use crate::scorers::rescored::rescored;
+use crate::scorers::rescored::rescore;
 use dsl::query::{GeoArea, GeoQuery, GeoValidation};
 use mapping::Kind;
 use model::Result;
@@ -51,7 +51,7 @@ impl Planner<'_> {
         };
         let field = Owned::of(&target);
         let level = self.level();
-        let far = geo_distance::far(true, self.view.typed);
+        let far = geo_distance::far(true, self.view.rules());
         Ok(Arc::new(FilterNode {
             boost,
             what: format!("places of {}", q.field),
@@ -61,7 +61,7 @@ impl Planner<'_> {
                 };
                 let area = area.clone();
                 let set = level.restrict(segment, crate::scorers::constant::every(segment))?;
-                Ok(rescored(set, move |doc, _| {
+                Ok(rescore(set, move |doc, _| {
                     let mut places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
                     places.any(|at| inside(&area, at, far)).then_some(1.0)
                 }))

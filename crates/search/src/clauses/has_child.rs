@@ -19,11 +19,48 @@ use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
-/// What is known of the children of a parent that lives in another segment.
+/// The children of a parent that lives in another segment.
 struct Afar {
     children: Totals,
     /// A segment and an ordinal there, for the key as a string.
     example: (u32, u64),
+}
+
+impl Afar {
+    fn new(segment: u32, ord: u64) -> Afar {
+        Afar {
+            children: Totals::NONE,
+            example: (segment, ord),
+        }
+    }
+}
+
+/// Which parents are looked for, and what is kept of their children.
+struct ChildJoin<'a> {
+    family: &'a Family,
+    /// The relation of the parents.
+    parent: &'a str,
+    /// Numbers or scores of children decide.
+    counted: bool,
+    scored: bool,
+    /// There are other segments, where parents may live.
+    elsewhere: bool,
+}
+
+impl ChildJoin<'_> {
+    /// Adds the parents of matching children whose parents live in other segments: few mostly.
+    fn add_orphans(&self, kin: &Kin, bits: &DocBits, no: u32, segment: &SegmentView, afar: &mut ByKey<Afar>) -> Result<()> {
+        let mut orphans = kin.orphans().iter().filter(|doc| bits.contains(**doc)).peekable();
+        if self.elsewhere
+            && orphans.peek().is_some()
+            && let Some(keys) = self.family.parents(segment)?
+        {
+            for (ord, key) in orphans.filter_map(|doc| keys.of(*doc)) {
+                afar.entry(key).or_insert(Afar::new(no, ord));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A lookup by string costs about as much as this many looks at a column.
@@ -58,84 +95,25 @@ impl Planner<'_> {
             ScoreMode::None => self.filtering(&q.query)?,
             _ => self.whole(&q.query)?,
         };
-        // Of one relation all children are; of several they are told apart by their terms.
+        // Children of several relations are told apart by their terms.
         if family.children_of(&parent).len() > 1 {
             child = self.of_relation(child, &family, &[&q.child_type]);
         }
         let least = q.min_children.max(1);
         let counted = least > 1 || q.max_children.is_some() || q.score_mode != ScoreMode::None;
+        let join = ChildJoin {
+            family: &family,
+            parent: &parent,
+            counted,
+            scored: q.score_mode != ScoreMode::None,
+            // Parents may live in another segment than their children.
+            elsewhere: self.view.segments.len() > 1,
+        };
         let mut found: Vec<Parents> = Vec::with_capacity(self.view.segments.len());
-        // Of parents that live in another segment than their children.
         let mut afar: ByKey<Afar> = ByKey::default();
         for (no, segment) in (0..).zip(&self.view.segments) {
             self.cx.check_cancelled()?;
-            let bits = if counted { None } else { child.bits(segment)? };
-            let set = match &bits {
-                Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits.clone()), 1.0)),
-                None => child.scorer(segment)?,
-            };
-            // What is new is small mostly, and holds none.
-            if set.doc() == TERMINATED {
-                found.push(Parents::default());
-                continue;
-            }
-            let kin = Kin::of(segment, &family, &parent)?;
-            // Parents elsewhere: of the few children that have one there.
-            let elsewhere = self.view.segments.len() > 1;
-            let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
-            if let Some(bits) = &bits
-                && sight.sees_all_roots()
-                && let Some(docs) = kin.parents_of(bits)
-            {
-                let mut strays = kin.orphans().iter().filter(|doc| bits.contains(**doc)).peekable();
-                if elsewhere
-                    && strays.peek().is_some()
-                    && let Some(keys) = family.parents(segment)?
-                {
-                    for (ord, key) in strays.filter_map(|doc| keys.of(*doc)) {
-                        afar.entry(key).or_insert(Afar {
-                            children: Totals::NONE,
-                            example: (no, ord),
-                        });
-                    }
-                }
-                found.push(Parents {
-                    docs: Some(docs),
-                    known: FxHashMap::default(),
-                });
-                continue;
-            }
-            let keys = if elsewhere { family.parents(segment)? } else { None };
-            let mut parents = Parents::default();
-            let docs = parents.docs_of(segment);
-            let mut known: FxHashMap<DocId, Totals> = FxHashMap::default();
-            let mut set = Visible::of(set, sight);
-            while set.doc() != TERMINATED {
-                let doc = set.doc();
-                let mut own = || Totals::one(if q.score_mode == ScoreMode::None { 1.0 } else { set.score() });
-                match kin.parent(doc).filter(|parent| segment.is_alive(*parent)) {
-                    Some(parent) if counted => {
-                        let own = own();
-                        docs.insert(parent);
-                        known.entry(parent).or_insert(Totals::NONE).add(&own);
-                    }
-                    Some(parent) => docs.insert(parent),
-                    None if keys.is_some() && kin.is_child(doc) => {
-                        if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
-                            let own = own();
-                            let of = afar.entry(key).or_insert(Afar {
-                                children: Totals::NONE,
-                                example: (no, ord),
-                            });
-                            of.children.add(&own);
-                        }
-                    }
-                    None => {}
-                }
-                set.advance();
-            }
-            parents.known = known;
-            found.push(parents);
+            found.push(self.parents_in_segment(&join, &child, no, segment, &mut afar)?);
         }
         self.failure.check()?;
         if !afar.is_empty() {
@@ -169,6 +147,65 @@ impl Planner<'_> {
             return Ok(self.nothing("no relatives"));
         }
         Ok(Arc::new(node))
+    }
+
+    /// The parents of a segment's matching children; those of other segments go to `afar`, by key.
+    fn parents_in_segment(
+        &self,
+        join: &ChildJoin<'_>,
+        child: &Shared,
+        no: u32,
+        segment: &SegmentView,
+        afar: &mut ByKey<Afar>,
+    ) -> Result<Parents> {
+        let bits = if join.counted { None } else { child.bits(segment)? };
+        let set = match &bits {
+            Some(bits) => Box::new(ConstantScorer::new(BitsDocs::new(bits.clone()), 1.0)),
+            None => child.scorer(segment)?,
+        };
+        // New segments are small mostly, and have no match.
+        if set.doc() == TERMINATED {
+            return Ok(Parents::default());
+        }
+        let kin = Kin::of(segment, join.family, join.parent)?;
+        let live = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
+        if let Some(bits) = &bits
+            && live.sees_all_roots()
+            && let Some(docs) = kin.parents_of(bits)
+        {
+            join.add_orphans(&kin, bits, no, segment, afar)?;
+            return Ok(Parents {
+                docs: Some(docs),
+                known: FxHashMap::default(),
+            });
+        }
+        let keys = if join.elsewhere { join.family.parents(segment)? } else { None };
+        let mut parents = Parents::default();
+        let docs = parents.docs_of(segment);
+        let mut known: FxHashMap<DocId, Totals> = FxHashMap::default();
+        let mut set = Visible::of(set, live);
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            let mut own = || Totals::one(if join.scored { set.score() } else { 1.0 });
+            match kin.parent(doc).filter(|parent| segment.is_alive(*parent)) {
+                Some(parent) if join.counted => {
+                    let own = own();
+                    docs.insert(parent);
+                    known.entry(parent).or_insert(Totals::NONE).add(&own);
+                }
+                Some(parent) => docs.insert(parent),
+                None if keys.is_some() && kin.is_child(doc) => {
+                    if let Some((ord, key)) = keys.as_ref().and_then(|keys| keys.of(doc)) {
+                        let own = own();
+                        afar.entry(key).or_insert(Afar::new(no, ord)).children.add(&own);
+                    }
+                }
+                None => {}
+            }
+            set.advance();
+        }
+        parents.known = known;
+        Ok(parents)
     }
 
     /// Adds what children know of parents in other segments.

@@ -31,7 +31,7 @@ impl Planner<'_> {
         };
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
         let mut by_segment = FxHashMap::default();
-        // Of parents whose children may live in another segment.
+        // Parents whose children may live in another segment.
         let mut afar: ByKey<f32> = ByKey::default();
         for segment in &self.view.segments {
             self.cx.check_cancelled()?;
@@ -67,7 +67,7 @@ impl Planner<'_> {
                 let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, by_segment.get_mut(&segment.id)) else {
                     continue;
                 };
-                for child in Kin::of(segment, &family, &q.parent_type)?.lost(segment) {
+                for child in Kin::of(segment, &family, &q.parent_type)?.orphans_of(segment) {
                     if let Some(score) = keys.of(child).and_then(|(_, key)| afar.get(&key)) {
                         docs.insert(child);
                         if q.score {

@@ -63,30 +63,7 @@ impl Planner<'_> {
                 use_field,
             } => {
                 let used = self.interval_field(target, use_field.as_deref())?;
-                let Some(analyzer) = self.query_analyzer(&used, analyzer.as_deref(), false)? else {
-                    return Ok(Some(Tree::words(vec![used.text_term(query)])));
-                };
-                let mut parts = Vec::new();
-                let mut before = None;
-                for (position, tokens) in self.positions(&analyzer, query)? {
-                    let terms: Vec<Term> = tokens.iter().map(|t| used.text_term(&t.term)).collect();
-                    let words = Tree::words(terms);
-                    let spaces = match before {
-                        None => i64::from(position),
-                        Some(before) => i64::from(position) - before - 1,
-                    };
-                    before = Some(i64::from(position));
-                    parts.push(if spaces > 0 {
-                        Tree {
-                            op: Op::Extended(spaces),
-                            below: vec![words],
-                        }
-                    } else {
-                        words
-                    });
-                }
-                self.count_clauses(parts.len())?;
-                combined(parts, *max_gaps, *mode)
+                self.interval_words(&used, analyzer.as_deref(), query, (*max_gaps, *mode))?
             }
             IntervalSource::AllOf { rules, max_gaps, mode } => {
                 self.count_clauses(rules.len())?;
@@ -97,7 +74,7 @@ impl Planner<'_> {
                         None => return Ok(None),
                     }
                 }
-                combined(parts, *max_gaps, *mode)
+                combine_trees(parts, *max_gaps, *mode)
             }
             IntervalSource::AnyOf(rules) => {
                 self.count_clauses(rules.len())?;
@@ -130,16 +107,8 @@ impl Planner<'_> {
                     IntervalShape::Wildcard => Pattern::wildcard(&normal(text)?, *case_insensitive)?,
                     IntervalShape::Regexp => Pattern::regexp(text, None, *case_insensitive)?,
                 };
-                let max = max_expansions.unwrap_or(128) as usize;
-                let found = self.shaped_terms(&used, &pattern, max.saturating_add(1))?;
-                if found.len() > max {
-                    return Err(Error::new(
-                        ErrorKind::IllegalState,
-                        format!("Automaton [{text}] expanded to too many terms (limit {max})"),
-                    )
-                    .status_of(400));
-                }
-                Some(Tree::words(found))
+                self.interval_expansions(&used, &pattern, text, max_expansions.unwrap_or(128) as usize)
+                    .map(Some)?
             }
             IntervalSource::Fuzzy {
                 term,
@@ -164,10 +133,63 @@ impl Planner<'_> {
                 Some(Tree::words(self.near_terms(&used, &text, fuzz)?))
             }
         };
-        let (Some(tree), Some(filter)) = (tree.clone(), &rule.filter) else {
-            return Ok(tree);
+        match (tree, &rule.filter) {
+            (Some(tree), Some(filter)) => self.interval_filter(target, tree, filter),
+            (tree, _) => Ok(tree),
+        }
+    }
+
+    /// The words of a text: terms of each position, and the gaps that analysis left between them.
+    fn interval_words(
+        &self,
+        target: &Target<'_>,
+        analyzer: Option<&str>,
+        query: &str,
+        (max_gaps, mode): (i32, IntervalMode),
+    ) -> Result<Option<Tree>> {
+        let Some(analyzer) = self.query_analyzer(target, analyzer, false)? else {
+            return Ok(Some(Tree::words(vec![target.text_term(query)])));
         };
-        Ok(Some(match filter.as_ref() {
+        let mut parts = Vec::new();
+        let mut before = None;
+        for (position, tokens) in self.positions(&analyzer, query)? {
+            let terms: Vec<Term> = tokens.iter().map(|t| target.text_term(&t.term)).collect();
+            let words = Tree::words(terms);
+            let spaces = match before {
+                None => i64::from(position),
+                Some(before) => i64::from(position) - before - 1,
+            };
+            before = Some(i64::from(position));
+            parts.push(if spaces > 0 {
+                Tree {
+                    op: Op::Extended(spaces),
+                    below: vec![words],
+                }
+            } else {
+                words
+            });
+        }
+        self.count_clauses(parts.len())?;
+        Ok(combine_trees(parts, max_gaps, mode))
+    }
+
+    /// # Errors
+    /// The pattern stands for more than `max` terms.
+    fn interval_expansions(&self, target: &Target<'_>, pattern: &Pattern, text: &str, max: usize) -> Result<Tree> {
+        let found = self.shaped_terms(target, pattern, max.saturating_add(1))?;
+        if found.len() > max {
+            return Err(Error::new(
+                ErrorKind::IllegalState,
+                format!("Automaton [{text}] expanded to too many terms (limit {max})"),
+            )
+            .status_of(400));
+        }
+        Ok(Tree::words(found))
+    }
+
+    /// The intervals of a rule that its filter lets through.
+    fn interval_filter<'b>(&'b self, target: &Target<'b>, tree: Tree, filter: &'b IntervalFilter) -> Result<Option<Tree>> {
+        Ok(Some(match filter {
             IntervalFilter::Script(source) => Tree {
                 op: Op::Script(Arc::new(self.interval_script(source)?)),
                 below: vec![tree],
@@ -198,7 +220,7 @@ impl Planner<'_> {
 }
 
 /// Several rules as one.
-fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<Tree> {
+fn combine_trees(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<Tree> {
     if parts.len() <= 1 {
         return parts.pop();
     }
@@ -209,16 +231,16 @@ fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<T
         });
     }
     let inner = match mode {
-        IntervalMode::Ordered => grouped(Op::Ordered, parts, true),
-        IntervalMode::Unordered => grouped(Op::Unordered, parts, false),
+        IntervalMode::Ordered => group_trees(Op::Ordered, parts, true),
+        IntervalMode::Unordered => group_trees(Op::Unordered, parts, false),
         IntervalMode::UnorderedNoOverlap => {
             let mut rest = parts.into_iter();
             let first = rest.next()?;
             rest.fold(first, |a, b| Tree {
                 op: Op::AnyMinimal,
                 below: vec![
-                    grouped(Op::Ordered, vec![a.clone(), b.clone()], true),
-                    grouped(Op::Ordered, vec![b, a], true),
+                    group_trees(Op::Ordered, vec![a.clone(), b.clone()], true),
+                    group_trees(Op::Ordered, vec![b, a], true),
                 ],
             })
         }
@@ -234,7 +256,7 @@ fn combined(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Option<T
 }
 
 /// Parts under an operator; equal parts (next to each other, if order counts) must be found that often.
-fn grouped(op: Op, parts: Vec<Tree>, adjacent: bool) -> Tree {
+fn group_trees(op: Op, parts: Vec<Tree>, adjacent: bool) -> Tree {
     let mut groups: Vec<(Tree, usize)> = Vec::new();
     for part in parts {
         let known = if adjacent {

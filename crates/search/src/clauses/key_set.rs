@@ -47,7 +47,7 @@ impl Planner<'_> {
         if !target.kind.index || target.kind.kind == Kind::Ip || target.kind.kind.is_date() {
             return None;
         }
-        // What is no value of the field is no key of it either.
+        // A text that is no value of the field is no key of it.
         let term = |text: &String| {
             let value = target.kind.parse_term(&serde_json::Value::from(text.as_str())).ok()??;
             target.term(&value)

@@ -179,7 +179,7 @@ impl Planner<'_> {
             return Ok(self.nothing("no matching phrase"));
         }
         if before.is_empty() {
-            if self.view.typed {
+            if self.view.rules().phrase_prefixes_score_once {
                 let filter = self.filter(expanded, 1.0, format!("{}:{text}*", target.path));
                 return Ok(Arc::new(ConstantNode { filter, boost }));
             }

@@ -37,7 +37,7 @@ impl Planner<'_> {
             if let Some(node) = self.meta_term(&q.field, &[&q.query], boost)? {
                 return Ok(node);
             }
-            return self.unmapped(q, &text, boost);
+            return self.match_unmapped(q, &text, boost);
         };
         let result = self.match_in(&target, q, &text, boost);
         match result {
@@ -49,7 +49,7 @@ impl Planner<'_> {
     }
 
     /// Words of a field that no document has: they find nothing, but counted in the norms of 2015.
-    fn unmapped(&self, q: &MatchQuery, text: &str, boost: f32) -> Result<Shared> {
+    fn match_unmapped(&self, q: &MatchQuery, text: &str, boost: f32) -> Result<Shared> {
         let named = q.analyzer.as_deref().unwrap_or("default");
         let registry = &self.view.registry;
         let analyzer = registry.analyzer(named).or_else(|| registry.analyzer("standard"));
@@ -68,7 +68,7 @@ impl Planner<'_> {
         if nodes.is_empty() {
             return Ok(self.zero_terms(q.zero_terms_query, boost));
         }
-        self.joined(nodes, q.operator, q.minimum_should_match.as_deref())
+        self.combine_by_operator(nodes, q.operator, q.minimum_should_match.as_deref())
     }
 
     fn match_in(&self, target: &Target<'_>, q: &MatchQuery, text: &str, boost: f32) -> Result<Shared> {
@@ -96,7 +96,7 @@ impl Planner<'_> {
             return self.common_terms(target, q, &positions, cutoff, boost);
         }
         let nodes = self.token_nodes(target, q, &positions, boost)?;
-        self.joined(nodes, q.operator, q.minimum_should_match.as_deref())
+        self.combine_by_operator(nodes, q.operator, q.minimum_should_match.as_deref())
     }
 
     pub(super) fn fuzz(&self, q: &MatchQuery, fuzziness: dsl::query::Fuzziness, text: &str) -> Fuzz {
@@ -129,13 +129,13 @@ impl Planner<'_> {
                 return Ok(self.zero_terms(q.zero_terms_query, boost));
             }
             let nodes = self.token_nodes(&target, q, &positions, boost)?;
-            return self.joined(nodes, q.operator, q.minimum_should_match.as_deref());
+            return self.combine_by_operator(nodes, q.operator, q.minimum_should_match.as_deref());
         };
         let mut nodes = self.token_nodes(&target, q, &before.to_vec(), boost)?;
         if let Some(token) = last.first() {
             let pattern = Pattern::prefix(&token.term, false)?;
             nodes.push(self.matching_terms(&target, pattern, boost, format!("{}:{}*", target.path, token.term)));
         }
-        self.joined(nodes, q.operator, q.minimum_should_match.as_deref())
+        self.combine_by_operator(nodes, q.operator, q.minimum_should_match.as_deref())
     }
 }

@@ -28,7 +28,7 @@ impl Planner<'_> {
     /// # Errors
     /// The field has no terms, or a value is none of its numbers.
     pub(super) fn meta_term(&self, field: &str, values: &[&Value], boost: f32) -> Result<Option<Shared>> {
-        if self.view.typed {
+        if self.view.rules().metadata_is_searchable {
             return Ok(self.meta_terms(field, values, boost));
         }
         match field {
@@ -63,11 +63,7 @@ impl Planner<'_> {
             boost,
             what: format!("_seq_no:[{low} TO {high}]"),
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let column = segment
-                    .reader
-                    .fast_fields()
-                    .u64("_seq_no")
-                    .map_err(crate::unreadable::broken)?;
+                let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
                 crate::scorers::column_range::column_range(segment, "_seq_no", column, low, high)
             },
         })
@@ -83,7 +79,7 @@ impl Planner<'_> {
     /// The field is not in an order, or has no name.
     pub(super) fn meta_range(&self, q: &dsl::query::RangeQuery, boost: f32) -> Result<Option<Shared>> {
         let field = q.field.as_str();
-        if !self.view.typed && field == "_seq_no" {
+        if !self.view.rules().lacks_seq_no && field == "_seq_no" {
             let end = |bound: &Option<Value>, open: i64, step: i64| -> Result<i64> {
                 match bound.as_ref().filter(|value| !value.is_null()) {
                     None => Ok(open),
@@ -96,7 +92,7 @@ impl Planner<'_> {
             let high = end(&q.lte, i64::MAX, 0)?.min(end(&q.lt, i64::MAX, -1)?);
             return Ok(Some(self.seq_nos(low, high, boost)));
         }
-        let unordered = match self.view.typed {
+        let unordered = match self.view.rules().metadata_is_searchable {
             true => matches!(field, "_id" | "_index"),
             false => matches!(field, "_id" | "_index" | "_source" | "_version" | "_field_names"),
         };
@@ -113,9 +109,9 @@ impl Planner<'_> {
     pub(super) fn refuse_meta_pattern(&self, field: &str, what: &str) -> Result<()> {
         let refused = match field {
             "_id" => true,
-            "_source" | "_version" | "_seq_no" | "_field_names" => !self.view.typed,
-            "_type" => self.view.typed,
-            "_index" => matches!(what, "regexp" | "fuzzy") && !self.view.typed,
+            "_source" | "_version" | "_seq_no" | "_field_names" => !self.view.rules().metadata_is_searchable,
+            "_type" => self.view.rules().has_type_fields,
+            "_index" => matches!(what, "regexp" | "fuzzy") && !self.view.rules().metadata_is_searchable,
             _ => false,
         };
         if !refused {
@@ -130,7 +126,7 @@ impl Planner<'_> {
     /// Refuses `exists` of what every document has and nobody can search.
     pub(super) fn refuse_meta_exists(&self, field: &str) -> Result<()> {
         match field {
-            "_source" if !self.view.typed => Err(self.not_searchable(field)),
+            "_source" if !self.view.rules().metadata_is_searchable => Err(self.not_searchable(field)),
             _ => Ok(()),
         }
     }
@@ -143,7 +139,7 @@ impl Planner<'_> {
         match field {
             "_id" => Some(self.ids(&texts, &[], boost)),
             "_type" => {
-                if self.view.typed {
+                if self.view.rules().has_type_fields {
                     Some(self.filter(type_terms(self.view, &texts), boost, "_type".into()))
                 } else if texts.iter().any(|t| t == "_doc") {
                     Some(Arc::new(AllNode(boost)))

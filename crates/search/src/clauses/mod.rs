@@ -97,7 +97,7 @@ pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<Shar
 ///
 /// # Errors
 /// As [`plan`].
-pub fn said(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Context<'_>) -> Result<String> {
+pub fn describe(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Context<'_>) -> Result<String> {
     let planner = Planner::new(view, cx);
     let mut node = planner.compile(query, 1.0)?;
     if let Some(filter) = filter {
@@ -108,7 +108,7 @@ pub fn said(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Contex
         });
     }
     let types: &[String] = if view.typed { cx.types } else { &[] };
-    let text = if node.is_none() && !view.typed {
+    let text = if node.is_none() && !view.rules().explains_empty_queries {
         None
     } else {
         lucene_string::of_types(&node, types)
@@ -159,7 +159,7 @@ pub struct Planner<'a> {
     failure: scripts::Failure,
     /// Inside `query_string`: words that analysis drops leave no clause behind.
     absent: Cell<bool>,
-    /// What typed indices multiply the boosts of the query with that is compiled.
+    /// The query norm of the similarity of 2015, which boosts are multiplied with.
     query_norm: Cell<f32>,
     /// Inside a filter.
     only_filters: Cell<bool>,
@@ -258,7 +258,7 @@ impl<'a> Planner<'a> {
     pub fn compile(&self, query: &Query, boost: f32) -> Result<Shared> {
         self.cx.check_cancelled()?;
         let node = if self.cx.profile.get() {
-            self.profiled(query, boost)?
+            self.compile_profiled(query, boost)?
         } else {
             self.clause(&query.clause, boost * query.boost)
                 .map_err(|error| query.at.mark(error))?
@@ -277,7 +277,9 @@ impl<'a> Planner<'a> {
     /// Compiles a clause whose scores nobody asks for: nothing is counted for them.
     fn filtering(&self, query: &Query) -> Result<Shared> {
         let filters = self.only_filters.replace(true);
-        let around = self.statistics.need(self.statistics.needed() && self.cx.filters_score.get());
+        let around = self
+            .statistics
+            .need(self.statistics.is_needed() && self.cx.filters_score.get());
         let node = self.compile(query, 1.0);
         self.statistics.need(around);
         self.only_filters.set(filters);
@@ -294,13 +296,13 @@ impl<'a> Planner<'a> {
         node
     }
 
-    fn profiled(&self, query: &Query, boost: f32) -> Result<Shared> {
+    fn compile_profiled(&self, query: &Query, boost: f32) -> Result<Shared> {
         let started = std::time::Instant::now();
         let around = self.profile.take();
         let node = self.clause(&query.clause, boost * query.boost);
         let mut below = self.profile.replace(around);
         let node = node.map_err(|error| query.at.mark(error))?;
-        // What is read off a text is the query that it says.
+        // A query string is shown as the query that its text stands for.
         let read = matches!(query.clause, Clause::QueryString(_) | Clause::SimpleQueryString(_));
         let node = match below.pop() {
             Some(only) if read && below.is_empty() => only,
@@ -351,7 +353,7 @@ impl<'a> Planner<'a> {
             Clause::Terms(q) => self.terms(q, boost),
             Clause::KeySet(q) => self.key_set(q, boost),
             Clause::Slice(slice) => self.slice(slice, boost),
-            Clause::Routed { routings } => Ok(self.routed(routings, boost)),
+            Clause::Routed { routings } => Ok(self.routing(routings, boost)),
             Clause::Range(q) => self.range(q, boost),
             Clause::Exists { field } => self.exists(field, boost),
             Clause::Prefix(q) => self.prefix(q, boost),

@@ -21,7 +21,7 @@ impl Planner<'_> {
             match self.view.settings.get("index.query.default_field") {
                 Some(serde_json::Value::Array(list)) => default.extend(list.iter().map(|v| (text_of(v), 1.0))),
                 Some(serde_json::Value::String(one)) => default.extend(one.split(',').map(|p| (p.trim().to_owned(), 1.0))),
-                _ if self.view.typed => default.push((mapping::ALL.to_owned(), 1.0)),
+                _ if self.view.rules().has_all_field => default.push((mapping::ALL.to_owned(), 1.0)),
                 _ => default.push(("*".to_owned(), 1.0)),
             }
             &default
@@ -59,7 +59,9 @@ impl Planner<'_> {
     }
 
     pub(super) fn multi_match(&self, q: &MultiMatchQuery, boost: f32) -> Result<Shared> {
-        let lenient = q.options.lenient || q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
+        let lenient = q.options.lenient
+            || q.fields.is_empty() && !self.view.rules().has_all_field
+            || q.fields.iter().any(|(f, _)| f == "*");
         let fields = self.search_fields(&q.fields);
         if q.kind == MultiMatchType::CrossFields {
             return self.cross_fields(q, &fields, lenient, boost);
@@ -160,7 +162,7 @@ impl Planner<'_> {
             for word in &words {
                 let mut of_word = Vec::new();
                 for term in word {
-                    of_word.push(self.blended(group, term, tie, boost)?);
+                    of_word.push(self.blend(group, term, tie, boost)?);
                 }
                 clauses.push(if of_word.len() == 1 {
                     of_word.remove(0)
@@ -173,7 +175,7 @@ impl Planner<'_> {
                 });
             }
             if !clauses.is_empty() {
-                nodes.push(self.joined(clauses, q.options.operator, q.options.minimum_should_match.as_deref())?);
+                nodes.push(self.combine_by_operator(clauses, q.options.operator, q.options.minimum_should_match.as_deref())?);
             }
         }
         nodes.extend(others);
@@ -184,7 +186,7 @@ impl Planner<'_> {
     }
 
     /// A term in several fields, each scored as if it were as common as in the field where it is commonest.
-    fn blended(&self, group: &[(Target<'_>, f32)], text: &str, tie: f32, boost: f32) -> Result<Shared> {
+    fn blend(&self, group: &[(Target<'_>, f32)], text: &str, tie: f32, boost: f32) -> Result<Shared> {
         let mut freqs = Vec::new();
         let (mut max, mut min_tokens) = (0u64, u64::MAX);
         for (target, _) in group {

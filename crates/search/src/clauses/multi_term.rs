@@ -6,9 +6,9 @@ use crate::automata::levenshtein::{Levenshtein, edits};
 use crate::automata::regexp::{MAX_REGEX, Pattern};
 use crate::fields::target::{Target, query_shard, setting, text_of};
 use crate::scorers::node::Shared;
-use crate::unreadable::broken;
 use dsl::query::{FuzzyQuery, PatternQuery, Rewrite};
 use model::{Error, Result};
+use segment::error::broken;
 use tantivy::Term;
 
 /// How a text is looked for with some edits.
@@ -28,7 +28,7 @@ impl Planner<'_> {
         let Some(target) = Target::of(self.view, field) else {
             return Ok(None);
         };
-        if target.has_string_terms() && (target.kind.index || !self.view.typed) {
+        if target.has_string_terms() && (target.kind.index || !self.view.rules().ignores_columns) {
             return Ok(Some(target));
         }
         Err(query_shard(

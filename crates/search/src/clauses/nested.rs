@@ -17,7 +17,7 @@ pub(crate) fn no_nested(view: &IndexView, path: &str) -> String {
         return format!("[nested] nested object under path [{path}] is not of nested type");
     }
     // Clients of 2015 read the sentence as it was.
-    let hint = match view.typed {
+    let hint = match view.rules().refuses_in_former_words {
         true => String::new(),
         false => nearest::hint(path, view.mapping.nested_paths()),
     };

@@ -27,7 +27,7 @@ impl Planner<'_> {
         let hint = model::nearest::hint(name, known.filter(|known| *known != name));
         query_shard(
             self.view,
-            format!("[{what}] {} doesn't hold [{name}] as a {role}{hint}", family.named()),
+            format!("[{what}] {} doesn't hold [{name}] as a {role}{hint}", family.describe()),
         )
     }
 

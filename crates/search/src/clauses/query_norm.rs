@@ -13,7 +13,7 @@ use std::sync::Arc;
 impl Planner<'_> {
     /// Compiles a query whose scores are asked for as a whole.
     pub(super) fn whole(&self, query: &Query) -> Result<Shared> {
-        if !self.classic() || !self.statistics.needed() {
+        if !self.classic() || !self.statistics.is_needed() {
             return self.compile(query, 1.0);
         }
         let mut joins = false;

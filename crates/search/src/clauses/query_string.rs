@@ -22,12 +22,12 @@ impl Planner<'_> {
             return Err(query_shard(self.view, reason).caused_by(Error::new(ErrorKind::Parse, cause)));
         }
         self.analyzer_known(q, "query_string")?;
-        self.expanded(q, &syntax, boost)
+        self.plan_syntax(q, &syntax, boost)
     }
 
     fn analyzer_known(&self, q: &QueryStringQuery, owner: &str) -> Result<()> {
         for name in [&q.analyzer, &q.quote_analyzer].into_iter().flatten() {
-            if self.view.registry.analyzer(name).is_none() && !self.view.typed {
+            if self.view.registry.analyzer(name).is_none() && !self.view.rules().tolerates_unknown_names {
                 return Err(query_shard(self.view, format!("[{owner}] analyzer [{name}] not found")));
             }
         }
@@ -42,12 +42,12 @@ impl Planner<'_> {
             kind: dsl::query::MultiMatchType::MostFields,
             ..q.clone()
         };
-        self.expanded(&summed, &syntax, boost)
+        self.plan_syntax(&summed, &syntax, boost)
     }
 
-    fn expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+    fn plan_syntax(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
         let before = self.absent.replace(true);
-        let node = self.expanded_clauses(q, syntax, boost);
+        let node = self.plan_expanded(q, syntax, boost);
         self.absent.set(before);
         let node = node?;
         Ok(if node.is_absent() && !before {
@@ -57,8 +57,8 @@ impl Planner<'_> {
         })
     }
 
-    fn expanded_clauses(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
-        let whole = q.fields.is_empty() && !self.view.typed || q.fields.iter().any(|(f, _)| f == "*");
+    fn plan_expanded(&self, q: &QueryStringQuery, syntax: &Syntax, boost: f32) -> Result<Shared> {
+        let whole = q.fields.is_empty() && !self.view.rules().has_all_field || q.fields.iter().any(|(f, _)| f == "*");
         let mut options = q.clone();
         let of_index = self.view.settings.get(QUERY_STRING_LENIENT.name);
         let of_index = of_index.and_then(Value::as_str).is_some_and(|text| text == "true");
@@ -67,7 +67,7 @@ impl Planner<'_> {
         if whole {
             options.lenient = Some(given.unwrap_or(true));
         }
-        if q.fields.is_empty() && self.view.typed && given.is_none() {
+        if q.fields.is_empty() && self.view.rules().has_all_field && given.is_none() {
             options.lenient = Some(false);
         }
         // A field that is named twice keeps its boost unless it gets another.
@@ -87,12 +87,12 @@ impl Planner<'_> {
                 vec![name.to_owned()]
             }
         });
-        let query = self.unsuffixed(q, query)?;
-        let query = self.normalized(q, query)?;
+        let query = self.strip_quote_suffix(q, query)?;
+        let query = self.normalize_words(q, query)?;
         if options.lenient != Some(true) {
             return self.compile(&query, boost);
         }
-        // What a field cannot answer finds nothing in it, and the other fields decide.
+        // A field that cannot answer finds nothing, and the other fields decide.
         let query = query.rewrite(&mut |mut q| {
             let leaf = !matches!(
                 q.clause,
@@ -120,7 +120,7 @@ impl Planner<'_> {
     }
 
     /// Phrases are looked up in fields with `quote_field_suffix` where there are such.
-    fn unsuffixed(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+    fn strip_quote_suffix(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
         let Some(suffix) = q.quote_field_suffix.as_deref().filter(|suffix| !suffix.is_empty()) else {
             return Ok(query);
         };
@@ -137,8 +137,8 @@ impl Planner<'_> {
 
     /// Patterns, fuzzy words and ends of ranges of these languages are normalized as the texts of their field are
     /// (a `prefix` or `wildcard` query of its own is not). The typed dialect had a parameter for their case.
-    fn normalized(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
-        let typed = self.view.typed;
+    fn normalize_words(&self, q: &QueryStringQuery, query: Query) -> Result<Query> {
+        let as_written = self.view.rules().keeps_expanded_words;
         query.rewrite(&mut |mut query| {
             if let Clause::Regexp(p) = &query.clause {
                 // No field is lenient about this.
@@ -183,11 +183,11 @@ impl Planner<'_> {
                     };
                     p.value = match words.as_slice() {
                         [word] => word.term.clone(),
-                        _ if typed => return Ok(query),
+                        _ if as_written => return Ok(query),
                         _ => analyzer.normalize(&p.value),
                     };
                 }
-                _ if typed => {}
+                _ if as_written => {}
                 Clause::Wildcard(p) => p.value = between_wildcards(&p.value, &|run| analyzer.normalize(run)),
                 Clause::Regexp(p) => p.value = analyzer.normalize(&p.value),
                 Clause::Fuzzy(f) => {

@@ -8,12 +8,12 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
 use crate::scorers::term_set::union;
-use crate::unreadable::broken;
 use dsl::query::RangeQuery;
 use mapping::{FieldValue, Kind};
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use segment::doc_bits::{BitsDocs, DocBits};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tantivy::{DocSet, TERMINATED};
 const HALF_FLOAT_END: f64 = 65_520.0;
 
 /// A bound, for explanations.
-fn shown(bound: Option<&FieldValue>) -> String {
+fn bound_text(bound: Option<&FieldValue>) -> String {
     match bound {
         None | Some(FieldValue::Long(i64::MIN | i64::MAX) | FieldValue::Date(i64::MIN | i64::MAX)) => "*".to_owned(),
         Some(FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n)) => n.to_string(),
@@ -39,9 +39,12 @@ fn shown(bound: Option<&FieldValue>) -> String {
 }
 
 /// A bound of a request, for explanations.
-fn shown_json(bound: Option<&Value>) -> String {
+fn bound_json(bound: Option<&Value>) -> String {
     bound.map_or_else(|| "*".to_owned(), text_of)
 }
+
+/// Both ends of a range: the value, and whether it belongs to the range.
+type Ends<'v> = (Option<&'v Value>, bool, Option<&'v Value>, bool);
 
 impl Planner<'_> {
     pub(super) fn range(&self, q: &RangeQuery, boost: f32) -> Result<Shared> {
@@ -64,7 +67,7 @@ impl Planner<'_> {
             return self.date_range(&target, q, (low, low_in), (high, high_in), boost);
         }
         // Today's zone is for dates and says nothing about other values.
-        if self.view.typed && q.time_zone.as_deref().is_some_and(|zone| !zone.is_empty()) {
+        if self.view.rules().zones_are_for_dates && q.time_zone.as_deref().is_some_and(|zone| !zone.is_empty()) {
             return Err(query_shard(
                 self.view,
                 format!(
@@ -74,83 +77,15 @@ impl Planner<'_> {
                 ),
             ));
         }
+        let ends = (low, low_in, high, high_in);
         if kind == Kind::Ip {
-            let address = |v: &Value| -> Result<u128> {
-                match target.kind.parse_term(v)? {
-                    Some(FieldValue::Ip(bytes)) => Ok(u128::from_be_bytes(bytes)),
-                    _ => Err(Error::illegal(format!("'{}' is not an IP string literal.", text_of(v)))),
-                }
-            };
-            let mut from = low.map_or(Ok(0), address)?;
-            let mut to = high.map_or(Ok(u128::MAX), address)?;
-            if !low_in {
-                let Some(next) = from.checked_add(1) else {
-                    return Ok(self.nothing("empty range"));
-                };
-                from = next;
-            }
-            if !high_in {
-                let Some(before) = to.checked_sub(1) else {
-                    return Ok(self.nothing("empty range"));
-                };
-                to = before;
-            }
-            return Ok(self.ip_between(&target, from, to, boost));
+            return self.address_range(&target, ends, boost);
         }
         if kind.is_integer() {
-            self.check_reach(&target, low)?;
-            self.check_reach(&target, high)?;
-            let wrong = |cause: Error| self.failed_to_create(cause);
-            let Some(from) = low.map_or(Ok(Some(i128::MIN)), |v| whole(v, low_in, true)).map_err(wrong)? else {
-                return Ok(self.nothing("empty range"));
-            };
-            let Some(to) = high
-                .map_or(Ok(Some(i128::MAX)), |v| whole(v, high_in, false))
-                .map_err(wrong)?
-            else {
-                return Ok(self.nothing("empty range"));
-            };
-            if from > to {
-                return Ok(self.nothing("empty range"));
-            }
-            let (from, to) = if kind == Kind::UnsignedLong {
-                let clamp = |n: i128| u64::try_from(n.clamp(0, i128::from(u64::MAX))).unwrap_or(0);
-                if to < 0 || from > i128::from(u64::MAX) {
-                    return Ok(self.nothing("empty range"));
-                }
-                (FieldValue::UnsignedLong(clamp(from)), FieldValue::UnsignedLong(clamp(to)))
-            } else {
-                if to < i128::from(i64::MIN) || from > i128::from(i64::MAX) {
-                    return Ok(self.nothing("empty range"));
-                }
-                let clamp = |n: i128| i64::try_from(n.clamp(i128::from(i64::MIN), i128::from(i64::MAX))).unwrap_or(0);
-                (FieldValue::Long(clamp(from)), FieldValue::Long(clamp(to)))
-            };
-            return self.number_range(&target, Some(&from), Some(&to), boost);
+            return self.integer_range(&target, ends, boost);
         }
         if kind.is_float() {
-            let read = |v: &Value| -> Result<f64> {
-                match v {
-                    Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
-                    other => text_of(other)
-                        .trim()
-                        .parse()
-                        .map_err(|_| self.failed_to_create(Error::no_number(&text_of(other)))),
-                }
-            };
-            self.check_reach(&target, low)?;
-            self.check_reach(&target, high)?;
-            let single = matches!(kind, Kind::Float | Kind::HalfFloat);
-            let fit = |v: f64| if single { f64::from(v as f32) } else { v };
-            let mut from = low.map_or(Ok(f64::NEG_INFINITY), read).map(fit)?;
-            let mut to = high.map_or(Ok(f64::INFINITY), read).map(fit)?;
-            if low.is_some() && !low_in {
-                from = from.next_up();
-            }
-            if high.is_some() && !high_in {
-                to = to.next_down();
-            }
-            return self.number_range(&target, Some(&FieldValue::Double(from)), Some(&FieldValue::Double(to)), boost);
+            return self.float_range(&target, ends, boost);
         }
         if target.has_string_terms() {
             if !self.is_column_of_keywords(&target) {
@@ -165,24 +100,7 @@ impl Planner<'_> {
             ));
         }
         if kind == Kind::Boolean {
-            let flag = |v: &Value| target.kind.parse_term(v);
-            let from = low.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(false));
-            let to = high.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(true));
-            // Without its end a range of two values has one of them, or none.
-            let from = match (from, q.gt.is_some() && q.gte.is_none()) {
-                (FieldValue::Bool(true), true) => return Ok(self.nothing("no boolean is greater than true")),
-                (FieldValue::Bool(false), true) => FieldValue::Bool(true),
-                (from, _) => from,
-            };
-            let to = match (to, q.lt.is_some() && q.lte.is_none()) {
-                (FieldValue::Bool(false), true) => return Ok(self.nothing("no boolean is less than false")),
-                (FieldValue::Bool(true), true) => FieldValue::Bool(false),
-                (to, _) => to,
-            };
-            if (&from, &to) == (&FieldValue::Bool(true), &FieldValue::Bool(false)) {
-                return Ok(self.nothing("an empty range"));
-            }
-            return self.number_range(&target, Some(&from), Some(&to), boost);
+            return self.boolean_range(&target, ends, boost);
         }
         Err(query_shard(
             self.view,
@@ -194,10 +112,101 @@ impl Planner<'_> {
         ))
     }
 
+    fn address_range(&self, target: &Target<'_>, (low, low_in, high, high_in): Ends<'_>, boost: f32) -> Result<Shared> {
+        let address = |v: &Value| -> Result<u128> {
+            match target.kind.parse_term(v)? {
+                Some(FieldValue::Ip(bytes)) => Ok(u128::from_be_bytes(bytes)),
+                _ => Err(Error::illegal(format!("'{}' is not an IP string literal.", text_of(v)))),
+            }
+        };
+        let from = low.map_or(Ok(0), address)?;
+        let to = high.map_or(Ok(u128::MAX), address)?;
+        let from = if low_in { Some(from) } else { from.checked_add(1) };
+        let to = if high_in { Some(to) } else { to.checked_sub(1) };
+        Ok(match from.zip(to) {
+            Some((from, to)) => self.ip_between(target, from, to, boost),
+            None => self.nothing("empty range"),
+        })
+    }
+
+    fn integer_range(&self, target: &Target<'_>, (low, low_in, high, high_in): Ends<'_>, boost: f32) -> Result<Shared> {
+        self.check_reach(target, low)?;
+        self.check_reach(target, high)?;
+        let wrong = |cause: Error| self.failed_to_create(cause);
+        let empty = || Ok(self.nothing("empty range"));
+        let Some(from) = low.map_or(Ok(Some(i128::MIN)), |v| whole(v, low_in, true)).map_err(wrong)? else {
+            return empty();
+        };
+        let Some(to) = high
+            .map_or(Ok(Some(i128::MAX)), |v| whole(v, high_in, false))
+            .map_err(wrong)?
+        else {
+            return empty();
+        };
+        let (least, greatest) = match target.kind.kind {
+            Kind::UnsignedLong => (0, i128::from(u64::MAX)),
+            _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
+        };
+        if from > to || to < least || from > greatest {
+            return empty();
+        }
+        let value = |n: i128| match target.kind.kind {
+            Kind::UnsignedLong => FieldValue::UnsignedLong(u64::try_from(n.clamp(least, greatest)).unwrap_or(0)),
+            _ => FieldValue::Long(i64::try_from(n.clamp(least, greatest)).unwrap_or(0)),
+        };
+        self.number_range(target, Some(&value(from)), Some(&value(to)), boost)
+    }
+
+    fn float_range(&self, target: &Target<'_>, (low, low_in, high, high_in): Ends<'_>, boost: f32) -> Result<Shared> {
+        let read = |v: &Value| -> Result<f64> {
+            match v {
+                Value::Number(n) => Ok(n.as_f64().unwrap_or(f64::NAN)),
+                other => text_of(other)
+                    .trim()
+                    .parse()
+                    .map_err(|_| self.failed_to_create(Error::no_number(&text_of(other)))),
+            }
+        };
+        self.check_reach(target, low)?;
+        self.check_reach(target, high)?;
+        let single = matches!(target.kind.kind, Kind::Float | Kind::HalfFloat);
+        let fit = |v: f64| if single { f64::from(v as f32) } else { v };
+        let mut from = low.map_or(Ok(f64::NEG_INFINITY), read).map(fit)?;
+        let mut to = high.map_or(Ok(f64::INFINITY), read).map(fit)?;
+        if low.is_some() && !low_in {
+            from = from.next_up();
+        }
+        if high.is_some() && !high_in {
+            to = to.next_down();
+        }
+        self.number_range(target, Some(&FieldValue::Double(from)), Some(&FieldValue::Double(to)), boost)
+    }
+
+    /// `false` comes before `true`.
+    fn boolean_range(&self, target: &Target<'_>, (low, low_in, high, high_in): Ends<'_>, boost: f32) -> Result<Shared> {
+        let flag = |v: &Value| target.kind.parse_term(v);
+        let from = low.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(false));
+        let to = high.map_or(Ok(None), flag)?.unwrap_or(FieldValue::Bool(true));
+        let from = match (from, low.is_some() && !low_in) {
+            (FieldValue::Bool(true), true) => return Ok(self.nothing("no boolean is greater than true")),
+            (FieldValue::Bool(false), true) => FieldValue::Bool(true),
+            (from, _) => from,
+        };
+        let to = match (to, high.is_some() && !high_in) {
+            (FieldValue::Bool(false), true) => return Ok(self.nothing("no boolean is less than false")),
+            (FieldValue::Bool(true), true) => FieldValue::Bool(false),
+            (to, _) => to,
+        };
+        if (&from, &to) == (&FieldValue::Bool(true), &FieldValue::Bool(false)) {
+            return Ok(self.nothing("an empty range"));
+        }
+        self.number_range(target, Some(&from), Some(&to), boost)
+    }
+
     /// A bound that the type cannot hold is refused where it is in the reference: of bytes, shorts and doubles it is
     /// a bound like any other.
     fn check_reach(&self, target: &Target<'_>, bound: Option<&Value>) -> Result<()> {
-        let Some(value) = bound.filter(|_| !self.view.typed) else {
+        let Some(value) = bound.filter(|_| !self.view.rules().tolerates_query_bounds) else {
             return Ok(());
         };
         let Ok(number) = text_of(value).trim().parse::<f64>() else {
@@ -254,12 +263,15 @@ impl Planner<'_> {
         (high, high_in): (Option<&Value>, bool),
     ) -> Result<(i64, i64)> {
         let format = q.format.as_deref();
-        let format = format.map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(self.view.typed)));
+        let format = format.map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(self.view.rules().joda_patterns)));
         let format = format.transpose()?;
         let zone = q.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let of_field = format.as_ref().or(kind.format.as_ref());
         let read = |v: &Value, round_up: bool| -> Result<i64> {
-            if let Some(zone) = zone.as_ref().filter(|_| !self.view.typed && kind.kind == Kind::Date) {
+            if let Some(zone) = zone
+                .as_ref()
+                .filter(|_| !self.view.rules().epochs_ignore_zones && kind.kind == Kind::Date)
+            {
                 let default = model::date::DateFormat::default();
                 if let Some(ms) = of_field.unwrap_or(&default).epoch_in(&date_text(v), zone, round_up) {
                     return Ok(ms);
@@ -267,7 +279,11 @@ impl Planner<'_> {
             }
             match self.date(
                 kind,
-                &if self.view.typed { text_of(v) } else { date_text(v) },
+                &if self.view.rules().coerces_query_values {
+                    text_of(v)
+                } else {
+                    date_text(v)
+                },
                 round_up,
                 format.as_ref(),
                 zone.as_ref(),
@@ -320,7 +336,7 @@ impl Planner<'_> {
             return Ok(self.nothing("empty range"));
         }
         let relation = q.relation.as_deref().unwrap_or("intersects").to_ascii_lowercase();
-        let what = format!("{}:{relation} [{} TO {}]", target.path, shown_json(low), shown_json(high));
+        let what = format!("{}:{relation} [{} TO {}]", target.path, bound_json(low), bound_json(high));
         Ok(Arc::new(FilterNode {
             boost,
             what,
@@ -360,7 +376,7 @@ impl Planner<'_> {
         let Some(name) = target.slot.column.clone() else {
             return self.term_range(target, low, high, boost);
         };
-        let what = format!("{}:[{} TO {}]", target.path, shown(low), shown(high));
+        let what = format!("{}:[{} TO {}]", target.path, bound_text(low), bound_text(high));
         macro_rules! scan {
             ($t:ty, $low:expr, $high:expr) => {{
                 let (low, high): ($t, $t) = ($low, $high);

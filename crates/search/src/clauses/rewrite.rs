@@ -9,9 +9,9 @@ use crate::scorers::constant_score::ConstantNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::Rarity;
 use crate::scorers::term::TermNode;
-use crate::unreadable::broken;
 use dsl::query::Rewrite;
 use model::Result;
+use segment::error::broken;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tantivy::Term;
@@ -130,7 +130,7 @@ impl Planner<'_> {
     fn each_scored(&self, target: &Target<'_>, words: &[Word], boost: f32) -> Result<Vec<Shared>> {
         let each = words.iter().map(|word| {
             let term = target.text_term(&word.term);
-            // What is further away than it is long is found, and adds nothing.
+            // A word with more edits than letters is found, and adds nothing.
             self.scored_term(target, term, &word.term, boost * word.nearness.max(0.0))
         });
         each.collect()

@@ -6,11 +6,11 @@
 use super::Planner;
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
-use crate::scorers::rescored::rescored;
-use crate::unreadable::broken;
+use crate::scorers::rescored::rescore;
 use dsl::query::{Clause, Query};
 use model::routing::shard_of;
 use model::{DocId, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn shards(view: &IndexView) -> u64 {
 }
 
 /// How many of the shards of an index a search with these queries asks.
-pub(crate) fn asked<'q>(view: &IndexView, queries: impl IntoIterator<Item = &'q Query>) -> u32 {
+pub(crate) fn shard_count<'q>(view: &IndexView, queries: impl IntoIterator<Item = &'q Query>) -> u32 {
     let all = shards(view);
     let mut left: Option<BTreeSet<u64>> = None;
     for query in queries {
@@ -77,8 +77,8 @@ fn shard_of_each(routing: Field, typed: bool, segment: &SegmentView, all: u64) -
 }
 
 impl Planner<'_> {
-    /// What lies in the shards that these routings lead to.
-    pub(super) fn routed(&self, routings: &[String], boost: f32) -> Shared {
+    /// The documents in the shards that these routings lead to.
+    pub(super) fn routing(&self, routings: &[String], boost: f32) -> Shared {
         let all = shards(self.view);
         let wanted: Vec<u32> = routings
             .iter()
@@ -97,7 +97,7 @@ impl Planner<'_> {
                     .core
                     .once(&format!("shards of {all}"), || shard_of_each(routing, typed, segment, all))?;
                 let wanted = wanted.clone();
-                Ok(rescored(set, move |doc, _| {
+                Ok(rescore(set, move |doc, _| {
                     let shard = shards.get(doc as usize);
                     shard.is_some_and(|shard| wanted.contains(shard)).then_some(1.0)
                 }))

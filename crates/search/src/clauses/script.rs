@@ -21,8 +21,8 @@ impl Planner<'_> {
                 let bound = script.open(segment)?;
                 let failure = failure.clone();
                 let set = level.restrict(segment, crate::scorers::constant::every(segment))?;
-                Ok(crate::scorers::rescored::rescored(set, move |doc, _| {
-                    failure.tried(|| match bound.value(doc, 0.0, None)? {
+                Ok(crate::scorers::rescored::rescore(set, move |doc, _| {
+                    failure.run(|| match bound.value(doc, 0.0, None)? {
                         Value::Bool(true) => Ok(Some(1.0)),
                         Value::Bool(false) | Value::Null => Ok(None),
                         // In 2015 every number but 0 was yes.

@@ -25,7 +25,7 @@ impl Planner<'_> {
     /// Typed indices score as 2015 did, unless they say otherwise.
     pub(super) fn classic(&self) -> bool {
         let setting = self.view.settings.get(model::settings::SIMILARITY_FACTOR.name);
-        self.view.typed && !matches!(setting.and_then(Value::as_str), Some("BM25" | "LegacyBM25"))
+        self.view.rules().classic_similarity && !matches!(setting.and_then(Value::as_str), Some("BM25" | "LegacyBM25"))
     }
 
     /// The scoring of a term, a phrase or several terms in a field.
@@ -43,9 +43,13 @@ impl Planner<'_> {
         self.similarity_of(target.kind.similarity.as_deref(), field, rarities, boost)
     }
 
-    /// What the mapping's `boost` gives to phrases and to words found by another one: today nothing, it is for terms.
+    /// The mapping's `boost` for phrases and expanded words: 1 today, where it counts for terms only.
     pub(super) fn boost_of_several(&self, target: &Target<'_>) -> f32 {
-        if self.view.typed { target.kind.boost } else { 1.0 }
+        if self.view.rules().boosts_phrases_by_mapping {
+            target.kind.boost
+        } else {
+            1.0
+        }
     }
 
     /// The same by the name that a field gives its similarity.

@@ -6,11 +6,11 @@ use crate::fields::target::{Target, setting};
 use crate::hashes::{id_bytes, mix64, murmur3};
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
-use crate::scorers::rescored::rescored;
-use crate::unreadable::broken;
+use crate::scorers::rescored::rescore;
 use dsl::search::Slice;
 use mapping::{FieldType, FieldValue};
 use model::{Error, Result};
+use segment::error::broken;
 use segment::schema::Slot;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -92,8 +92,8 @@ impl Planner<'_> {
                 };
                 let slicer = Slicer { id, max, by, typed };
                 let set = level.restrict(segment, crate::scorers::constant::every(segment))?;
-                // What cannot be read is in no slice; the pass over the documents itself reports broken files.
-                Ok(rescored(set, move |doc, _| slicer.has(doc).unwrap_or(false).then_some(1.0)))
+                // An unreadable document is in no slice; the pass over the documents reports the damage.
+                Ok(rescore(set, move |doc, _| slicer.has(doc).unwrap_or(false).then_some(1.0)))
             },
         }))
     }

@@ -8,10 +8,10 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::FieldStatistics;
 use crate::scorers::term::TermNode;
-use crate::unreadable::broken;
 use dsl::query::TermQuery;
 use mapping::{FieldValue, Kind};
 use model::{Error, Result};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Planner<'_> {
             let address = u128::from_be_bytes(bytes);
             return Ok(self.ip_between(target, address, address, boost));
         }
-        if target.kind.kind.is_date() && value.is_string() && !self.view.typed {
+        if target.kind.kind.is_date() && value.is_string() && !self.view.rules().dates_are_moments {
             // A date may leave out parts: it stands for all of the time it names.
             let low = self.parse_term(target, value)?;
             let high = self.date(target.kind, &text_of(value), true, None, None)?;
@@ -109,7 +109,7 @@ impl Planner<'_> {
                 }
                 if self.classic() {
                     // Numbers were terms like others.
-                    return self.scored_term(target, term, &shown(value), boost);
+                    return self.scored_term(target, term, &value_text(value), boost);
                 }
                 Ok(self.filter(vec![term], boost, format!("{}:{:?}", target.path, value)))
             }
@@ -118,7 +118,7 @@ impl Planner<'_> {
 
     /// Refuses a field that has no terms. In 2015 it matched nothing.
     pub(super) fn check_terms(&self, target: &Target<'_>) -> Result<()> {
-        if target.kind.index || self.view.typed {
+        if target.kind.index || self.view.rules().ignores_columns {
             return Ok(());
         }
         let both = "both not indexed, and does not have doc_values enabled";
@@ -198,7 +198,7 @@ impl Planner<'_> {
 }
 
 /// A number for explanations.
-fn shown(value: &FieldValue) -> String {
+fn value_text(value: &FieldValue) -> String {
     match value {
         FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => n.to_string(),
         FieldValue::UnsignedLong(n) => n.to_string(),
@@ -230,16 +230,12 @@ pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
 
 /// The lists of all terms of a field that a pattern matches.
 pub(super) fn lists(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Vec<SegmentPostings>> {
-    let index = segment.reader.inverted_index(field).map_err(crate::unreadable::broken)?;
+    let index = segment.reader.inverted_index(field).map_err(segment::error::broken)?;
     let mut found = Vec::new();
-    let mut stream = index
-        .terms()
-        .search(pattern)
-        .into_stream()
-        .map_err(crate::unreadable::broken)?;
+    let mut stream = index.terms().search(pattern).into_stream().map_err(segment::error::broken)?;
     while stream.advance() {
         let list = index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic);
-        found.push(list.map_err(crate::unreadable::broken)?);
+        found.push(list.map_err(segment::error::broken)?);
     }
     Ok(found)
 }
@@ -268,7 +264,7 @@ impl Planner<'_> {
             what: format!("{}:[{low} TO {high}]", target.path),
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
                 let column = segment.reader.fast_fields().column_opt::<std::net::Ipv6Addr>(&name);
-                let Some(column) = column.map_err(crate::unreadable::broken)? else {
+                let Some(column) = column.map_err(segment::error::broken)? else {
                     return Ok(Box::new(crate::scorers::constant::NoScorer));
                 };
                 Ok(address_range(column, low.into(), high.into()))

@@ -59,7 +59,7 @@ impl Planner<'_> {
             }));
         }
         // 2015 took dates among several for the moment they begin.
-        let dates = target.kind.kind.is_date() && !self.view.typed && q.values.iter().any(Value::is_string);
+        let dates = target.kind.kind.is_date() && !self.view.rules().dates_are_moments && q.values.iter().any(Value::is_string);
         if !target.kind.index || target.kind.kind == Kind::Ip || dates {
             let should = q
                 .values

@@ -1,6 +1,6 @@
-//! What a collapsed search found, kept while it is little: who shows the members of groups need not look for them again.
+//! The members that a collapsed search found, within a limit: inner hits of groups then need no second search.
 //!
-//! Not here: choosing among them (`expand`).
+//! Not here: choosing among them (`fetch::collapse`).
 
 use crate::context::Context;
 use crate::fields::target::Target;
@@ -25,7 +25,7 @@ pub(crate) struct Member {
     pub(crate) doc: DocId,
     /// Its score, if scores were worked out.
     pub(crate) score: f32,
-    /// What it is collapsed by.
+    /// The value that it is collapsed by.
     pub(crate) group: Group,
 }
 
@@ -46,7 +46,7 @@ impl Members {
         }
     }
 
-    /// What is added from now on has scores or has none.
+    /// Says whether members that are added from now on have scores.
     pub(crate) fn come_with(&mut self, scores: bool) {
         if self.need_scores && !scores {
             self.leave_out();
@@ -134,9 +134,9 @@ impl Groups {
     }
 }
 
-/// What hits are collapsed by.
+/// The sort key that hits are collapsed by.
 pub(crate) fn collapse_key(view: &IndexView, field: &str, cx: &Context<'_>) -> Result<Plan> {
-    let Some(target) = Target::valued(view, field) else {
+    let Some(target) = Target::with_values(view, field) else {
         let hint = nearest::hint(field, view.mapping.fields().map(|(path, _)| path));
         return Err(Error::illegal(format!(
             "no mapping found for `{field}` in order to collapse on{hint}"

@@ -18,6 +18,7 @@ use dsl::search::SearchRequest;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
 use tantivy::{DocId, DocSet, TERMINATED};
 
@@ -34,7 +35,7 @@ pub struct Ranked {
     pub score: f32,
     /// Its sort keys; none when sorted by score alone.
     pub keys: Vec<Key>,
-    /// What it is collapsed by.
+    /// The group of a collapsed search.
     pub(crate) group: Option<Group>,
 }
 
@@ -99,7 +100,7 @@ impl<'a> Best<'a> {
             None
         }
     }
-    /// What a document of a group must come before to matter.
+    /// The hit that a document of a group must come before.
     pub(crate) fn rival(&self, group: &Group) -> Option<&Ranked> {
         self.groups.get(group).or(self.floor.as_ref())
     }
@@ -162,6 +163,11 @@ impl<'a> Best<'a> {
             self.heap.swap(at, worst);
             at = worst;
         }
+        debug_assert!(self.heap.len() <= self.limit, "no more are kept than are wanted");
+        debug_assert!(
+            (1..self.heap.len().min(3)).all(|child| !self.worse(child, 0)),
+            "the worst hit is the first of the heap"
+        );
     }
     /// In order.
     pub fn into_sorted(self) -> Vec<Ranked> {
@@ -173,18 +179,22 @@ impl<'a> Best<'a> {
             floor: _,
         } = self;
         heap.extend(groups.into_values());
-        // Of many groups few are wanted.
+        // Only the best groups are sorted.
         if limit > 0 && heap.len() > limit {
             heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
             heap.truncate(limit);
         }
         heap.sort_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
+        debug_assert!(
+            heap.iter().all(|hit| hit.keys.len() == heap[0].keys.len()),
+            "every hit has a key for each sort"
+        );
         heap
     }
 }
 
-/// What one pass found.
+/// The result of one pass, beside its hits.
 #[derive(Default)]
 pub struct Collected {
     /// How many match.
@@ -197,7 +207,7 @@ pub struct Collected {
     pub took: Vec<std::time::Duration>,
     /// `terminate_after` was reached.
     pub terminated: bool,
-    /// Of a search that shows members of groups: what matches.
+    /// The matching documents, for a search that shows members of groups.
     pub(crate) members: Option<Members>,
 }
 
@@ -212,16 +222,26 @@ pub struct Source<'a> {
     pub view: &'a IndexView,
     /// The query.
     pub planned: &'a Planned,
-    /// What hits must match beside it.
+    /// A filter that hits must pass, and aggregations need not.
     pub post_filter: Option<&'a Planned>,
     /// Sort keys; empty for scores.
     pub sort: &'a [Plan],
     /// Documents at or before these keys are not hits.
     pub after: Option<&'a [Key]>,
-    /// What hits are collapsed by.
+    /// The value that hits are collapsed by.
     pub collapse: Option<&'a Plan>,
     /// Multiplies scores.
     pub boost: f32,
+}
+
+impl Source<'_> {
+    /// Whether hits need their scores: for their order, or because the request shows or compares them.
+    fn needs_scores(&self, request: &SearchRequest, best: &Best<'_>) -> bool {
+        self.sort.is_empty() && best.limit > 0
+            || self.sort.iter().any(Plan::needs_scores)
+            || request.track_scores
+            || request.min_score.is_some()
+    }
 }
 
 /// Runs over one index.
@@ -236,11 +256,7 @@ pub fn collect(
     sink: &mut Option<&mut dyn DocSink>,
     found: &mut Collected,
 ) -> Result<()> {
-    let scores = source.sort.is_empty() && best.limit > 0
-        || source.sort.iter().any(Plan::needs_scores)
-        || request.track_scores
-        || request.min_score.is_some()
-        || sink.as_ref().is_some_and(|s| s.wants_scores());
+    let scores = source.needs_scores(request, best) || sink.as_ref().is_some_and(|s| s.wants_scores());
     if let Some(members) = &mut found.members {
         members.come_with(scores);
     }
@@ -248,7 +264,11 @@ pub fn collect(
     let mut base = 0u64;
     let mut seen = 0u64;
     // Each index by itself ends after so many; in 2015 the whole search did.
-    let before = if request.dialect.rules.has_types { 0 } else { found.count };
+    let before = if request.dialect.rules.terminates_across_indices {
+        0
+    } else {
+        found.count
+    };
     let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
     let mut spent = false;
     for (segment_no, segment) in source.view.segments.iter().enumerate() {
@@ -279,18 +299,10 @@ pub fn collect(
             by_rank.collect(set, request, cx, best, found)?;
             continue;
         }
-        let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
-        // Values of one segment are compared by their places; only the best become keys.
-        let by_rank = readers.len() == 1
-            && source.after.is_none()
-            && groups.is_none()
-            && !scores
-            && request.timeout.is_none()
-            && request.terminate_after == 0;
-        let ranks = if by_rank { Ranks::of(&readers[0]) } else { None };
-        let mut ranked = ranks.map(|ranks| (ranks, Smallest::new(best.limit)));
+        let mut hits = SegmentHits::open(source, (segment_no, segment), readers, request, best.limit, scores)?;
         while set.doc() != TERMINATED {
             let doc = set.doc();
+            debug_assert!(u64::from(doc) < max_doc, "documents are those of the segment");
             seen += 1;
             if seen.is_multiple_of(LOOK) {
                 cx.check_cancelled()?;
@@ -322,77 +334,135 @@ pub fn collect(
                 if scores {
                     found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
                 }
-                let group = match &groups {
-                    Some(groups) if best.limit > 0 => Some(groups.of(doc)?),
-                    _ => None,
-                };
-                let rival = match &group {
-                    Some(group) => best.rival(group),
-                    None => best.threshold(),
-                };
-                let worth = match rival {
-                    Some(worst) if source.sort.is_empty() => score > worst.score || source.no < worst.view,
-                    Some(worst) => match (readers.as_slice(), worst.keys.first()) {
-                        // Documents come in order: an equal one comes after.
-                        ([first, others @ ..], Some(key)) => {
-                            first
-                                .quick(doc, score)
-                                .is_none_or(|own| match compare(&own, key, first.ascending()) {
-                                    Ordering::Less => true,
-                                    Ordering::Equal => !others.is_empty() || source.no < worst.view,
-                                    Ordering::Greater => false,
-                                })
-                        }
-                        _ => true,
-                    },
-                    None => best.limit > 0,
-                };
-                if let (Some(members), Some(group)) = (&mut found.members, &group) {
-                    members.add(Member {
-                        view: source.no,
-                        segment: segment_no,
-                        doc,
-                        score,
-                        group: group.clone(),
-                    });
-                }
-                if let Some((ranks, ranked)) = &mut ranked {
-                    ranked.push(ranks.rank(doc), doc);
-                } else if worth {
-                    let keys = readers.iter().map(|r| r.read(doc, score)).collect::<Result<Vec<Key>>>()?;
-                    let beyond = source.after.is_none_or(|after| is_after(&keys, after, &readers, score));
-                    if beyond {
-                        best.push(Ranked {
-                            view: source.no,
-                            segment: segment_no,
-                            doc,
-                            score,
-                            keys,
-                            group,
-                        });
-                    }
-                }
-                if request.dialect.rules.has_types && most.is_some_and(|most| found.count >= most) {
+                hits.offer(doc, score, best, &mut found.members)?;
+                if request.dialect.rules.terminates_across_indices && most.is_some_and(|most| found.count >= most) {
                     found.terminated = true;
                     return Ok(());
                 }
             }
-            set.advance();
+            let next = set.advance();
+            debug_assert!(next > doc, "documents come in ascending order");
         }
-        for doc in ranked.map(|(_, ranked)| ranked.docs()).unwrap_or_default() {
-            let keys = readers.iter().map(|r| r.read(doc, 0.0)).collect::<Result<Vec<Key>>>()?;
-            best.push(Ranked {
-                view: source.no,
-                segment: segment_no,
-                doc,
-                score: 0.0,
-                keys,
-                group: None,
-            });
-        }
+        hits.finish(best)?;
         source.planned.check()?;
     }
     Ok(())
+}
+
+/// The hits of one segment: decides which documents are worth their keys.
+struct SegmentHits<'a> {
+    source: &'a Source<'a>,
+    segment_no: usize,
+    readers: Vec<Reader>,
+    groups: Option<Groups>,
+    /// Values of one segment are compared by their places; only the best become keys.
+    ranked: Option<(Ranks, Smallest<u64>)>,
+}
+
+impl<'a> SegmentHits<'a> {
+    fn open(
+        source: &'a Source<'a>,
+        (segment_no, segment): (usize, &SegmentView),
+        readers: Vec<Reader>,
+        request: &SearchRequest,
+        limit: usize,
+        scores: bool,
+    ) -> Result<SegmentHits<'a>> {
+        let groups = source.collapse.map(|p| Groups::open(p, source.view, segment)).transpose()?;
+        let by_rank = readers.len() == 1
+            && source.after.is_none()
+            && groups.is_none()
+            && !scores
+            && request.timeout.is_none()
+            && request.terminate_after == 0;
+        let ranks = if by_rank { Ranks::of(&readers[0]) } else { None };
+        Ok(SegmentHits {
+            source,
+            segment_no,
+            readers,
+            groups,
+            ranked: ranks.map(|ranks| (ranks, Smallest::new(limit))),
+        })
+    }
+
+    /// Takes a matching document, in the order of documents.
+    #[inline]
+    fn offer(&mut self, doc: DocId, score: f32, best: &mut Best<'_>, members: &mut Option<Members>) -> Result<()> {
+        let group = match &self.groups {
+            Some(groups) if best.limit > 0 => Some(groups.of(doc)?),
+            _ => None,
+        };
+        let worth = self.is_competitive(doc, score, group.as_ref(), best);
+        if let (Some(members), Some(group)) = (members, &group) {
+            members.add(Member {
+                view: self.source.no,
+                segment: self.segment_no,
+                doc,
+                score,
+                group: group.clone(),
+            });
+        }
+        if let Some((ranks, ranked)) = &mut self.ranked {
+            ranked.push(ranks.rank(doc), doc);
+        } else if worth {
+            let keys = self.keys(doc, score)?;
+            let after = self.source.after;
+            if after.is_none_or(|after| is_after(&keys, after, &self.readers, score)) {
+                best.push(self.hit(doc, score, keys, group));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a document may come before the worst hit that it would displace, by what is cheap to know of it.
+    #[inline]
+    fn is_competitive(&self, doc: DocId, score: f32, group: Option<&Group>, best: &Best<'_>) -> bool {
+        let source = self.source;
+        let rival = match group {
+            Some(group) => best.rival(group),
+            None => best.threshold(),
+        };
+        match rival {
+            Some(worst) if source.sort.is_empty() => score > worst.score || source.no < worst.view,
+            Some(worst) => match (self.readers.as_slice(), worst.keys.first()) {
+                // Documents come in order: an equal one comes after.
+                ([first, others @ ..], Some(key)) => {
+                    first
+                        .quick(doc, score)
+                        .is_none_or(|own| match compare(&own, key, first.ascending()) {
+                            Ordering::Less => true,
+                            Ordering::Equal => !others.is_empty() || source.no < worst.view,
+                            Ordering::Greater => false,
+                        })
+                }
+                _ => true,
+            },
+            None => best.limit > 0,
+        }
+    }
+
+    fn keys(&self, doc: DocId, score: f32) -> Result<Vec<Key>> {
+        self.readers.iter().map(|r| r.read(doc, score)).collect()
+    }
+
+    fn hit(&self, doc: DocId, score: f32, keys: Vec<Key>, group: Option<Group>) -> Ranked {
+        Ranked {
+            view: self.source.no,
+            segment: self.segment_no,
+            doc,
+            score,
+            keys,
+            group,
+        }
+    }
+
+    /// Reads the keys of the documents that were compared by their places.
+    fn finish(mut self, best: &mut Best<'_>) -> Result<()> {
+        for doc in self.ranked.take().map(|(_, ranked)| ranked.docs()).unwrap_or_default() {
+            best.push(self.hit(doc, 0.0, self.keys(doc, 0.0)?, None));
+        }
+        Ok(())
+    }
 }
 
 /// Whether keys come after those of `search_after`.
@@ -408,7 +478,7 @@ fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool
         .is_some_and(Ordering::is_gt)
 }
 
-/// What the scores of an index are multiplied with.
+/// The boost of an index.
 pub(crate) fn index_boost(request: &SearchRequest, view: &IndexView) -> f32 {
     let mut boosts = request.indices_boost.iter();
     boosts

@@ -28,7 +28,7 @@ pub(crate) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::
             },
         };
     }
-    // What lies beyond the window keeps its part of a score.
+    // Hits beyond the window keep their part of a score.
     for one in &mut ranked[window..] {
         one.score *= rescore.query_weight;
     }

@@ -61,17 +61,17 @@ pub(crate) fn top(
         cx.check_cancelled()?;
         let sight = planned.sight(segment)?;
         match &pruning {
-            Some(pruning) => match pruned(pruning, planned, segment, &sight, (source.no, no), best)? {
+            Some(pruning) => match collect_pruned(pruning, planned, segment, &sight, (source.no, no), best)? {
                 Pruned::NothingMatches => {}
-                Pruned::Selective => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+                Pruned::Selective => collect_all(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
                 Pruned::Done if found.count <= most => {
-                    found.count += counted(planned, segment, &sight, most - found.count, cx)?;
+                    found.count += count_matches(planned, segment, &sight, most - found.count, cx)?;
                 }
                 Pruned::Done => {}
             },
             None if best.limit() == 0 && found.count > most => {}
-            None if best.limit() == 0 => found.count += counted(planned, segment, &sight, most - found.count, cx)?,
-            None => scanned(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+            None if best.limit() == 0 => found.count += count_matches(planned, segment, &sight, most - found.count, cx)?,
+            None => collect_all(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
         }
         planned.check()?;
     }
@@ -79,7 +79,7 @@ pub(crate) fn top(
 }
 
 /// Visible matches of a segment; beyond `most` any larger number will do.
-fn counted(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, cx: &Context<'_>) -> Result<u64> {
+fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, cx: &Context<'_>) -> Result<u64> {
     if let Some(count) = planned.quick_count(segment, sight, most)? {
         return Ok(count);
     }
@@ -139,7 +139,7 @@ fn by_rarest(
         return Ok(false);
     }
     for Candidate(score, doc) in nearest.heap {
-        best.push(ranked(view, no, doc, score));
+        best.push(ranked_by_score(view, no, doc, score));
     }
     Ok(true)
 }
@@ -149,7 +149,7 @@ struct Nearest {
     heap: BinaryHeap<Candidate>,
     limit: usize,
     floor: f32,
-    /// What the next one has to beat.
+    /// The score that the next hit must beat.
     threshold: f32,
 }
 
@@ -183,7 +183,7 @@ impl Nearest {
 }
 
 /// The best of one segment by pruning.
-fn pruned(
+fn collect_pruned(
     pruning: &Pruning,
     planned: &Planned,
     segment: &SegmentView,
@@ -222,12 +222,12 @@ fn pruned(
         nearest.threshold
     })?;
     for Candidate(score, doc) in nearest.heap {
-        best.push(ranked(view, no, doc, score));
+        best.push(ranked_by_score(view, no, doc, score));
     }
     Ok(Pruned::Done)
 }
 
-fn ranked(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
+fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
     Ranked {
         view,
         segment,
@@ -240,7 +240,7 @@ fn ranked(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
 
 /// Every match of one segment, until no further one can matter.
 #[allow(clippy::too_many_arguments, reason = "the state of one pass")]
-fn scanned(
+fn collect_all(
     planned: &Planned,
     segment: &SegmentView,
     sight: &LiveDocs,
@@ -257,7 +257,7 @@ fn scanned(
     };
     if done(best) {
         if found.count <= most {
-            found.count += counted(planned, segment, sight, most - found.count, cx)?;
+            found.count += count_matches(planned, segment, sight, most - found.count, cx)?;
         }
         return Ok(());
     }
@@ -278,7 +278,7 @@ fn scanned(
                 "search.md S12: a score of {score} is above the bound {bound:?}"
             );
             if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(ranked(view, no, doc, score));
+                best.push(ranked_by_score(view, no, doc, score));
                 full = done(best);
                 if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
                     found.count = before + all;
@@ -322,6 +322,7 @@ impl<K: Ord + Copy> Smallest<K> {
         {
             *worst = (key, doc);
         }
+        debug_assert!(self.heap.len() <= self.limit, "no more are kept than are wanted");
     }
     /// The worst that is kept, once there are enough.
     pub(crate) fn worst(&self) -> Option<&K> {

@@ -23,6 +23,7 @@ use mapping::FieldValue;
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// So many members of a group are counted.
@@ -59,7 +60,7 @@ struct Found {
 pub(crate) fn members(request: &SearchRequest) -> Option<Members> {
     let inner_hits = &request.collapse.as_ref()?.inner_hits;
     // The least score of a search is not asked of the members of its groups: what it leaves out counts among them.
-    let least = request.min_score.is_some() && !request.dialect.rules.has_types;
+    let least = request.min_score.is_some() && !request.dialect.rules.minimum_score_filters_groups;
     (!inner_hits.is_empty() && !least).then(|| Members::new(inner_hits.iter().any(needs_scores)))
 }
 
@@ -72,7 +73,7 @@ fn needs_scores(of: &InnerHits) -> bool {
 /// the inner hits of the query's clauses too, `of_clauses` by index. `members` is all that matches, if it was kept.
 ///
 /// # Errors
-/// What the inner hits get wrong; unreadable files.
+/// Mistakes in the inner hits; unreadable files.
 pub(crate) fn expand(
     views: &[Searched],
     compiled: &[Compiled<'_>],
@@ -86,38 +87,13 @@ pub(crate) fn expand(
     if specs.is_empty() || groups.is_empty() {
         return Ok(());
     }
-    let slots: FxHashMap<&Group, usize> = groups.iter().enumerate().map(|(at, group)| (group, at)).collect();
-    let mut parts: Vec<Vec<Parts<'_>>> = Vec::with_capacity(views.len());
-    for (view, _) in views {
-        let mut of_view = Vec::with_capacity(specs.len());
-        for spec in &specs {
-            check_window(view, spec)?;
-            of_view.push(Parts {
-                sort: spec.sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
-                inner: spec
-                    .of
-                    .collapse
-                    .as_deref()
-                    .map(|field| collapse_key(view, field, cx))
-                    .transpose()?,
-                fetch: Fetch::new(view, &spec.request, cx)?,
-            });
-        }
-        parts.push(of_view);
-    }
-    let mut best: Vec<Vec<Best<'_>>> = specs
-        .iter()
-        .map(|spec| {
-            let window = spec.request.from.saturating_add(spec.request.size);
-            groups.iter().map(|_| Best::new(&spec.order, window)).collect()
-        })
-        .collect();
-    let mut found = vec![Found::default(); groups.len()];
+    let parts = parts_of(views, &specs, cx)?;
+    let mut members_found = GroupMembers::new(groups, &specs);
     let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
-    let mut kept = members;
+    let mut unread = members;
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
-        let boost = index_boost(request, view);
-        let terms = if kept.is_some() {
+        let boost = scores.then(|| index_boost(request, view));
+        let terms = if unread.is_some() {
             None
         } else {
             terms(view, &collapse.field, keys)
@@ -127,73 +103,136 @@ pub(crate) fn expand(
             cx.check_cancelled()?;
             let first = base;
             base += u64::from(segment.reader.max_doc());
-            let here = kept.as_mut().map(|kept| {
-                let count = kept.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
-                kept.split_off(..count).unwrap_or_default()
+            let here = unread.as_mut().map(|unread| {
+                let count = unread.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
+                unread.split_off(..count).unwrap_or_default()
             });
             if here.is_some_and(<[Member]>::is_empty) {
                 continue;
             }
-            let mut readers: Vec<(Vec<Reader>, Option<Groups>)> = Vec::with_capacity(parts.len());
-            for part in parts {
-                let sort = part
-                    .sort
+            let readers = open_readers(parts, view, segment, first)?;
+            let mut take = |doc, score, group: &Group| members_found.take((no, segment_no, doc), score, group, &readers);
+            match here {
+                Some(here) => here
                     .iter()
-                    .map(|p| p.open(view, segment, first))
-                    .collect::<Result<_>>()?;
-                let inner = part.inner.as_ref().map(|p| Groups::open(p, view, segment)).transpose()?;
-                readers.push((sort, inner));
-            }
-            let mut take = |doc: DocId, score: f32, group: &Group| -> Result<()> {
-                let Some(slot) = slots.get(group) else { return Ok(()) };
-                let of = &mut found[*slot];
-                of.count += 1;
-                of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
-                for (spec, (sort, inner)) in readers.iter().enumerate() {
-                    best[spec][*slot].push(Ranked {
-                        view: no,
-                        segment: segment_no,
-                        doc,
-                        score,
-                        keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
-                        group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
-                    });
-                }
-                Ok(())
-            };
-            if let Some(here) = here {
-                for one in here {
-                    take(one.doc, if scores { one.score } else { 0.0 }, &one.group)?;
-                }
-                continue;
-            }
-            let mut set = compiled.planned.scorer(segment)?;
-            if let Some(terms) = &terms {
-                set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
-            }
-            let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
-            let group_of = Groups::open(compiled.collapse, view, segment)?;
-            while set.doc() != TERMINATED {
-                let doc = set.doc();
-                let score = if scores { set.score() * boost } else { 0.0 };
-                let passes = request
-                    .min_score
-                    .filter(|_| request.dialect.rules.has_types)
-                    .is_none_or(|min| score >= min)
-                    && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
-                if passes {
-                    take(doc, score, &group_of.of(doc)?)?;
-                }
-                set.advance();
+                    .try_for_each(|one| take(one.doc, if scores { one.score } else { 0.0 }, &one.group))?,
+                None => search_members(compiled, request, (view, segment), (terms.as_deref(), boost), &mut take)?,
             }
         }
         compiled.planned.check()?;
     }
+    let GroupMembers { best, found, .. } = members_found;
     for (at, (spec, best)) in specs.iter().zip(best).enumerate() {
         for ((hit, of), best) in hits.iter_mut().zip(&found).zip(best) {
             let inner = page(views, compiled, (&parts, of_clauses), at, spec, *of, best.into_sorted())?;
             hit.inner_hits.push((spec.name().to_owned(), inner));
         }
+    }
+    Ok(())
+}
+
+/// How the hits of each index are ordered and shown, by index and then by inner hits.
+fn parts_of<'v>(views: &'v [Searched], specs: &'v [Spec<'v>], cx: &'v Context<'v>) -> Result<Vec<Vec<Parts<'v>>>> {
+    let part = |view: &'v IndexView, spec: &'v Spec<'v>| {
+        check_window(view, spec)?;
+        let inner = spec.of.collapse.as_deref();
+        Ok(Parts {
+            sort: spec.sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
+            inner: inner.map(|field| collapse_key(view, field, cx)).transpose()?,
+            fetch: Fetch::new(view, &spec.request, cx)?,
+        })
+    };
+    views
+        .iter()
+        .map(|(view, _)| specs.iter().map(|spec| part(view, spec)).collect())
+        .collect()
+}
+
+/// The sort keys of one kind of inner hits in a segment, and the groups inside its groups.
+type MemberReaders = (Vec<Reader>, Option<Groups>);
+
+fn open_readers(parts: &[Parts<'_>], view: &IndexView, segment: &SegmentView, base: u64) -> Result<Vec<MemberReaders>> {
+    let open = |part: &Parts<'_>| {
+        let sort = part.sort.iter().map(|p| p.open(view, segment, base)).collect::<Result<_>>()?;
+        let inner = part.inner.as_ref().map(|p| Groups::open(p, view, segment)).transpose()?;
+        Ok((sort, inner))
+    };
+    parts.iter().map(open).collect()
+}
+
+/// The members of the groups of a page: how many each has, and the best of them for each kind of inner hits.
+struct GroupMembers<'a> {
+    slots: FxHashMap<&'a Group, usize>,
+    best: Vec<Vec<Best<'a>>>,
+    found: Vec<Found>,
+}
+
+impl<'a> GroupMembers<'a> {
+    fn new(groups: &'a [Group], specs: &'a [Spec<'a>]) -> GroupMembers<'a> {
+        let best = |spec: &'a Spec<'a>| {
+            let window = spec.request.from.saturating_add(spec.request.size);
+            groups.iter().map(|_| Best::new(&spec.order, window)).collect()
+        };
+        GroupMembers {
+            slots: groups.iter().enumerate().map(|(at, group)| (group, at)).collect(),
+            best: specs.iter().map(best).collect(),
+            found: vec![Found::default(); groups.len()],
+        }
+    }
+
+    /// Takes a document, if its group is on the page.
+    fn take(
+        &mut self,
+        (view, segment, doc): (usize, usize, DocId),
+        score: f32,
+        group: &Group,
+        readers: &[MemberReaders],
+    ) -> Result<()> {
+        let Some(slot) = self.slots.get(group) else { return Ok(()) };
+        let of = &mut self.found[*slot];
+        of.count += 1;
+        of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));
+        for (best, (sort, inner)) in self.best.iter_mut().zip(readers) {
+            best[*slot].push(Ranked {
+                view,
+                segment,
+                doc,
+                score,
+                keys: sort.iter().map(|r| r.read(doc, score)).collect::<Result<_>>()?,
+                group: inner.as_ref().map(|groups| groups.of(doc)).transpose()?,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Searches a segment for members of groups, among the documents with one of `terms`; scores are multiplied by `boost`, and
+/// are 0 without it.
+fn search_members(
+    compiled: &Compiled<'_>,
+    request: &SearchRequest,
+    (view, segment): (&IndexView, &SegmentView),
+    (terms, boost): (Option<&[Term]>, Option<f32>),
+    take: &mut dyn FnMut(DocId, f32, &Group) -> Result<()>,
+) -> Result<()> {
+    let mut set = compiled.planned.scorer(segment)?;
+    if let Some(terms) = terms {
+        set = and(vec![(set, true), (any_of(segment, terms)?, false)]);
+    }
+    let mut filter = compiled.post_filter.map(|p| p.scorer(segment)).transpose()?;
+    let group_of = Groups::open(compiled.collapse, view, segment)?;
+    let min_score = request
+        .min_score
+        .filter(|_| request.dialect.rules.minimum_score_filters_groups);
+    while set.doc() != TERMINATED {
+        let doc = set.doc();
+        let score = boost.map_or(0.0, |boost| set.score() * boost);
+        let passes =
+            min_score.is_none_or(|min| score >= min) && filter.as_mut().is_none_or(|filter| seek_to(filter.as_mut(), doc) == doc);
+        if passes {
+            take(doc, score, &group_of.of(doc)?)?;
+        }
+        set.advance();
     }
     Ok(())
 }
@@ -246,7 +285,7 @@ fn page(
         hit.sort = part.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();
         let planned = compiled[one.view].planned;
         if planned.has_names() {
-            hit.matched_queries = planned.matched(segment, one.doc)?;
+            hit.matched_queries = planned.matched_names(segment, one.doc)?;
         }
         if spec.request.explain {
             hit.explanation = Some(planned.explain(segment, one.doc)?.to_json());
@@ -263,7 +302,7 @@ fn page(
         hits.push(hit);
     }
     Ok(Hits {
-        total: Some(match spec.request.dialect.rules.has_types {
+        total: Some(match spec.request.dialect.rules.minimum_score_filters_groups {
             true => Total {
                 value: of.count,
                 exact: true,

@@ -3,7 +3,7 @@
 //! Which there are is read off the query once ([`wanted`]); they are compiled once an index ([`Compiled`]) and
 //! looked up for each hit of the page. Inner hits inside a clause with inner hits belong to its hits.
 //!
-//! Not here: the members of collapsed groups (`expand`), hits of other indices (`relations`).
+//! Not here: the members of collapsed groups (`collapse`), hits of other indices (`relations`).
 
 use super::{Fetch, Root, lineage};
 use crate::clauses::part;
@@ -28,7 +28,7 @@ use segment::segment_view::SegmentView;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-/// What a clause's inner hits are of.
+/// The kind of a clause's inner hits.
 #[derive(Clone, Debug, PartialEq)]
 enum Of {
     Nested {
@@ -56,7 +56,7 @@ pub(crate) struct Wanted {
     ignore_unmapped: bool,
     /// It stands beside the query.
     free: bool,
-    /// Those of each of its hits.
+    /// The inner hits of each of its hits.
     inner: Vec<Wanted>,
 }
 
@@ -64,10 +64,10 @@ pub(crate) struct Wanted {
 ///
 /// # Errors
 /// Two of one name.
-pub(crate) fn wanted(request: &SearchRequest) -> Result<Vec<Wanted>> {
+pub(crate) fn clauses_with_inner_hits(request: &SearchRequest) -> Result<Vec<Wanted>> {
     let mut out = Vec::new();
     for query in request.query.iter().chain(&request.post_filter) {
-        gather(query, request.dialect.rules.has_types, &mut out)?;
+        gather(query, request.dialect.rules.shows_hits_of_exclusions, &mut out)?;
     }
     for one in request.inner_hits.iter().map(free) {
         if out.iter().any(|known| known.name == one.name) {
@@ -98,7 +98,7 @@ fn twice(name: &str) -> Error {
 }
 
 /// The depth of queries is bounded by the parser.
-fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
+fn gather(query: &Query, of_exclusions: bool, out: &mut Vec<Wanted>) -> Result<()> {
     let (of, inner, lenient) = match &query.clause {
         Clause::Nested(q) => (Of::Nested { path: q.path.clone() }, &q.query, q.ignore_unmapped),
         Clause::HasChild(q) => {
@@ -110,19 +110,19 @@ fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
             (Of::Parent { relation }, &q.query, q.ignore_unmapped)
         }
         Clause::Bool(q) => {
-            // What must not match has no hits; 2015 told so.
-            let none = if typed { &q.must_not[..] } else { &[] };
+            // Excluded clauses have no hits; Elasticsearch 2 lists them as empty.
+            let none = if of_exclusions { &q.must_not[..] } else { &[] };
             let all = q.filter.iter().chain(&q.must).chain(&q.should).chain(none);
-            return all.into_iter().try_for_each(|q| gather(q, typed, out));
+            return all.into_iter().try_for_each(|q| gather(q, of_exclusions, out));
         }
         Clause::Boosting { positive, negative, .. } => {
-            gather(positive, typed, out)?;
-            return gather(negative, typed, out);
+            gather(positive, of_exclusions, out)?;
+            return gather(negative, of_exclusions, out);
         }
-        Clause::ConstantScore { filter } => return gather(filter, typed, out),
-        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, typed, out)),
-        Clause::FunctionScore(q) => return gather(&q.query, typed, out),
-        Clause::ScriptScore { query, .. } => return gather(query, typed, out),
+        Clause::ConstantScore { filter } => return gather(filter, of_exclusions, out),
+        Clause::DisMax { queries, .. } => return queries.iter().try_for_each(|q| gather(q, of_exclusions, out)),
+        Clause::FunctionScore(q) => return gather(&q.query, of_exclusions, out),
+        Clause::ScriptScore { query, .. } => return gather(query, of_exclusions, out),
         _ => return Ok(()),
     };
     let Some((name, spec)) = query.inner_hits() else {
@@ -132,7 +132,7 @@ fn gather(query: &Query, typed: bool, out: &mut Vec<Wanted>) -> Result<()> {
         return Err(twice(&name));
     }
     let mut below = Vec::new();
-    gather(inner, typed, &mut below)?;
+    gather(inner, of_exclusions, &mut below)?;
     out.push(Wanted {
         name,
         of,
@@ -244,7 +244,7 @@ impl<'a> Compiled<'a> {
             _ => None,
         };
         let request = &wanted.request;
-        let part = cx.explained(request.explain, || part(view, request.query.as_ref(), cx, below))?;
+        let part = cx.explaining(request.explain, || part(view, request.query.as_ref(), cx, below))?;
         let sorted: &[Sort] = if by_score(&request.sort) { &[] } else { &request.sort };
         let sort = sorted
             .iter()
@@ -333,7 +333,7 @@ impl<'a> Compiled<'a> {
                 }
             };
             hit.sort = self.sort.iter().zip(&one.keys).map(|(plan, key)| plan.render(key)).collect();
-            hit.matched_queries = self.part.matched(here, one.doc)?;
+            hit.matched_queries = self.part.matched_names(here, one.doc)?;
             if request.explain {
                 hit.explanation = Some(self.part.node.explain(here, one.doc)?.to_json());
             }
@@ -354,7 +354,7 @@ impl<'a> Compiled<'a> {
         })
     }
 
-    /// What may be an inner hit of a document.
+    /// Documents that may be an inner hit of a document.
     fn candidates(&self, of: &Hit, segment: usize, doc: DocId) -> Result<Vec<Candidates>> {
         let here = &self.view.segments[segment];
         match (&self.wanted.of, &self.family) {
@@ -372,12 +372,12 @@ impl<'a> Compiled<'a> {
                 if family.parent_of(own) == Some(relation) {
                     self.parent_of(family, relation, here, doc)
                 } else if family.parent_of(relation) == Some(own) {
-                    self.related(family, relation, &[family.parent_term(&of.id.id)])
+                    self.candidates_of(family, relation, &[family.parent_term(&of.id.id)])
                 } else {
                     Ok(Vec::new())
                 }
             }
-            (Of::Children { relation }, Some(family)) => self.related(family, relation, &[family.parent_term(&of.id.id)]),
+            (Of::Children { relation }, Some(family)) => self.candidates_of(family, relation, &[family.parent_term(&of.id.id)]),
             (Of::Parent { relation }, Some(family)) => self.parent_of(family, relation, here, doc),
             (_, None) => Ok(Vec::new()),
         }
@@ -390,11 +390,11 @@ impl<'a> Compiled<'a> {
         };
         let Some((ord, _)) = keys.of(doc) else { return Ok(Vec::new()) };
         let id = keys.text(ord)?;
-        self.related(family, relation, &[family.id_term(self.view, relation, &id)])
+        self.candidates_of(family, relation, &[family.id_term(self.view, relation, &id)])
     }
 
     /// Root documents with a term, of a relation, that match the clause; in all segments.
-    fn related(&self, family: &Family, relation: &str, terms: &[Term]) -> Result<Vec<Candidates>> {
+    fn candidates_of(&self, family: &Family, relation: &str, terms: &[Term]) -> Result<Vec<Candidates>> {
         let mut out = Vec::new();
         for (no, segment) in self.view.segments.iter().enumerate() {
             let tied = term_set::any_of(segment, terms)?;

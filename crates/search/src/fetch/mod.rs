@@ -1,4 +1,4 @@
-//! What a hit shows: address, source, fields, stamps.
+//! Fetches hits: address, source, fields, stamps.
 
 pub(crate) mod collapse;
 pub(crate) mod inner_hits;
@@ -7,15 +7,16 @@ pub(crate) mod top_hits;
 use crate::context::Context;
 use crate::document_reader::{DocumentReader, Stored};
 use crate::fields::column::Column;
+use crate::fields::field_data::refuse_without_values;
 use crate::fields::target::{Target, setting};
 use crate::interrupt::Interrupt;
 use crate::scripts::Script;
-use crate::unreadable::broken;
 use dsl::search::{FieldAndFormat, Hit, SearchRequest, SourceSpec};
 use mapping::FieldValue;
 use model::date::{DateFormat, PatternSyntax};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -49,12 +50,12 @@ impl Root {
     }
     fn value(&mut self) -> Result<Option<&Value>> {
         if let (None, Some(bytes)) = (&self.value, self.stored.payload.source()) {
-            self.value = Some(parsed(bytes)?);
+            self.value = Some(parse_source(bytes)?);
         }
         Ok(self.value.as_ref())
     }
     fn fields(&self) -> Result<Option<Value>> {
-        self.stored.payload.fields().map(parsed).transpose()
+        self.stored.payload.fields().map(parse_source).transpose()
     }
 }
 
@@ -98,7 +99,7 @@ fn identity(lineage: &[Level]) -> Option<Value> {
 
 /// The source with nothing in it but one nested object, at its full path: so filters, highlighting and
 /// `fields` read it as they read the whole.
-fn isolated(source: &Value, lineage: &[Level]) -> Value {
+fn isolate(source: &Value, lineage: &[Level]) -> Value {
     let mut at = Some(source);
     for level in lineage {
         let objects = at.map(|object| model::path::read(object, &level.field)).unwrap_or_default();
@@ -111,7 +112,7 @@ fn isolated(source: &Value, lineage: &[Level]) -> Value {
     out
 }
 
-fn parsed(bytes: &[u8]) -> Result<Value> {
+fn parse_source(bytes: &[u8]) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|e| {
         Error::new(
             ErrorKind::Corruption,
@@ -128,7 +129,7 @@ enum ShownAs {
     Number(String),
 }
 
-/// What to show, worked out once a search and index.
+/// The parts of a hit that a request shows, prepared once a search and index.
 pub struct Fetch<'a> {
     view: &'a IndexView,
     request: &'a SearchRequest,
@@ -141,10 +142,118 @@ pub struct Fetch<'a> {
     join_fields: Vec<(String, crate::joins::Place)>,
     /// Name, script, whether a failure leaves the field out.
     scripts: Vec<(String, Script, bool)>,
-    /// What a `_ttl` is counted from.
+    /// The time that a `_ttl` is counted from.
     now_ms: i64,
     /// Books the sources that hits hold.
     interrupt: Interrupt,
+}
+
+fn names_stored_field(request: &SearchRequest, name: &str) -> bool {
+    let mut names = request.stored_fields.iter().flatten();
+    names.any(|field| field == name)
+}
+
+/// Whether hits show their source, and which paths of it.
+fn shown_source(request: &SearchRequest) -> (bool, Option<SourceFilter>) {
+    match &request.source {
+        SourceSpec::None => (false, None),
+        SourceSpec::All => (true, None),
+        SourceSpec::Filtered { includes, excludes } => (
+            true,
+            Some(SourceFilter {
+                includes: includes.clone(),
+                excludes: excludes.clone(),
+            }),
+        ),
+        SourceSpec::Default => {
+            let by_default = request.stored_fields.is_none() && request.script_fields.is_empty();
+            (by_default || names_stored_field(request, "_source"), None)
+        }
+    }
+}
+
+/// # Errors
+/// More doc value fields or script fields than the settings of the index allow.
+fn check_counts(view: &IndexView, request: &SearchRequest) -> Result<()> {
+    let limit = |name: &str, default: usize, count: usize, what: &str| {
+        let max = setting(view, name, default);
+        if count > max {
+            return Err(Error::illegal(format!(
+                "Trying to retrieve too many {what}. Must be less than or equal to: [{max}] but was [{count}]. \
+                 This limit can be set by changing the [{name}] index level setting."
+            )));
+        }
+        Ok(())
+    };
+    limit(
+        "index.max_docvalue_fields_search",
+        100,
+        request.docvalue_fields.len(),
+        "docvalue_fields",
+    )?;
+    limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")
+}
+
+/// The paths of `docvalue_fields` with their formats, and the refusal that a first hit gets: without hits there is none.
+///
+/// # Errors
+/// A date pattern that cannot be read.
+fn doc_value_formats(view: &IndexView, request: &SearchRequest) -> Result<(Vec<(String, Option<ShownAs>)>, Option<Error>)> {
+    let mut out = Vec::new();
+    let mut refused = None;
+    for field in &request.docvalue_fields {
+        if let Err(refusal) = refuse_without_values(view, &field.field) {
+            refused = refused.or(Some(refusal));
+        }
+        let mut paths = view.mapping.expand(&field.field);
+        if paths.is_empty() && Target::with_values(view, &field.field).is_some() {
+            paths.push(field.field.clone());
+        }
+        for path in paths {
+            let kind = view.mapping.resolve(&path).map(|(_, kind)| kind);
+            let format = match (field.format.as_deref(), kind) {
+                (None | Some("use_field_mapping"), _) => None,
+                (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern_of(
+                    format,
+                    PatternSyntax::of(view.rules().joda_patterns),
+                )?)),
+                (Some(format), Some(kind)) if kind.kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
+                (Some(_), Some(kind)) => {
+                    let refusal = Error::illegal(format!(
+                        "Field [{path}] of type [{}] does not support custom formats",
+                        kind.wire()
+                    ));
+                    refused = refused.or(Some(refusal));
+                    None
+                }
+                (Some(_), None) => None,
+            };
+            out.push((path, format));
+        }
+    }
+    Ok((out, refused))
+}
+
+/// # Errors
+/// A format of `fields` that its field cannot have.
+fn check_field_formats(view: &IndexView, request: &SearchRequest) -> Result<()> {
+    for field in &request.fields {
+        let Some(format) = &field.format else { continue };
+        for path in view.mapping.expand(&field.field) {
+            let Some((_, kind)) = view.mapping.resolve(&path) else {
+                continue;
+            };
+            if kind.kind.is_date() {
+                DateFormat::parse_pattern_of(format, PatternSyntax::of(view.rules().joda_patterns))?;
+            } else if !field.field.contains('*') && kind.kind != mapping::Kind::GeoPoint {
+                return Err(Error::illegal(format!(
+                    "Field [{path}] of type [{}] doesn't support formats.",
+                    kind.wire()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Fetch<'a> {
@@ -153,96 +262,11 @@ impl<'a> Fetch<'a> {
     /// # Errors
     /// Too many fields, bad formats, bad scripts.
     pub fn new(view: &'a IndexView, request: &'a SearchRequest, cx: &Context<'_>) -> Result<Fetch<'a>> {
-        let none = request
-            .stored_fields
-            .as_ref()
-            .is_some_and(|f| f.iter().any(|f| f == "_none_"));
-        let (show_source, filter) = match &request.source {
-            SourceSpec::None => (false, None),
-            SourceSpec::All => (true, None),
-            SourceSpec::Filtered { includes, excludes } => (
-                true,
-                Some(SourceFilter {
-                    includes: includes.clone(),
-                    excludes: excludes.clone(),
-                }),
-            ),
-            SourceSpec::Default => {
-                let asked = request
-                    .stored_fields
-                    .as_ref()
-                    .is_some_and(|f| f.iter().any(|f| f == "_source"));
-                (
-                    request.stored_fields.is_none() && request.script_fields.is_empty() || asked,
-                    None,
-                )
-            }
-        };
-        let limit = |name: &str, default: usize, count: usize, what: &str| {
-            let max = setting(view, name, default);
-            if count > max {
-                return Err(Error::illegal(format!(
-                    "Trying to retrieve too many {what}. Must be less than or equal to: [{max}] but was [{count}]. \
-                     This limit can be set by changing the [{name}] index level setting."
-                )));
-            }
-            Ok(())
-        };
-        limit(
-            "index.max_docvalue_fields_search",
-            100,
-            request.docvalue_fields.len(),
-            "docvalue_fields",
-        )?;
-        limit("index.max_script_fields", 32, request.script_fields.len(), "script_fields")?;
-        let mut docvalues = Vec::new();
-        let mut refused = None;
-        for field in &request.docvalue_fields {
-            if let Err(refusal) = crate::fields::field_data::refuse_without_values(view, &field.field) {
-                refused = refused.or(Some(refusal));
-            }
-            let mut paths = view.mapping.expand(&field.field);
-            if paths.is_empty() && Target::valued(view, &field.field).is_some() {
-                paths.push(field.field.clone());
-            }
-            for path in paths {
-                let kind = view.mapping.resolve(&path).map(|(_, kind)| kind);
-                let format = match (field.format.as_deref(), kind) {
-                    (None | Some("use_field_mapping"), _) => None,
-                    (Some(format), Some(kind)) if kind.kind.is_date() => Some(ShownAs::Date(DateFormat::parse_pattern_of(
-                        format,
-                        PatternSyntax::of(view.typed),
-                    )?)),
-                    (Some(format), Some(kind)) if kind.kind.is_numeric() => Some(ShownAs::Number(format.to_owned())),
-                    (Some(_), Some(kind)) => {
-                        let refusal = Error::illegal(format!(
-                            "Field [{path}] of type [{}] does not support custom formats",
-                            kind.wire()
-                        ));
-                        refused = refused.or(Some(refusal));
-                        None
-                    }
-                    (Some(_), None) => None,
-                };
-                docvalues.push((path, format));
-            }
-        }
-        for field in &request.fields {
-            let Some(format) = &field.format else { continue };
-            for path in view.mapping.expand(&field.field) {
-                let Some((_, kind)) = view.mapping.resolve(&path) else {
-                    continue;
-                };
-                if kind.kind.is_date() {
-                    DateFormat::parse_pattern_of(format, PatternSyntax::of(view.typed))?;
-                } else if !field.field.contains('*') && kind.kind != mapping::Kind::GeoPoint {
-                    return Err(Error::illegal(format!(
-                        "Field [{path}] of type [{}] doesn't support formats.",
-                        kind.wire()
-                    )));
-                }
-            }
-        }
+        check_counts(view, request)?;
+        let (docvalues, refused) = doc_value_formats(view, request)?;
+        check_field_formats(view, request)?;
+        let none = names_stored_field(request, "_none_");
+        let (show_source, filter) = shown_source(request);
         let scripts = request
             .script_fields
             .iter()
@@ -297,7 +321,7 @@ impl<'a> Fetch<'a> {
             )));
         }
         let value: Option<Value> = match stored.payload.source() {
-            Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parsed(bytes)?),
+            Some(bytes) if self.filter.is_some() || self.reads_source() => Some(parse_source(bytes)?),
             _ => None,
         };
         let kept = self.view.mapping_of(hit.id.doc_type.as_deref());
@@ -320,7 +344,7 @@ impl<'a> Fetch<'a> {
             };
         }
         let fields = stored.payload.fields().filter(|_| self.reads_source());
-        let fields = fields.map(parsed).transpose()?;
+        let fields = fields.map(parse_source).transpose()?;
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok((hit, value))
     }
@@ -349,24 +373,24 @@ impl<'a> Fetch<'a> {
         });
         hit.nested = identity(lineage);
         let value = if self.show_source || self.reads_source() {
-            root.value()?.map(|source| isolated(source, lineage))
+            root.value()?.map(|source| isolate(source, lineage))
         } else {
             None
         };
         if let (true, Some(value)) = (self.show_source, &value) {
             // In 2015 the paths began at the object, not at its document.
-            let typed = self.request.dialect.rules.has_types;
-            let inside = own_of(value, lineage).filter(|_| typed);
+            let relative = self.request.dialect.rules.nested_sources_are_relative;
+            let inside = own_of(value, lineage).filter(|_| relative);
             let filtered = self.filter.as_ref().map(|filter| filter.apply(inside.unwrap_or(value)));
             let own = match &filtered {
-                Some(filtered) if typed => Some(filtered),
+                Some(filtered) if relative => Some(filtered),
                 Some(filtered) => own_of(filtered, lineage),
                 None => own_of(value, lineage),
             };
             hit.source = Some(own.map_or_else(|| "{}".into(), |own| own.to_string().into()));
         }
         let fields = if self.reads_source() { root.fields()? } else { None };
-        let fields = fields.map(|fields| isolated(&fields, lineage));
+        let fields = fields.map(|fields| isolate(&fields, lineage));
         self.parts(segment, doc, score, value.as_ref(), fields.as_ref(), &mut hit)?;
         Ok(hit)
     }
@@ -401,9 +425,31 @@ impl<'a> Fetch<'a> {
                 self.view.name
             )));
         }
+        self.show_doc_values(segment, doc, hit)?;
+        for field in &self.request.fields {
+            if let Some(value) = value {
+                self.field(field, value, &mut hit.fields);
+            }
+            self.counts(field, segment, doc, &mut hit.fields)?;
+        }
+        if value.or(fields).is_some() {
+            self.show_stored_fields(value, fields, hit);
+        }
+        self.show_script_fields(segment, doc, score, value, hit)?;
+        if let (Some(wanted), Some(value)) = (&self.request.highlight, value.or(fields)) {
+            let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
+            let analyzed_max = self.view.number("index.highlight.max_analyzed_offset").unwrap_or(usize::MAX);
+            let (mapping, registry) = (&self.view.mapping, &self.view.registry);
+            hit.highlight = crate::highlight::highlight(value, fields, wanted, &query, mapping, registry, analyzed_max)?;
+        }
+        Ok(())
+    }
+
+    /// `docvalue_fields`.
+    fn show_doc_values(&self, segment: &SegmentView, doc: Doc, hit: &mut Hit) -> Result<()> {
         for field in &self.request.docvalue_fields {
             let value: Value = match field.field.as_str() {
-                _ if self.request.dialect.rules.has_types => continue,
+                _ if self.request.dialect.rules.shows_raw_doc_values => continue,
                 "_index" => self.view.name.as_str().into(),
                 "_seq_no" => segment.core.stamp(doc).seq_no.into(),
                 _ => continue,
@@ -414,7 +460,7 @@ impl<'a> Fetch<'a> {
             return Err(refusal.clone());
         }
         for (path, format) in &self.docvalues {
-            let Some(target) = Target::valued(self.view, path) else {
+            let Some(target) = Target::with_values(self.view, path) else {
                 continue;
             };
             if target.kind.kind.is_text() && !target.kind.fielddata {
@@ -425,7 +471,9 @@ impl<'a> Fetch<'a> {
                      significant memory."
                 )));
             }
-            let hidden = target.slot.column.is_none() && target.kind.kind.is_keyword() && !self.request.dialect.rules.has_types;
+            let hidden = target.slot.column.is_none()
+                && target.kind.kind.is_keyword()
+                && !self.request.dialect.rules.skips_missing_columns;
             if hidden && !target.kind.fielddata {
                 return Err(Error::illegal(format!(
                     "Can't load fielddata on [{path}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
@@ -440,8 +488,8 @@ impl<'a> Fetch<'a> {
                 .iter()
                 .map(|v| match v {
                     // In 2015 what fields hold inside: milliseconds, 1 and 0.
-                    FieldValue::Date(ms) if self.request.dialect.rules.has_types && format.is_none() => (*ms).into(),
-                    FieldValue::Bool(flag) if self.request.dialect.rules.has_types => u8::from(*flag).into(),
+                    FieldValue::Date(ms) if self.request.dialect.rules.shows_raw_doc_values && format.is_none() => (*ms).into(),
+                    FieldValue::Bool(flag) if self.request.dialect.rules.shows_raw_doc_values => u8::from(*flag).into(),
                     v => show(&target, v, format.as_ref()),
                 })
                 .collect();
@@ -452,37 +500,45 @@ impl<'a> Fetch<'a> {
                 _ => drop(hit.fields.insert(path.clone(), Value::Array(values))),
             }
         }
-        for field in &self.request.fields {
-            if let Some(value) = value {
-                self.field(field, value, &mut hit.fields);
-            }
-            self.counts(field, segment, doc, &mut hit.fields)?;
-        }
-        if value.or(fields).is_some() {
-            // Those of a nested object were in no source of 2015 that its paths lead through.
-            let outside = hit.nested.is_some() && self.request.dialect.rules.has_types;
-            for name in self.request.stored_fields.iter().flatten().filter(|_| !outside) {
-                let typed = self.request.dialect.rules.has_types;
-                for path in self.view.mapping.expand(name) {
-                    let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
-                    let from = if stored { fields.or(value) } else { value };
-                    // Patterns name stored fields only.
-                    if let (Some(from), true) = (from, stored || typed && !name.contains('*')) {
-                        let mut found = model::path::read(from, &path);
-                        if found.is_empty()
-                            && let Some((parent, _)) = path.rsplit_once('.')
-                            && self.view.mapping.field(parent).is_some()
-                        {
-                            found = model::path::read(from, parent);
-                        }
-                        let values: Vec<Value> = found.into_iter().filter(|v| !typed || !v.is_null()).cloned().collect();
-                        if !values.is_empty() {
-                            hit.fields.insert(path, Value::Array(values));
-                        }
+        Ok(())
+    }
+
+    /// `stored_fields`: from the stored fields of the document, or from its source.
+    fn show_stored_fields(&self, value: Option<&Value>, fields: Option<&Value>, hit: &mut Hit) {
+        // In Elasticsearch 2 the paths of a nested object lead to no stored field.
+        let outside = hit.nested.is_some() && self.request.dialect.rules.nested_sources_are_relative;
+        for name in self.request.stored_fields.iter().flatten().filter(|_| !outside) {
+            let from_source = self.request.dialect.rules.fields_are_stored_fields;
+            for path in self.view.mapping.expand(name) {
+                let stored = self.view.mapping.field(&path).is_some_and(|f| f.store);
+                let from = if stored { fields.or(value) } else { value };
+                // Patterns name stored fields only.
+                if let (Some(from), true) = (from, stored || from_source && !name.contains('*')) {
+                    let mut found = model::path::read(from, &path);
+                    if found.is_empty()
+                        && let Some((parent, _)) = path.rsplit_once('.')
+                        && self.view.mapping.field(parent).is_some()
+                    {
+                        found = model::path::read(from, parent);
+                    }
+                    let values: Vec<Value> = found.into_iter().filter(|v| !from_source || !v.is_null()).cloned().collect();
+                    if !values.is_empty() {
+                        hit.fields.insert(path, Value::Array(values));
                     }
                 }
             }
         }
+    }
+
+    /// `script_fields`.
+    fn show_script_fields(
+        &self,
+        segment: &SegmentView,
+        doc: Doc,
+        score: Option<f32>,
+        value: Option<&Value>,
+        hit: &mut Hit,
+    ) -> Result<()> {
         for (name, script, ignore_failure) in &self.scripts {
             let bound = script.open(segment)?;
             let result = match bound.value(doc, score.unwrap_or(0.0), value).and_then(|v| v.to_json()) {
@@ -490,17 +546,11 @@ impl<'a> Fetch<'a> {
                 result => result?,
             };
             let list = match result {
-                Value::Null if self.request.dialect.rules.has_types => continue,
+                Value::Null if self.request.dialect.rules.omits_null_script_fields => continue,
                 Value::Array(list) => list,
                 one => vec![one],
             };
             hit.fields.insert(name.clone(), Value::Array(list));
-        }
-        if let (Some(wanted), Some(value)) = (&self.request.highlight, value.or(fields)) {
-            let query = self.request.query.clone().unwrap_or_else(dsl::query::Query::all);
-            let analyzed_max = self.view.number("index.highlight.max_analyzed_offset").unwrap_or(usize::MAX);
-            let (mapping, registry) = (&self.view.mapping, &self.view.registry);
-            hit.highlight = crate::highlight::highlight(value, fields, wanted, &query, mapping, registry, analyzed_max)?;
         }
         Ok(())
     }
@@ -524,7 +574,7 @@ impl<'a> Fetch<'a> {
 
     /// `fields`: values of the source as their fields read them.
     fn field(&self, field: &FieldAndFormat, source: &Value, out: &mut Map<String, Value>) {
-        let syntax = PatternSyntax::of(self.view.typed);
+        let syntax = PatternSyntax::of(self.view.rules().joda_patterns);
         let format = field.format.as_deref();
         let format = format.and_then(|f| DateFormat::parse_pattern_of(f, syntax).ok());
         for path in self.view.mapping.expand(&field.field) {

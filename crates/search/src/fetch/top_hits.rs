@@ -52,12 +52,12 @@ impl aggs::Fetch for TopHits<'_> {
         };
         if let Some(query) = self.query.filter(|_| spec.explain || self.named) {
             let compile = || crate::clauses::plan(&found.view, Some(query), None, self.cx);
-            let planned = self.cx.explained(spec.explain, compile)?;
+            let planned = self.cx.explaining(spec.explain, compile)?;
             if spec.explain {
                 hit.explanation = Some(planned.explain(&found.segment, found.doc)?.to_json());
             }
             if self.named {
-                hit.matched_queries = planned.matched(&found.segment, found.doc)?;
+                hit.matched_queries = planned.matched_names(&found.segment, found.doc)?;
             }
         }
         Ok(hit)

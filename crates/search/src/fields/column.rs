@@ -1,9 +1,9 @@
 //! Columns of a segment, opened once and read a document at a time.
 
 use super::target::Target;
-use crate::unreadable::broken;
 use mapping::{FieldValue, Kind};
 use model::Result;
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::net::Ipv6Addr;
 use tantivy::DocId;

@@ -23,7 +23,7 @@ pub(crate) fn refuse_text(target: &Target<'_>, path: &str) -> Result<()> {
 /// The field is one of them.
 pub(crate) fn refuse_without_values(view: &IndexView, path: &str) -> Result<()> {
     let kept = ["_source", "_version", "_field_names", "_routing", "_ignored", "_nested_path"];
-    match kept.contains(&path) && !view.typed {
+    match kept.contains(&path) && !view.rules().tolerates_unfit_fields {
         true => Err(Error::illegal(format!(
             "Fielddata is not supported on field [{path}] of type [{path}]"
         ))),

@@ -1,14 +1,16 @@
 //! How far two places are from each other: latitude and longitude in degrees, distances in metres.
 
+use model::compat::IndexRules;
+
 /// Metres from one place to another.
 pub(crate) type Far = fn((f64, f64), (f64, f64)) -> f64;
 
 /// The mean radius of the earth.
 const RADIUS: f64 = 6_371_008.771_4;
 
-/// How distances are measured: along the earth, or as if it were flat; in typed indices as 2015 did.
-pub(crate) fn far(along: bool, typed: bool) -> Far {
-    match (along, typed) {
+/// The formula for distances: along the earth, or on a plane; with the constants of Lucene 5 where the rules say so.
+pub(crate) fn far(along: bool, rules: &IndexRules) -> Far {
+    match (along, rules.planar_geo_distance) {
         (true, false) => arc,
         (true, true) => arc_2015,
         (false, false) => plane,

@@ -5,9 +5,9 @@
 //!
 //! Not here: searching by it (`clauses::metadata_fields`, `clauses::parent_child`), the keys of parents (`segment::key_columns`).
 
-use crate::unreadable::broken;
 use mapping::{FieldType, Kind};
 use model::Result;
+use segment::error::broken;
 use segment::fielddata::{self, Strings};
 use segment::schema::Slot;
 use segment::segment_view::{SegmentView, postings};

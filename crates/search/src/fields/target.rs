@@ -1,4 +1,4 @@
-//! What a path of a query leads to in one index.
+//! The field that a path of a query leads to in one index.
 
 use super::column::Column;
 use mapping::{FieldType, FieldValue, Kind, Mapping};
@@ -30,7 +30,7 @@ impl<'a> Target<'a> {
     }
 
     /// As [`Target::of`], for what reads values: `join_field#relation` has a column too, of parents' ids.
-    pub(crate) fn valued(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
+    pub(crate) fn with_values(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
         Target::value_in(&view.mapping, &view.schema, path)
     }
 

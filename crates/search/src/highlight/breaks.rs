@@ -1,7 +1,7 @@
 //! Where words and sentences of a text begin, and passages of a bounded length between them.
 //!
-//! Both are those of Java's break iterators, which the reference's highlighters ask. A sentence ends after an exclamation or
-//! question mark, and after a period that is followed by space and a capital letter, or by two spaces and any letter; the
+//! Both are those of Java's break iterators, which the reference's highlighters use. A sentence ends after an exclamation or
+//! question mark. It ends after a period that is followed by space and a capital letter, or by two spaces and any letter. The
 //! end of a line is a space. Not here: words (`java_words`).
 
 use super::java_words::words;
@@ -43,7 +43,7 @@ fn is_period(c: char) -> bool {
 fn is_end(c: char) -> bool {
     matches!(c, '!' | '?' | '\u{3002}' | '\u{ff01}' | '\u{ff1f}')
 }
-/// What may stand before the first letter of a sentence.
+/// Characters that may stand before the first letter of a sentence.
 fn is_lead(c: char) -> bool {
     is_opening(c)
         || !(is_letter(c) || is_space(c) || is_closing(c) || is_number(c) || is_end(c) || is_period(c) || is_mark(c))
@@ -57,7 +57,7 @@ pub(super) fn sentences(text: &str) -> Vec<usize> {
         if ends.last().is_some_and(|end| at < *end) {
             continue;
         }
-        if is_period(c) && lost(text, at) {
+        if is_period(c) && is_list_mark(text, at) {
             // Java's machine stops before each period when what it has looked ahead for does not come.
             let periods = skip(text, at, is_period);
             ends.push(at);
@@ -109,7 +109,7 @@ fn after_period(text: &str, after: usize) -> Option<usize> {
 }
 
 /// Whether one mark follows a period and two spaces or more, as that of a list does, and no letter follows the mark.
-fn lost(text: &str, at: usize) -> bool {
+fn is_list_mark(text: &str, at: usize) -> bool {
     let closed = skip(text, at, |c| is_period(c) || is_closing(c));
     let spaces = skip(text, closed, is_space);
     let lead = skip(text, spaces, is_lead);

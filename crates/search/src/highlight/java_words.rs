@@ -9,7 +9,7 @@ use super::breaks::class;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// What a character is to the rules.
+/// The class of a character in the rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Letter,
@@ -137,7 +137,7 @@ fn run(units: &[Unit], from: usize, of: impl Fn(Kind) -> bool) -> usize {
 /// Numbers and words in turn, the last number with the sign after it.
 fn numbers(units: &[Unit], from: usize) -> usize {
     let mut at = from;
-    while let Some(number) = joined(units, at, Kind::Digit, |kind| {
+    while let Some(number) = end_of_run(units, at, Kind::Digit, |kind| {
         matches!(kind, Kind::Quote | Kind::Period | Kind::Comma)
     }) {
         match word(units, number) {
@@ -152,7 +152,7 @@ fn numbers(units: &[Unit], from: usize) -> usize {
 }
 
 fn word(units: &[Unit], from: usize) -> Option<usize> {
-    let end = joined(units, from, Kind::Letter, |kind| {
+    let end = end_of_run(units, from, Kind::Letter, |kind| {
         matches!(kind, Kind::InWord | Kind::Quote | Kind::Period)
     })?;
     let danda = units.get(end).is_some_and(|unit| unit.kind == Kind::Danda);
@@ -160,7 +160,7 @@ fn word(units: &[Unit], from: usize) -> Option<usize> {
 }
 
 /// Runs of one kind with single joiners between them.
-fn joined(units: &[Unit], from: usize, of: Kind, joins: impl Fn(Kind) -> bool) -> Option<usize> {
+fn end_of_run(units: &[Unit], from: usize, of: Kind, joins: impl Fn(Kind) -> bool) -> Option<usize> {
     let is = |at: usize| units.get(at).is_some_and(|unit| unit.kind == of);
     let mut at = from;
     while is(at) || at > from && units.get(at).is_some_and(|unit| joins(unit.kind)) && is(at + 1) {

@@ -111,6 +111,13 @@ struct OneField<'a> {
     analyzed_max: usize,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Highlighter {
+    Unified,
+    Plain,
+    FastVector,
+}
+
 impl OneField<'_> {
     /// An option of the field, else the common one.
     fn option<T: Clone>(&self, get: impl Fn(&HighlightOptions) -> &Option<T>) -> Option<T> {
@@ -118,50 +125,13 @@ impl OneField<'_> {
     }
 
     fn fragments(&self, source: &Value, query: &Query) -> Result<Vec<String>> {
-        let vectors = self.kind.term_vector.as_deref();
-        let has_places = vectors.is_some_and(|t| t.starts_with("with_positions_offsets"));
-        // In 2015 what a field kept for it decided.
-        let usual = match self.mapping.is_typed() {
-            true if has_places => "fvh",
-            true => "plain",
-            false => "unified",
+        let Some(highlighter) = self.highlighter()? else {
+            return Ok(Vec::new());
         };
-        let kind = self.option(|o| &o.kind).unwrap_or_else(|| usual.to_owned());
-        let has_offsets = self.kind.index_options.as_deref() == Some("offsets");
-        let plain = match kind.as_str() {
-            "postings" | "postings-highlighter" if self.mapping.is_typed() && !has_offsets => {
-                if self.wild {
-                    return Ok(Vec::new());
-                }
-                return Err(Error::illegal(format!(
-                    "the field [{}] should be indexed with positions and offsets in the postings list to be used with postings highlighter",
-                    self.name
-                )));
-            }
-            "unified" | "postings" => false,
-            "plain" => true,
-            "fvh" | "fast-vector-highlighter" => {
-                if !has_places {
-                    if self.wild {
-                        return Ok(Vec::new());
-                    }
-                    return Err(Error::illegal(format!(
-                        "the field [{}] should be indexed with term vector with position offsets to be used with fast vector highlighter",
-                        self.name
-                    )));
-                }
-                true
-            }
-            other => {
-                return Err(Error::illegal(format!(
-                    "unknown highlighter type [{other}] for the field [{}]",
-                    self.name
-                )));
-            }
-        };
+        let plain = highlighter != Highlighter::Unified;
         let most = self.option(|o| &o.number_of_fragments).unwrap_or(FRAGMENTS);
         let size = self.option(|o| &o.fragment_size).unwrap_or(SIZE);
-        if kind.starts_with('f') && most > 0 && size < FVH_SIZE_MIN {
+        if highlighter == Highlighter::FastVector && most > 0 && size < FVH_SIZE_MIN {
             return Err(Error::illegal(format!(
                 "fragCharSize({size}) is too small. It must be {FVH_SIZE_MIN} or higher."
             )));
@@ -189,7 +159,7 @@ impl OneField<'_> {
             .as_deref()
             .or(self.request.common.highlight_query.as_deref())
             .unwrap_or(query);
-        let fields = self.counted(kind.starts_with("f"));
+        let fields = self.clause_fields(highlighter == Highlighter::FastVector);
         let mut gather = Gather {
             mapping: self.mapping,
             registry: self.registry,
@@ -221,6 +191,41 @@ impl OneField<'_> {
         })
     }
 
+    /// The highlighter that the request or the field chooses; `None` where a pattern met a field that cannot be highlighted.
+    ///
+    /// # Errors
+    /// There is no such highlighter, or the field lacks what it reads.
+    fn highlighter(&self) -> Result<Option<Highlighter>> {
+        let vectors = self.kind.term_vector.as_deref();
+        let has_vectors = vectors.is_some_and(|t| t.starts_with("with_positions_offsets"));
+        let by_field = self.mapping.rules().field_chooses_highlighter;
+        let named = self.option(|o| &o.kind);
+        let lacks = |why: &str| match self.wild {
+            true => Ok(None),
+            false => Err(Error::illegal(format!(
+                "the field [{}] should be indexed with {why}",
+                self.name
+            ))),
+        };
+        match named.as_deref() {
+            None if by_field && has_vectors => Ok(Some(Highlighter::FastVector)),
+            None if by_field => Ok(Some(Highlighter::Plain)),
+            Some("postings" | "postings-highlighter") if by_field && self.kind.index_options.as_deref() != Some("offsets") => {
+                lacks("positions and offsets in the postings list to be used with postings highlighter")
+            }
+            None | Some("unified" | "postings") => Ok(Some(Highlighter::Unified)),
+            Some("plain") => Ok(Some(Highlighter::Plain)),
+            Some("fvh" | "fast-vector-highlighter") if has_vectors => Ok(Some(Highlighter::FastVector)),
+            Some("fvh" | "fast-vector-highlighter") => {
+                lacks("term vector with position offsets to be used with fast vector highlighter")
+            }
+            Some(other) => Err(Error::illegal(format!(
+                "unknown highlighter type [{other}] for the field [{}]",
+                self.name
+            ))),
+        }
+    }
+
     /// Whether fragments keep phrases together.
     fn spans(&self) -> Result<bool> {
         match self.option(|o| &o.fragmenter).as_deref() {
@@ -249,7 +254,7 @@ impl OneField<'_> {
     /// The fields whose clauses are shown here; `None`: all.
     ///
     /// `vectors`: the fast vector highlighter; it alone goes by `matched_fields`.
-    fn counted(&self, vectors: bool) -> Option<Vec<String>> {
+    fn clause_fields(&self, vectors: bool) -> Option<Vec<String>> {
         if !self.option(|o| &o.require_field_match).unwrap_or(true) {
             return None;
         }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 /// Most tokens that are marked as one where they overlap.
 const GROUP_MAX: usize = 50;
 
-/// What of a field's values is shown.
+/// The plain highlighter: which fragments of a field's values are shown.
 pub(super) struct Plain<'a> {
     pub(super) marks: &'a Marks,
     /// 0: whole values.

@@ -1,4 +1,4 @@
-//! What a query looks for in one field: terms, shapes of terms, phrases.
+//! The terms, patterns and phrases that a query looks for in one field.
 
 use super::text::{Reading, Word};
 use super::{analyzer_of, reading};
@@ -37,7 +37,7 @@ enum What {
     },
 }
 
-/// What may stand at one position of a phrase.
+/// The words that may stand at one position of a phrase.
 struct Slot {
     position: u32,
     terms: Vec<String>,
@@ -381,7 +381,7 @@ impl<'a> Gather<'a> {
     }
 
     /// The terms of a query's text by position.
-    fn analyzed(&self, field: &str, text: &Value, named: Option<&str>, quoted: bool) -> Option<Vec<(u32, Vec<String>)>> {
+    fn analyze(&self, field: &str, text: &Value, named: Option<&str>, quoted: bool) -> Option<Vec<(u32, Vec<String>)>> {
         let kind = self.target(field)?;
         let text = text_of(text);
         let analyzer = match named {
@@ -410,7 +410,7 @@ impl<'a> Gather<'a> {
     }
 
     fn words(&mut self, q: &MatchQuery, boost: f32, prefix: bool) {
-        let Some(places) = self.analyzed(&q.field, &q.query, q.analyzer.as_deref(), false) else {
+        let Some(places) = self.analyze(&q.field, &q.query, q.analyzer.as_deref(), false) else {
             return;
         };
         let last = places.len().saturating_sub(1);
@@ -426,7 +426,7 @@ impl<'a> Gather<'a> {
     }
 
     fn phrase(&mut self, q: &MatchPhraseQuery, boost: f32, prefix: bool) {
-        let Some(places) = self.analyzed(&q.field, &q.query, q.analyzer.as_deref(), true) else {
+        let Some(places) = self.analyze(&q.field, &q.query, q.analyzer.as_deref(), true) else {
             return;
         };
         let last = places.len().saturating_sub(1);
@@ -467,7 +467,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Patterns with the fields they name; none given: all that texts are looked up in.
-    fn named(&self, patterns: &[(String, f32)]) -> Vec<(String, f32)> {
+    fn fields_of_patterns(&self, patterns: &[(String, f32)]) -> Vec<(String, f32)> {
         let all = [("*".to_owned(), 1.0)];
         let patterns = if patterns.is_empty() { &all[..] } else { patterns };
         let mut out = Vec::new();
@@ -478,7 +478,7 @@ impl<'a> Gather<'a> {
     }
 
     fn multi_match(&mut self, q: &MultiMatchQuery, boost: f32) {
-        for (field, own) in self.named(&q.fields) {
+        for (field, own) in self.fields_of_patterns(&q.fields) {
             let boost = boost * own;
             let phrase = |slop| MatchPhraseQuery {
                 field: field.clone(),
@@ -503,7 +503,7 @@ impl<'a> Gather<'a> {
     }
 
     fn text_query(&mut self, q: &QueryStringQuery, syntax: &query_string::Syntax, boost: f32) {
-        let fields = self.named(&q.fields);
+        let fields = self.fields_of_patterns(&q.fields);
         let mapping = self.mapping;
         let expanded = query_string::expand_with(q, syntax, &fields, &mut |name| mapping.expand(name));
         // Patterns of these languages are normalized as the field's texts are.

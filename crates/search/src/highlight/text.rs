@@ -98,7 +98,7 @@ pub(super) enum Reading {
     Whole(Option<Analyzer>),
 }
 
-/// What stands around a highlighted word, and how text is escaped.
+/// The marks around a highlighted word, and the escaping of text.
 pub(super) struct Marks {
     pub(super) pre: String,
     pub(super) post: String,

@@ -6,7 +6,7 @@ use super::terms::{Found, Want, positional};
 use super::text::{Content, Marks, Word};
 use std::collections::HashMap;
 
-/// What of a field's values is shown.
+/// The unified highlighter: which fragments of a field's values are shown.
 pub(super) struct Unified<'a> {
     pub(super) marks: &'a Marks,
     pub(super) cut: Cut,

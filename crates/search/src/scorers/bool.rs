@@ -2,7 +2,7 @@
 
 use super::conjunction::{among, and};
 use super::constant::{AllScorer, ConstantScorer};
-use super::coord::coordinated;
+use super::coord::scale_by_coord;
 use super::disjunction::{Sum, or};
 use super::exclusion::without;
 use super::explain::Explained;
@@ -21,7 +21,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 /// Why a clause refuses a document, with the clause where there are words for it.
-fn refused(why: &str, clause: &Shared) -> Explained {
+fn refusal(why: &str, clause: &Shared) -> Explained {
     Explained::no_match(match clause.says() {
         Some(text) => format!("{why} ({text})"),
         None => why.to_owned(),
@@ -99,7 +99,7 @@ impl Node for BoolNode {
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut required: Vec<(Box<dyn Scorer>, bool)> = Vec::new();
-        // What scores nothing filters.
+        // A clause without a score only filters.
         let filters = |node: &&Shared| node.most_score() == Some(0.0);
         for node in self.must.iter().filter(|node| !filters(node)) {
             required.push((node.scorer(segment)?, true));
@@ -162,7 +162,7 @@ impl Node for BoolNode {
         }
         if !self.must.is_empty() && self.counts_matches() {
             let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();
-            return coordinated(set, &clauses, segment);
+            return scale_by_coord(set, &clauses, segment);
         }
         Ok(set)
     }
@@ -178,7 +178,7 @@ impl Node for BoolNode {
                 details.push(one);
             } else {
                 failed = true;
-                details.push(refused("no match on required clause", node).of(vec![one]));
+                details.push(refusal("no match on required clause", node).of(vec![one]));
             }
         }
         for node in &self.filter {
@@ -188,14 +188,14 @@ impl Node for BoolNode {
                 details.push(Explained::new(0.0, "match on required clause, product of:").of(reason));
             } else {
                 failed = true;
-                details.push(refused("no match on required clause", node).of(vec![one]));
+                details.push(refusal("no match on required clause", node).of(vec![one]));
             }
         }
         for node in &self.must_not {
             let one = node.explain(segment, doc)?;
             if one.matched {
                 failed = true;
-                details.push(refused("match on prohibited clause", node).of(vec![one]));
+                details.push(refusal("match on prohibited clause", node).of(vec![one]));
             }
         }
         for node in &self.should {
@@ -235,7 +235,7 @@ impl Node for BoolNode {
         Some(sum as f32)
     }
 
-    // Of a conjunction every match has to be found to be counted: pruning it as well would be a second pass.
+    // A conjunction finds every match to count it; pruning it would be a second pass.
     fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         if let Some(only) = self.scored_alone() {
             return only.prunable(numbers);

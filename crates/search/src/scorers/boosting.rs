@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::node::{Node, Shared, seek_to};
-use super::rescored::rescored;
+use super::rescored::rescore;
 use model::Result;
 use segment::segment_view::SegmentView;
 use tantivy::DocId;
@@ -29,7 +29,7 @@ impl Node for BoostingNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let mut negative = self.negative.scorer(segment)?;
         let boost = self.negative_boost;
-        Ok(rescored(self.positive.scorer(segment)?, move |doc, set| {
+        Ok(rescore(self.positive.scorer(segment)?, move |doc, set| {
             let score = set.score();
             Some(if seek_to(negative.as_mut(), doc) == doc {
                 score * boost

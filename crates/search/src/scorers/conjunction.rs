@@ -48,6 +48,11 @@ impl And {
             }
             break;
         }
+        debug_assert!(candidate >= self.doc, "documents come in ascending order");
+        debug_assert!(
+            candidate == TERMINATED || self.sets.iter().all(|(set, _)| set.doc() == candidate),
+            "every set stands at the document that all of them have"
+        );
         self.doc = candidate;
         candidate
     }

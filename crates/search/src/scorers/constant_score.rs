@@ -3,7 +3,7 @@
 use super::constant::ConstantScorer;
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::{Node, Shared, score_at};
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -22,7 +22,7 @@ pub(crate) struct ConstantNode {
 
 impl Node for ConstantNode {
     fn says(&self) -> Option<String> {
-        Some(boosted(&format!("ConstantScore({})", self.filter.says()?), self.boost))
+        Some(with_boost(&format!("ConstantScore({})", self.filter.says()?), self.boost))
     }
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
         self.filter.bits(segment)
@@ -54,7 +54,7 @@ impl Node for ConstantNode {
 }
 
 /// Why a document has the one score of a set, or is not in it.
-pub(crate) fn chosen(score: Option<f32>, boost: f32, what: &str, doc: DocId) -> Result<Explained> {
+pub(crate) fn constant_explanation(score: Option<f32>, boost: f32, what: &str, doc: DocId) -> Result<Explained> {
     Ok(match score {
         Some(score) if boost == 1.0 => Explained::new(score, what),
         Some(score) => Explained::new(score, format!("{what}^{boost:?}")),

@@ -1,4 +1,4 @@
-//! What a choice gave in 2015 for how much of it matches: the sum of the clauses that do, by their part of all.
+//! Lucene 5's coordination factor: a sum of scores times the matching part of the clauses.
 
 use super::node::{Shared, seek_to};
 use super::rescored::scored_late;
@@ -10,7 +10,7 @@ use tantivy::query::Scorer;
 ///
 /// # Errors
 /// Unreadable files.
-pub(crate) fn coordinated(set: Box<dyn Scorer>, clauses: &[&Shared], segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+pub(crate) fn scale_by_coord(set: Box<dyn Scorer>, clauses: &[&Shared], segment: &SegmentView) -> Result<Box<dyn Scorer>> {
     let mut opened = clauses
         .iter()
         .map(|clause| clause.scorer(segment))

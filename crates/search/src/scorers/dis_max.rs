@@ -17,7 +17,7 @@ pub(crate) struct DisMaxNode {
     pub nodes: Vec<Shared>,
     /// Part of the others.
     pub tie_breaker: f32,
-    /// What it stands for, if it is more than they say.
+    /// The clause that it stands for, for explanations.
     pub what: Option<String>,
 }
 

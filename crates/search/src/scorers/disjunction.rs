@@ -126,8 +126,11 @@ impl DocSet for Or {
         if self.doc == TERMINATED {
             return TERMINATED;
         }
+        let before = self.doc;
         self.push_back(self.doc + 1);
-        self.settle()
+        let next = self.settle();
+        debug_assert!(next > before, "documents come in ascending order");
+        next
     }
     fn seek(&mut self, target: DocId) -> DocId {
         if self.doc >= target {

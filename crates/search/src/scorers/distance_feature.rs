@@ -3,7 +3,7 @@
 use super::explain::Explained;
 use super::live_docs::Level;
 use super::node::Node;
-use super::rescored::rescored;
+use super::rescored::rescore;
 use crate::fields::column::Column;
 use crate::fields::geo_distance;
 use crate::fields::target::Owned;
@@ -45,7 +45,7 @@ impl Node for NearNode {
         let (origin, pivot, boost) = (self.origin, self.pivot, f64::from(self.boost));
         let mut buffer = Vec::new();
         let set = self.level.restrict(segment, crate::scorers::constant::every(segment))?;
-        Ok(rescored(set, move |doc, _| {
+        Ok(rescore(set, move |doc, _| {
             let distance = NearNode::distance(&column, origin, doc, &mut buffer)?;
             Some((boost * (pivot / (pivot + distance))) as f32)
         }))

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 pub struct Explained {
     /// The document matches.
     pub matched: bool,
-    /// What it comes to.
+    /// The value of this node.
     pub value: f32,
     /// Written instead, exactly: counts of documents, moments.
     pub whole: Option<i64>,
     /// In words.
     pub description: String,
-    /// What it follows from.
+    /// The nodes that the value is computed from.
     pub details: Vec<Explained>,
 }
 

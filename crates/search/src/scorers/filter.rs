@@ -1,9 +1,9 @@
 //! Documents that a function finds in a segment, all with one score.
 
 use super::constant::ConstantScorer;
-use super::constant_score::chosen;
+use super::constant_score::constant_explanation;
 use super::explain::Explained;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::{Node, score_at};
 use model::Result;
 use segment::segment_view::SegmentView;
@@ -25,7 +25,7 @@ where
     F: Fn(&SegmentView) -> Result<Box<dyn Scorer>> + Send + Sync,
 {
     fn says(&self) -> Option<String> {
-        Some(boosted(&self.what, self.boost))
+        Some(with_boost(&self.what, self.boost))
     }
     fn most_score(&self) -> Option<f32> {
         Some(self.boost)
@@ -36,6 +36,6 @@ where
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        chosen(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
+        constant_explanation(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
     }
 }

@@ -63,7 +63,7 @@ pub(crate) enum Compute {
     },
 }
 
-/// What a random score is drawn from, beside its seed.
+/// The value that a random score is drawn from, with its seed.
 pub(crate) enum Source {
     /// The document's place: another one after every write.
     Place,
@@ -276,7 +276,7 @@ impl FunctionNode {
                         Source::Place => Salt::Place(segment.core.clone()),
                         Source::SeqNo => Salt::SeqNo(segment.core.clone()),
                         Source::Id => {
-                            let ids = segment.reader.fast_fields().str("_id").map_err(crate::unreadable::broken)?;
+                            let ids = segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?;
                             Salt::Values(ids.map(Column::Str))
                         }
                         Source::Field(field) => Salt::Values(field.open(segment)?),
@@ -309,7 +309,7 @@ impl FunctionNode {
 }
 
 /// Several functions' values, each with its weight, as one.
-fn joined(mode: ScoreMode, values: &[(f64, f32)]) -> f64 {
+fn combine_functions(mode: ScoreMode, values: &[(f64, f32)]) -> f64 {
     if values.is_empty() {
         return 1.0;
     }
@@ -364,14 +364,14 @@ impl Node for FunctionNode {
                 {
                     continue;
                 }
-                let value = failure.tried(|| ready.value(doc, score, &mut buffer).map(Some))?;
+                let value = failure.run(|| ready.value(doc, score, &mut buffer).map(Some))?;
                 let weight = weight.unwrap_or(1.0);
                 values.push((value * f64::from(weight), weight));
                 if score_mode == ScoreMode::First {
                     break;
                 }
             }
-            let value = joined(score_mode, &values).min(max_boost);
+            let value = combine_functions(score_mode, &values).min(max_boost);
             Some(with_query(boost_mode, score, value))
         };
         Ok(from_least(set, min_score, value))
@@ -410,7 +410,7 @@ impl Node for FunctionNode {
             }
             details.push(one);
         }
-        let value = joined(self.score_mode, &values);
+        let value = combine_functions(self.score_mode, &values);
         let capped = value.min(f64::from(self.max_boost));
         let alone = self.functions.len() == 1 && self.functions[0].filter.is_none();
         let functions = match details.pop() {

@@ -30,11 +30,11 @@ impl IntervalScript {
     }
 }
 
-/// What a script sees of an interval.
+/// The variables of a script for one interval.
 struct AtInterval<'a>(Span, &'a Interrupt);
 
 impl script::Host for AtInterval<'_> {
-    fn interrupted(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         self.1.check()
     }
     fn variable(&mut self, name: &str) -> Option<script::Value> {

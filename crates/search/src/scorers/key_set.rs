@@ -21,7 +21,7 @@ pub(crate) struct JoinNode {
     pub(crate) keys: Arc<Joined>,
     pub(crate) mode: ScoreMode,
     pub(crate) boost: f32,
-    /// Of few keys: the terms of the field.
+    /// The terms of the field, where there are few keys.
     pub(crate) terms: Option<Vec<Term>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a request may see of a segment: root documents, alive, not hidden.
+//! The documents that a request may see: root documents, alive, not hidden.
 
 use engine::See;
 use model::Result;
@@ -9,7 +9,7 @@ use tantivy::fastfield::AliveBitSet;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-/// What of one segment may be seen.
+/// The documents of one segment that a request may see.
 #[derive(Clone)]
 pub struct LiveDocs {
     alive: Option<AliveBitSet>,
@@ -32,6 +32,18 @@ impl LiveDocs {
             segment.core.invisible().cloned()
         };
         let (alive, max_doc) = (segment.reader.alive_bitset().cloned(), segment.reader.max_doc());
+        assert_eq!(
+            roots.max_value(),
+            max_doc,
+            "the set of roots has one bit for each document of the segment"
+        );
+        if let Some(hidden) = &hidden {
+            assert_eq!(hidden.max_value(), max_doc, "so has the set of hidden ones");
+        }
+        debug_assert!(
+            alive.as_ref().is_none_or(|alive| alive.num_alive_docs() <= max_doc as usize),
+            "no more documents are alive than there are"
+        );
         let everything = hidden.is_none() && alive.is_none() && roots.len() == max_doc as usize;
         Ok(LiveDocs {
             alive,
@@ -98,7 +110,7 @@ impl Level {
                 let nested = crate::scorers::term_set::any_of(segment, &[term])?;
                 let reader = segment.reader.clone();
                 let set = crate::scorers::conjunction::and(vec![(set, true), (nested, false)]);
-                Ok(crate::scorers::rescored::rescored(set, move |doc, set| {
+                Ok(crate::scorers::rescored::rescore(set, move |doc, set| {
                     (!reader.is_deleted(doc)).then(|| set.score())
                 }))
             }
@@ -126,8 +138,14 @@ impl Visible {
     /// From where the set is to the next document that is seen.
     fn settle(&mut self, mut doc: DocId) -> DocId {
         while doc != TERMINATED && !self.sight.sees(doc) {
-            doc = self.set.advance();
+            let next = self.set.advance();
+            debug_assert!(next > doc, "documents come in ascending order");
+            doc = next;
         }
+        debug_assert!(
+            doc == TERMINATED || doc < self.sight.max_doc,
+            "documents are those of the segment"
+        );
         doc
     }
 }

@@ -4,7 +4,7 @@ use super::bool::BoolNode;
 use super::node::Shared;
 
 /// A clause with what its score is multiplied with.
-pub(crate) fn boosted(what: &str, boost: f32) -> String {
+pub(crate) fn with_boost(what: &str, boost: f32) -> String {
     if boost == 1.0 {
         what.to_owned()
     } else {
@@ -18,7 +18,7 @@ fn within(node: &Shared) -> Option<String> {
     Some(if node.is_several() { format!("({text})") } else { text })
 }
 
-/// Of a conjunction, options and exclusions; those first that score.
+/// Writes required clauses, options and exclusions; scoring ones come first.
 pub(crate) fn of_bool(node: &BoolNode) -> Option<String> {
     let lists = [
         ("+", &node.must),
@@ -40,7 +40,7 @@ pub(crate) fn of_bool(node: &BoolNode) -> Option<String> {
     })
 }
 
-/// Of the best of several clauses.
+/// Writes a disjunction of which the best score counts.
 pub(crate) fn of_best(nodes: &[Shared], tie_breaker: f32) -> Option<String> {
     let parts = nodes.iter().map(within).collect::<Option<Vec<_>>>()?;
     let text = format!("({})", parts.join(" | "));

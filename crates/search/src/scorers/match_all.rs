@@ -2,7 +2,7 @@
 
 use super::constant::{AllScorer, NoScorer};
 use super::explain::Explained;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::Node;
 use model::Result;
 use segment::segment_view::SegmentView;
@@ -14,7 +14,7 @@ pub(crate) struct AllNode(pub f32);
 
 impl Node for AllNode {
     fn says(&self) -> Option<String> {
-        Some(boosted("*:*", self.0))
+        Some(with_boost("*:*", self.0))
     }
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(AllScorer::new(segment.reader.max_doc(), self.0)))
@@ -70,7 +70,7 @@ impl Node for NoneNode {
 pub(crate) struct UnheldNode {
     /// `field:word`.
     pub what: String,
-    /// What it would be multiplied with.
+    /// The boost that it would have.
     pub boost: f32,
     /// The square of its part in the query's norm.
     pub squares: f32,
@@ -87,6 +87,6 @@ impl Node for UnheldNode {
         self.squares
     }
     fn says(&self) -> Option<String> {
-        Some(boosted(&self.what, self.boost))
+        Some(with_boost(&self.what, self.boost))
     }
 }

@@ -52,6 +52,10 @@ impl ToParent {
         self.doc = self.parents.next(child);
         // A child that is no object inside would be its own parent for ever.
         assert!(self.doc > child, "search.md S6: a nested document stands before its parent");
+        debug_assert!(
+            self.parents.before(self.doc).is_none_or(|before| before < child),
+            "search.md S6: a nested document stands in its parent's block"
+        );
         let (mut count, mut sum) = (0u32, 0f64);
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         // A child is never its own parent: a query inside itself is taken as one (see `nested`).
@@ -64,7 +68,9 @@ impl ToParent {
                 low = low.min(score);
                 high = high.max(score);
             }
-            child = self.child.advance();
+            let next = self.child.advance();
+            debug_assert!(next > child, "documents come in ascending order");
+            child = next;
         }
         self.score = match self.mode {
             ScoreMode::None => 0.0,
@@ -128,7 +134,7 @@ impl Node for NestedNode {
     fn most_score(&self) -> Option<f32> {
         match self.mode {
             ScoreMode::None => Some(0.0),
-            // Of several no one and no mean is more than the most.
+            // No single score and no mean is above the maximum.
             ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min => self.child.most_score(),
             _ => self.child.most_score().filter(|most| *most == 0.0),
         }

@@ -1,4 +1,4 @@
-//! What a compiled clause is: something that yields a scorer for a segment and explains one document.
+//! The trait of a compiled clause: it gives a scorer for a segment and explains one document.
 
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
@@ -17,7 +17,9 @@ pub(crate) type Shared = Arc<dyn Node>;
 /// Moves a set forward to `target`, wherever it is.
 pub(crate) fn seek_to(set: &mut dyn Scorer, target: DocId) -> DocId {
     let at = set.doc();
-    if at >= target { at } else { set.seek(target) }
+    let found = if at >= target { at } else { set.seek(target) };
+    debug_assert!(found >= target, "a seek ends at its target or behind it");
+    found
 }
 
 /// A compiled clause. Its statistics are worked out; what is left is one segment at a time.

@@ -26,7 +26,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// Of an index; `None` if it has no such thing.
+    /// The join of an index; `None` if it has none.
     pub fn of(view: &IndexView) -> Option<Family> {
         if view.typed {
             return (!view.parents.is_empty()).then(|| Family {
@@ -101,7 +101,7 @@ impl Family {
     pub(crate) fn parents(&self, segment: &SegmentView) -> Result<Option<Keys>> {
         Keys::open(segment, &self.parent.1, false)
     }
-    pub(crate) fn named(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.path
             .as_ref()
             .map_or_else(|| "[_parent]".to_owned(), |path| format!("join field [{path}]"))

@@ -41,12 +41,12 @@ pub(crate) struct Kin {
 /// who is whose parent, and are read in order.
 struct Rows {
     parents: DocBits,
-    /// Those whose parent is here.
+    /// Children whose parent is in this segment.
     children: DocBits,
 }
 
 impl Rows {
-    /// Of these parents; `None` if a child stands elsewhere.
+    /// The rows of these parents; `None` if a child stands elsewhere.
     fn of(parents: DocBits, parent_of: &[DocId]) -> Option<Rows> {
         let mut children = DocBits::new(u32::try_from(parent_of.len()).ok()?);
         for (doc, parent) in (0..).zip(parent_of).filter(|(_, parent)| **parent != NONE) {
@@ -69,7 +69,7 @@ impl Footprint for Kin {
 }
 
 impl Kin {
-    /// Those of a segment.
+    /// The parents and children of a segment, made once.
     ///
     /// # Errors
     /// Unreadable files.
@@ -125,6 +125,10 @@ impl Kin {
         for at in 0..max_doc {
             kin.first[at + 1] += kin.first[at];
         }
+        assert!(
+            kin.first.is_sorted(),
+            "the children of a parent lie behind those of the one before"
+        );
         let mut next = kin.first.clone();
         kin.children = vec![0; kin.first[max_doc] as usize];
         for (doc, parent) in (0..).zip(&kin.parent_of).filter(|(_, parent)| **parent != NONE) {
@@ -132,6 +136,12 @@ impl Kin {
             kin.children[*place as usize] = doc;
             *place += 1;
         }
+        debug_assert!(kin.orphans.is_sorted(), "orphans come in ascending order");
+        debug_assert_eq!(
+            kin.parent_of.iter().filter(|parent| **parent != NONE).count(),
+            kin.children.len(),
+            "each child of this segment has one parent"
+        );
         kin.rows = Rows::of(heads, &kin.parent_of);
         if kin.rows.is_some() {
             kin.parent_of = Vec::new();
@@ -174,7 +184,7 @@ impl Kin {
     }
 
     /// Children whose parent is not alive in this segment, in order.
-    pub(crate) fn lost(&self, segment: &SegmentView) -> Vec<DocId> {
+    pub(crate) fn orphans_of(&self, segment: &SegmentView) -> Vec<DocId> {
         if segment.reader.alive_bitset().is_none() {
             return self.orphans.clone();
         }
@@ -222,7 +232,7 @@ impl Node for RelativesNode {
             return Ok(set);
         }
         let (scores, common) = (relatives.scores.clone(), self.score);
-        Ok(crate::scorers::rescored::rescored(set, move |doc, _| {
+        Ok(crate::scorers::rescored::rescore(set, move |doc, _| {
             Some(scores.get(&doc).copied().unwrap_or(common))
         }))
     }

@@ -3,7 +3,7 @@
 use super::constant::or_none;
 use super::explain::Explained;
 use super::node::Node;
-use super::similarity::{Counted, Counting, Similarity, explained_at};
+use super::similarity::{Counted, Counting, Similarity, explain_at};
 use super::term::norms;
 use model::Result;
 use segment::segment_view::{SegmentView, postings};
@@ -313,7 +313,7 @@ impl PhraseNode {
 
 impl Node for PhraseNode {
     fn says(&self) -> Option<String> {
-        Some(crate::scorers::lucene_string::boosted(&self.what, self.similarity.boost()))
+        Some(crate::scorers::lucene_string::with_boost(&self.what, self.similarity.boost()))
     }
     fn squares(&self) -> f32 {
         self.similarity.squares()
@@ -324,7 +324,7 @@ impl Node for PhraseNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Phrase);
+        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Phrase);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching phrase")))
     }
 }

@@ -21,7 +21,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// What its clauses took, where that is kept.
+    /// The times of its clauses, if the request is profiled.
     pub fn profile(&self) -> Vec<serde_json::Value> {
         self.profile.iter().map(|node| node.render()).collect()
     }
@@ -65,7 +65,7 @@ impl Planned {
     ///
     /// # Errors
     /// As [`Planned::scorer`].
-    pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
+    pub fn matched_names(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
         names_at(&self.named, segment, doc)
     }
 
@@ -74,7 +74,7 @@ impl Planned {
     /// # Errors
     /// As [`Planned::scorer`].
     pub fn matched_scores(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<f32>> {
-        let names = self.matched(segment, doc)?;
+        let names = self.matched_names(segment, doc)?;
         let mut scores = Vec::with_capacity(names.len());
         for name in names {
             let mut of_name = None;
@@ -149,7 +149,7 @@ impl Planned {
         }
     }
 
-    /// What of a segment the request may see.
+    /// The documents of a segment that the request may see.
     ///
     /// # Errors
     /// Unreadable files.
@@ -188,7 +188,7 @@ impl Part {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn matched(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
+    pub fn matched_names(&self, segment: &SegmentView, doc: tantivy::DocId) -> Result<Vec<String>> {
         names_at(&self.named, segment, doc)
     }
 }

@@ -20,7 +20,7 @@ use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
-/// What a matcher does with the lists of the matchers below it.
+/// How a matcher combines the lists of the matchers below it.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Op {
     /// Any of these terms; nothing is below.
@@ -111,7 +111,7 @@ impl Matcher {
                 self.sets.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
             }
             Op::Any | Op::AnyMinimal => self.below.iter_mut().map(|m| m.seek(target)).min().unwrap_or(TERMINATED),
-            // What is looked at beside the first one decides nothing about documents.
+            // Only the first operand decides which documents match.
             Op::Not { .. }
             | Op::Related(
                 IntervalRelation::NotContaining | IntervalRelation::NotContainedBy | IntervalRelation::NotOverlapping,
@@ -138,7 +138,7 @@ impl Matcher {
         }
     }
 
-    /// What it finds in a document.
+    /// The spans of a document.
     fn load(&mut self, doc: DocId) -> Result<Vec<Span>> {
         if let Op::Words(_) = self.op {
             let mut all = Vec::new();
@@ -187,9 +187,9 @@ impl Matcher {
             Op::Within => positions::within(first, second),
             Op::AnyMinimal => positions::any_minimal(&lists),
             Op::Block => positions::block(&lists),
-            Op::Ordered => positions::ordered(&lists),
-            Op::Unordered => positions::unordered(&lists),
-            Op::Repeated(times) => positions::repeated(first, *times),
+            Op::Ordered => positions::in_order(&lists),
+            Op::Unordered => positions::in_any_order(&lists),
+            Op::Repeated(times) => positions::repeat(first, *times),
             Op::Extended(before) => first
                 .iter()
                 .map(|s| Span {
@@ -198,7 +198,7 @@ impl Matcher {
                 })
                 .collect(),
             Op::MaxGaps(max) => first.iter().copied().filter(|s| s.gaps <= *max).collect(),
-            Op::Related(relation) => positions::related(first, second, *relation),
+            Op::Related(relation) => positions::filter_by_relation(first, second, *relation),
             Op::Script(script) => {
                 let mut kept = Vec::new();
                 for span in first {

@@ -1,4 +1,4 @@
-//! What spans and intervals of one document make of each other: lists in, a list out.
+//! Combines the spans or intervals of one document: lists in, a list out.
 //!
 //! The rules are Lucene's: those of its `spans` package for span queries, those of its `intervals` package
 //! (minimal intervals, after Clarke and others, "An Algebra for Structured Text Search") for interval queries.
@@ -201,7 +201,7 @@ pub(crate) fn block(lists: &[Vec<Span>]) -> Vec<Span> {
 }
 
 /// Rules in order, the smallest stretches that have them all.
-pub(crate) fn ordered(lists: &[Vec<Span>]) -> Vec<Span> {
+pub(crate) fn in_order(lists: &[Vec<Span>]) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     let Some((first, rest)) = lists.split_first() else {
         return out;
@@ -232,7 +232,7 @@ pub(crate) fn ordered(lists: &[Vec<Span>]) -> Vec<Span> {
 }
 
 /// Rules in any order, the smallest stretches that have them all.
-pub(crate) fn unordered(lists: &[Vec<Span>]) -> Vec<Span> {
+pub(crate) fn in_any_order(lists: &[Vec<Span>]) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     let mut at = vec![0usize; lists.len()];
     let Some(mut here) = lists.iter().map(|l| l.first().copied()).collect::<Option<Vec<Span>>>() else {
@@ -258,7 +258,7 @@ pub(crate) fn unordered(lists: &[Vec<Span>]) -> Vec<Span> {
 }
 
 /// One rule so many times in a row.
-pub(crate) fn repeated(list: &[Span], times: usize) -> Vec<Span> {
+pub(crate) fn repeat(list: &[Span], times: usize) -> Vec<Span> {
     list.windows(times.max(1))
         .map(|window| Span {
             start: window[0].start,
@@ -269,7 +269,7 @@ pub(crate) fn repeated(list: &[Span], times: usize) -> Vec<Span> {
 }
 
 /// Intervals that stand as asked to one of the others.
-pub(crate) fn related(list: &[Span], others: &[Span], relation: IntervalRelation) -> Vec<Span> {
+pub(crate) fn filter_by_relation(list: &[Span], others: &[Span], relation: IntervalRelation) -> Vec<Span> {
     use IntervalRelation as R;
     let fits = |span: Span| match relation {
         R::Containing => others.iter().any(|o| span.holds(*o)),
@@ -320,14 +320,14 @@ mod tests {
     #[test]
     fn intervals() {
         let (a, b) = (words(&[0, 1, 6]), words(&[3, 4]));
-        check(&ordered(&[a.clone(), b.clone()]), &[(1, 4)]);
-        check(&unordered(&[a.clone(), b.clone()]), &[(1, 4), (4, 7)]);
+        check(&in_order(&[a.clone(), b.clone()]), &[(1, 4)]);
+        check(&in_any_order(&[a.clone(), b.clone()]), &[(1, 4), (4, 7)]);
         check(&block(&[a.clone(), words(&[2, 7])]), &[(1, 3), (6, 8)]);
-        check(&repeated(&a, 2), &[(0, 2), (1, 7)]);
-        check(&any_minimal(&[ordered(&[a.clone(), b]), words(&[2])]), &[(2, 3)]);
-        check(&related(&a, &words(&[1]), IntervalRelation::Before), &[(0, 1)]);
+        check(&repeat(&a, 2), &[(0, 2), (1, 7)]);
+        check(&any_minimal(&[in_order(&[a.clone(), b]), words(&[2])]), &[(2, 3)]);
+        check(&filter_by_relation(&a, &words(&[1]), IntervalRelation::Before), &[(0, 1)]);
         check(
-            &related(&a, &words(&[1]), IntervalRelation::NotOverlapping),
+            &filter_by_relation(&a, &words(&[1]), IntervalRelation::NotOverlapping),
             &[(0, 1), (6, 7)],
         );
     }

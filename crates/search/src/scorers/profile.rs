@@ -45,7 +45,7 @@ struct Clocks {
     next_doc: Clock,
     advance: Clock,
     score: Clock,
-    /// What other engines have and this one does not do.
+    /// Steps that other engines time and this one does not take.
     none: Clock,
 }
 
@@ -78,15 +78,15 @@ pub(crate) struct ProfiledNode {
 impl ProfiledNode {
     /// `took`: its compilation.
     pub(crate) fn new(query: &Query, inner: Shared, below: Vec<Arc<ProfiledNode>>, took: Duration) -> Arc<ProfiledNode> {
-        let (kind, what) = named(&query.clause, &inner, &below);
-        ProfiledNode::called(kind, what, inner, below, took)
+        let (kind, what) = describe(&query.clause, &inner, &below);
+        ProfiledNode::with_names(kind, what, inner, below, took)
     }
     /// One term of a text.
     pub(crate) fn of_term(inner: Shared) -> Arc<ProfiledNode> {
         let what = inner.as_term().map(|term| term.what.clone()).unwrap_or_default();
-        ProfiledNode::called("TermQuery", what, inner, Vec::new(), Duration::ZERO)
+        ProfiledNode::with_names("TermQuery", what, inner, Vec::new(), Duration::ZERO)
     }
-    fn called(
+    fn with_names(
         kind: &'static str,
         what: String,
         inner: Shared,
@@ -182,7 +182,7 @@ impl Scorer for ProfiledScorer {
 }
 
 /// The name of a clause's sort, and the clause in words.
-fn named(clause: &Clause, node: &Shared, below: &[Arc<ProfiledNode>]) -> (&'static str, String) {
+fn describe(clause: &Clause, node: &Shared, below: &[Arc<ProfiledNode>]) -> (&'static str, String) {
     let list = |between: &str| below.iter().map(|node| node.what.as_str()).collect::<Vec<_>>().join(between);
     let first = || below.first().map(|node| node.what.clone()).unwrap_or_default();
     if node.is_none() {
@@ -222,7 +222,7 @@ fn named(clause: &Clause, node: &Shared, below: &[Arc<ProfiledNode>]) -> (&'stat
     }
 }
 
-/// Of clauses that are told of by what was asked.
+/// The query class of a clause that is described by its own JSON.
 fn plain(clause: &Clause) -> &'static str {
     match clause {
         Clause::Term(_) | Clause::Match(_) | Clause::Range(_) => "IndexOrDocValuesQuery",

@@ -7,11 +7,11 @@
 use super::constant::ConstantScorer;
 use super::node::Shared;
 use super::similarity::{Bm25, FieldStatistics};
-use crate::unreadable::broken;
 use mapping::similarity::B;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::doc_bits::BitsDocs;
+use segment::error::broken;
 use segment::schema::IndexSchema;
 use segment::segment_view::SegmentView;
 use std::cell::Cell;
@@ -164,14 +164,13 @@ impl Pruning {
         checks.docs_max.saturating_mul(SELECTIVE) < self.docs
     }
 
-    /// By how much the frequency over the length of what scores best in a block of this segment may be more than that of
-    /// the pair that tantivy keeps of it, as a factor; `None`: by anything.
+    /// The factor by which a document of this segment may exceed the bound that tantivy keeps of its block; `None`: any.
     ///
-    /// tantivy keeps of each block the pair of length and frequency that scored best when it was written, with the
-    /// segment's own mean length over *all* its documents. With another mean another pair may be the best. A score is
-    /// `w x / (1 + x)` of `x`, the frequency by the length's part; of two means a and b the lengths' parts,
-    /// `1 - 0.75 + 0.75 n/a` and the same with b, have a ratio that goes from that for the least length, 1, to `b/a`.
-    /// So no pair's `x` is more than the kept one's times the quotient of the two ends.
+    /// tantivy keeps for each block the pair of length and frequency that scored best when it was written, with the
+    /// segment's mean length over *all* its documents. With another mean another pair may be the best. A score is
+    /// `w x / (1 + x)`, where `x` is the frequency over the length's part `1 - 0.75 + 0.75 n/mean`. For two means a and b the
+    /// ratio of these parts lies between 1, near the least length, and `b/a`. So the `x` of any pair is at most that of the
+    /// kept pair times the quotient of both ends.
     fn slack(&self, segment: &SegmentView) -> Result<Option<f64>> {
         let docs = f64::from(segment.reader.max_doc().max(1));
         let mut most = 1.0f64;
@@ -191,12 +190,12 @@ impl Pruning {
         Ok(Some(most))
     }
 
-    /// What tantivy may compare its bounds with, so that nothing above `threshold` is left out.
+    /// The threshold that tantivy may compare its bounds with, so that no document above `threshold` is left out.
     ///
     /// With `c` the slack, what a bound `s` of tantivy's stands for scores at most `w c s / (w + (c - 1) s)`, where `w` is
     /// the most that a term gives. That is concave in both and grows with both, so for sums over several terms it holds
     /// with the sum of what all give.
-    fn lowered(&self, threshold: f32, slack: Option<f64>) -> f32 {
+    fn lower_threshold(&self, threshold: f32, slack: Option<f64>) -> f32 {
         let Some(slack) = slack else { return f32::MIN };
         if threshold <= 0.0 || threshold >= self.bound {
             return rounded_down(threshold);
@@ -212,7 +211,7 @@ impl Pruning {
     /// Unreadable files.
     pub fn for_each(&self, segment: &SegmentView, threshold: f32, f: &mut dyn FnMut(DocId, f32) -> f32) -> Result<()> {
         let slack = self.slack(segment)?;
-        let lower = |threshold: f32| self.lowered(threshold, slack);
+        let lower = |threshold: f32| self.lower_threshold(threshold, slack);
         let mut lowered = |doc: DocId, score: f32| lower(f(doc, score));
         self.weight
             .for_each_pruning(lower(threshold), &segment.reader, &mut lowered)

@@ -1,7 +1,9 @@
-//! The best of a choice of terms by its rarest term: each of its few documents is scored whole, and where the worst of the
-//! best among them beats all that the other terms could give together, their long lists are never gone through.
+//! The best hits of a disjunction of terms, by its rarest term.
 //!
-//! Not here: what is done where that is not enough (`prune`), counting (`collect::top`).
+//! Every document of the rarest term is scored whole. If the worst of the best of them beats all that the other terms together
+//! could give, their long lists are never read.
+//!
+//! Not here: pruning where that does not suffice (`prune`), counting (`collect::top`).
 
 use super::node::{Node, seek_to};
 use super::term::{TermNode, TermScorer};
@@ -59,7 +61,7 @@ impl<'a> Rarest<'a> {
         let Some(mut rare) = self.terms[self.rare].open(segment)? else {
             return Ok(());
         };
-        // Those before the rare one and those after it: scores are summed in the order of the clauses.
+        // The terms before and after the rare one: scores are summed in the order of the clauses.
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for (at, term) in self.terms.iter().enumerate().filter(|(at, _)| *at != self.rare) {
             let list = if at < self.rare { &mut before } else { &mut after };

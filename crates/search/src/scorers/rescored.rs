@@ -12,7 +12,7 @@ pub(crate) struct Rescored<F> {
 }
 
 /// `set` with scores changed by `f`, worked out when a document is reached.
-pub(crate) fn rescored<F>(set: Box<dyn Scorer>, f: F) -> Box<dyn Scorer>
+pub(crate) fn rescore<F>(set: Box<dyn Scorer>, f: F) -> Box<dyn Scorer>
 where
     F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static,
 {
@@ -117,7 +117,7 @@ where
     F: FnMut(DocId, &mut dyn Scorer) -> Option<f32> + Send + 'static,
 {
     match min_score {
-        Some(min) => rescored(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
+        Some(min) => rescore(set, move |doc, set| value(doc, set).filter(|score| *score >= min)),
         None => scored_late(set, move |doc, set| value(doc, set).unwrap_or_default()),
     }
 }

@@ -28,7 +28,7 @@ impl Node for ScriptNode {
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
         let value = move |doc, set: &mut dyn Scorer| {
             let score = set.score();
-            failure.tried(|| match bound.number(doc, score)? {
+            failure.run(|| match bound.number(doc, score)? {
                 value if value < 0.0 || value.is_nan() => Err(Error::illegal(format!(
                     "script_score script returned an invalid score [{value}] for doc [{doc}]. Must be a non-negative score!"
                 ))),

@@ -10,7 +10,7 @@ use tantivy::{DocId, DocSet};
 /// Lengths up to this norm are kept exactly.
 const EXACT_NORMS: u8 = 39;
 
-/// What a frequency counts.
+/// The unit that a frequency counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// One term.
@@ -199,7 +199,7 @@ impl Similarity {
             Similarity::Boolean(_) => None,
         }
     }
-    /// What a query multiplies it with.
+    /// The boost of the query.
     pub fn boost(&self) -> f32 {
         match self {
             Similarity::Bm25(bm25) => bm25.boost,
@@ -259,22 +259,22 @@ pub(crate) trait Counting: DocSet {
     fn parts(&self) -> (f32, u8);
 }
 
-/// What is counted at a document, if it matches.
-pub(crate) fn counted_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32, u8)> {
+/// The frequency and the length of a document, if it matches.
+pub(crate) fn frequency_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32, u8)> {
     let at = scorer.doc();
     let at = if at < doc { scorer.seek(doc) } else { at };
     (at == doc).then(|| scorer.parts())
 }
 
 /// Why a document scores as it does by what is counted in one field; `None`: not at all.
-pub(crate) fn explained_at(
+pub(crate) fn explain_at(
     scorer: Option<impl Counting>,
     doc: DocId,
     similarity: &Similarity,
     what: &str,
     counted: Counted,
 ) -> Option<Explained> {
-    let (freq, norm) = counted_at(scorer?, doc)?;
+    let (freq, norm) = frequency_at(scorer?, doc)?;
     Some(similarity.explain(&format!("{what} in {doc}"), counted, freq, norm))
 }
 

@@ -4,9 +4,9 @@
 use super::similarity::{FieldStatistics, Rarity};
 use crate::fields::column::Column;
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use model::Result;
 use rustc_hash::FxHashMap;
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ pub(crate) struct Statistics<'a> {
     needed: Cell<bool>,
 }
 
-/// Of what is not counted, because no score is asked for: scores from it say nothing.
+/// Statistics of clauses without a score: they are not counted, and scores from them mean nothing.
 const NOT_COUNTED: FieldStatistics = FieldStatistics {
     docs: u32::MAX as u64,
     tokens: u32::MAX as u64,
@@ -78,7 +78,7 @@ impl<'a> Statistics<'a> {
     }
 
     /// Whether scores are asked for.
-    pub(crate) fn needed(&self) -> bool {
+    pub(crate) fn is_needed(&self) -> bool {
         self.needed.get()
     }
 
@@ -89,7 +89,7 @@ impl<'a> Statistics<'a> {
 
     /// The numbers of a field.
     pub(crate) fn field(&self, target: &Target<'_>) -> Result<FieldStatistics> {
-        if !self.needed() {
+        if !self.is_needed() {
             return Ok(NOT_COUNTED);
         }
         let field = target.slot.field;

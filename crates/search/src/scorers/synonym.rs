@@ -2,9 +2,9 @@
 
 use super::constant::or_none;
 use super::explain::Explained;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::Node;
-use super::similarity::{Counted, Counting, Similarity, explained_at};
+use super::similarity::{Counted, Counting, Similarity, explain_at};
 use super::term::norms;
 use model::Result;
 use segment::segment_view::{SegmentView, postings};
@@ -107,7 +107,7 @@ impl SynonymNode {
 
 impl Node for SynonymNode {
     fn says(&self) -> Option<String> {
-        Some(boosted(&self.what, self.similarity.boost()))
+        Some(with_boost(&self.what, self.similarity.boost()))
     }
     fn squares(&self) -> f32 {
         self.similarity.squares()
@@ -118,7 +118,7 @@ impl Node for SynonymNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Synonyms);
+        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Synonyms);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 }

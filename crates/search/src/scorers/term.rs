@@ -3,13 +3,13 @@
 use super::constant::or_none;
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::Node;
 use super::prune::Numbers;
-use super::similarity::{Counted, Counting, Similarity, explained_at};
-use crate::unreadable::broken;
+use super::similarity::{Counted, Counting, Similarity, explain_at};
 use model::Result;
 use segment::doc_bits::DocBits;
+use segment::error::broken;
 use segment::filter_cache::Filters;
 use segment::segment_view::{SegmentView, postings};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct TermNode {
     pub norms: bool,
     /// For explanations: `field:term`.
     pub what: String,
-    /// What tantivy multiplies its own BM25 with to give the same, if it can.
+    /// The factor from tantivy's BM25 to this score, if there is one.
     pub boost: Option<f32>,
     /// Only root documents have the field.
     pub of_roots: bool,
@@ -122,7 +122,7 @@ impl TermNode {
 
 impl Node for TermNode {
     fn says(&self) -> Option<String> {
-        Some(boosted(&self.what, self.similarity.boost()))
+        Some(with_boost(&self.what, self.similarity.boost()))
     }
     fn squares(&self) -> f32 {
         self.similarity.squares()
@@ -137,7 +137,7 @@ impl Node for TermNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explained_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Term);
+        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Term);
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 

@@ -1,9 +1,9 @@
 //! Sets of terms with one score.
 
 use super::constant::{ConstantScorer, NoScorer};
-use super::constant_score::chosen;
+use super::constant_score::constant_explanation;
 use super::explain::Explained;
-use super::lucene_string::boosted;
+use super::lucene_string::with_boost;
 use super::node::{Node, score_at};
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
@@ -17,7 +17,7 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// The documents of one of several terms, all with one score.
 pub(crate) struct TermsNode {
-    /// What they are, with their score.
+    /// Their description, with their score.
     pub(crate) terms: Vec<Term>,
     pub(crate) boost: f32,
     /// For explanations.
@@ -28,7 +28,7 @@ pub(crate) struct TermsNode {
 
 impl Node for TermsNode {
     fn says(&self) -> Option<String> {
-        Some(boosted(&self.what, self.boost))
+        Some(with_boost(&self.what, self.boost))
     }
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Box::new(ConstantScorer::new(any_of(segment, &self.terms)?, self.boost)))
@@ -46,7 +46,7 @@ impl Node for TermsNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        chosen(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
+        constant_explanation(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
     }
 }
 

@@ -4,7 +4,7 @@ use super::disjunction::{Sum, or};
 use super::explain::Explained;
 use super::live_docs::Level;
 use super::node::{Node, Shared, score_at, seek_to};
-use super::rescored::rescored;
+use super::rescored::rescore;
 use crate::fields::target::Owned;
 use crate::scripts::{Failure, Script};
 use model::Result;
@@ -51,8 +51,8 @@ impl Node for CoveringNode {
                 Box::new(move |doc| bound.number(doc, 0.0).map(Some))
             }
         };
-        Ok(rescored(set, move |doc, _| {
-            let least = failure.tried(|| wanted(doc))?.trunc().max(1.0);
+        Ok(rescore(set, move |doc, _| {
+            let least = failure.run(|| wanted(doc))?.trunc().max(1.0);
             let (mut found, mut sum) = (0u32, 0f64);
             for set in &mut each {
                 if seek_to(set.as_mut(), doc) == doc {

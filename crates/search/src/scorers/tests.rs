@@ -6,7 +6,7 @@ use super::disjunction::{Sum, or};
 use super::exclusion::without;
 use super::node::seek_to;
 use super::optional::with_option;
-use super::rescored::rescored;
+use super::rescored::rescore;
 use segment::doc_bits::{BitsDocs, DocBits};
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -64,7 +64,7 @@ mod tests {
             &[(1, 1.0), (3, 1.0), (5, 5.0), (9, 5.0)],
         );
         check(
-            rescored(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
+            rescore(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
             &[(5, 2.0), (9, 2.0)],
         );
     }

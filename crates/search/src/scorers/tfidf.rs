@@ -49,7 +49,7 @@ impl Classic {
         }
     }
 
-    /// What a query multiplies it with, its norm left out.
+    /// The boost of the query, without its norm.
     pub fn boost(&self) -> f32 {
         self.boost / self.query_norm
     }

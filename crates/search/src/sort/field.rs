@@ -1,6 +1,8 @@
 //! A sort by a field: what its mapping makes of it, and what stands for a missing value.
 
 use super::*;
+use crate::fields::field_data::refuse_without_values;
+use mapping::Kind;
 use model::date::{DateFormat, PatternSyntax};
 
 pub(super) fn extreme(first: bool, ascending: bool) -> i64 {
@@ -16,8 +18,8 @@ pub(super) fn is_end(missing: &Value) -> bool {
     missing.is_null() || matches!(missing.as_str(), Some("_first" | "_last"))
 }
 
-/// What a request says stands for a missing value.
-pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
+/// The key that stands for a missing value.
+pub(super) fn missing_key(value: &Value, key: &FieldKey, text: bool, float: bool) -> Result<Key> {
     let shown = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -32,7 +34,7 @@ pub(super) fn given(value: &Value, key: &FieldKey, text: bool, float: bool) -> R
     if let Ok(n) = shown.parse::<i64>()
         && !float
     {
-        // What 32 bits do not hold loses its upper ones, as there.
+        // A number above 32 bits loses its upper bits, as it does there.
         return Ok(Key::Int(if key.narrow { i64::from(n as i32) } else { n }));
     }
     if let Some(format) = &key.format
@@ -61,7 +63,7 @@ pub(super) fn address(text: &str) -> Result<Ipv6Addr> {
 pub(super) fn check_mode(view: &IndexView, field: &FieldSort) -> Result<()> {
     use MultiValueMode::{Avg, Median, Sum};
     // 2015 took the least or the greatest instead.
-    if view.typed || !matches!(field.mode, Some(Sum | Avg | Median)) {
+    if view.rules().tolerates_sort_options || !matches!(field.mode, Some(Sum | Avg | Median)) {
         return Ok(());
     }
     let reason = "we only support AVG, MEDIAN and SUM on number based fields";
@@ -75,7 +77,6 @@ pub(super) fn field_key(
     cx: &Context<'_>,
     scope: Option<&str>,
 ) -> Result<By> {
-    let first = field.missing.as_ref().and_then(Value::as_str) == Some("_first");
     let mode = field
         .mode
         .unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max });
@@ -92,69 +93,99 @@ pub(super) fn field_key(
         format: field
             .format
             .as_deref()
-            .map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(view.typed)))
+            .map(|text| DateFormat::parse_pattern_of(text, PatternSyntax::of(view.rules().joda_patterns)))
             .transpose()?,
         nested: None,
     };
-    if field.field == "_id" || field.field == "_uid" && view.typed {
+    if field.field == "_id" || field.field == "_uid" && view.rules().has_type_fields {
         check_mode(view, field)?;
         return Ok(By::Field(Box::new(key)));
     }
-    let Some(target) = Target::valued(view, &field.field) else {
-        crate::fields::field_data::refuse_without_values(view, &field.field)?;
-        return match field.unmapped_type.as_deref() {
-            Some(name) => {
-                let kind = match name {
-                    "string" => mapping::Kind::Keyword,
-                    name => mapping::Kind::from_name(name)
-                        .ok_or_else(|| Error::illegal(format!("No mapper found for type [{name}]")))?,
-                };
-                let text = kind.is_keyword() || kind.is_text() || kind == mapping::Kind::Ip;
-                if text {
-                    check_mode(view, field)?;
-                }
-                if let Some(value) = field.missing.as_ref().filter(|value| !text && !is_end(value))
-                    && !view.typed
-                {
-                    key.unsigned = kind == mapping::Kind::UnsignedLong;
-                    return Ok(By::Constant(given(value, &key, false, key.as_float || kind.is_float())?));
-                }
-                Ok(By::Constant(
-                    if kind.is_keyword() || kind.is_text() || kind == mapping::Kind::Ip {
-                        Key::None { first }
-                    } else if kind.is_float() {
-                        Key::Float(if extreme(first, ascending) > 0 {
-                            f64::INFINITY
-                        } else {
-                            f64::NEG_INFINITY
-                        })
-                    } else if kind == mapping::Kind::UnsignedLong {
-                        Key::Unsigned(if first == ascending { 0 } else { u64::MAX })
-                    } else {
-                        let low = first == ascending;
-                        Key::Int(match (narrow(kind, field, cx), low) {
-                            (true, true) => i64::from(i32::MIN),
-                            (true, false) => i64::from(i32::MAX),
-                            (false, _) => extreme(first, ascending),
-                        })
-                    },
-                ))
-            }
-            None => Err(Error::new(
-                ErrorKind::QueryShard,
-                format!("No mapping found for [{}] in order to sort on", field.field),
-            )
-            .with("index", view.name.as_str())),
-        };
+    let Some(target) = Target::with_values(view, &field.field) else {
+        refuse_without_values(view, &field.field)?;
+        return unmapped_key(view, field, key, ascending, cx);
     };
-    if target.kind.kind == mapping::Kind::GeoPoint && !view.typed {
+    check_sortable(view, field, &target)?;
+    key.nested = Levels::of(view, field, target.path, scope, cx)?;
+    let text = target.kind.kind.is_keyword() || target.kind.kind.is_text() || target.kind.kind == Kind::Ip;
+    if text {
+        check_mode(view, field)?;
+    }
+    if key.nested.is_some() && field.mode == Some(MultiValueMode::Median) && !view.rules().tolerates_sort_options {
+        return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
+    }
+    key.unsigned = target.kind.kind == Kind::UnsignedLong && !key.as_float;
+    key.narrow = narrow(target.kind.kind, field, cx);
+    key.to_nanos = field.numeric_type.as_deref() == Some("date_nanos") && target.kind.kind == Kind::Date;
+    key.path = target.path.to_owned();
+    // Whether it can stand for a value does not hang on there being a hit.
+    if let Some(value) = field.missing.as_ref().filter(|value| !is_end(value)) {
+        missing_key(value, &key, text, key.as_float || target.kind.kind.is_float())?;
+    }
+    Ok(By::Field(Box::new(key)))
+}
+
+/// The key of a field that the index does not have: the same for each document, by `unmapped_type`.
+fn unmapped_key(view: &IndexView, field: &FieldSort, mut key: FieldKey, ascending: bool, cx: &Context<'_>) -> Result<By> {
+    let Some(name) = field.unmapped_type.as_deref() else {
+        let reason = format!("No mapping found for [{}] in order to sort on", field.field);
+        return Err(Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str()));
+    };
+    let kind = match name {
+        "string" => Kind::Keyword,
+        name => Kind::from_name(name).ok_or_else(|| Error::illegal(format!("No mapper found for type [{name}]")))?,
+    };
+    let text = kind.is_keyword() || kind.is_text() || kind == Kind::Ip;
+    if text {
+        check_mode(view, field)?;
+    }
+    if let Some(value) = field.missing.as_ref().filter(|value| !text && !is_end(value))
+        && !view.rules().tolerates_sort_options
+    {
+        key.unsigned = kind == Kind::UnsignedLong;
+        return Ok(By::Constant(missing_key(
+            value,
+            &key,
+            false,
+            key.as_float || kind.is_float(),
+        )?));
+    }
+    let first = is_first(field);
+    let low = first == ascending;
+    Ok(By::Constant(if text {
+        Key::None { first }
+    } else if kind.is_float() {
+        Key::Float(if extreme(first, ascending) > 0 {
+            f64::INFINITY
+        } else {
+            f64::NEG_INFINITY
+        })
+    } else if kind == Kind::UnsignedLong {
+        Key::Unsigned(if low { 0 } else { u64::MAX })
+    } else {
+        Key::Int(match (narrow(kind, field, cx), low) {
+            (true, true) => i64::from(i32::MIN),
+            (true, false) => i64::from(i32::MAX),
+            (false, _) => extreme(first, ascending),
+        })
+    }))
+}
+
+fn is_first(field: &FieldSort) -> bool {
+    field.missing.as_ref().and_then(Value::as_str) == Some("_first")
+}
+
+/// # Errors
+/// The field has no order, no values by document, or not those that `numeric_type` converts.
+fn check_sortable(view: &IndexView, field: &FieldSort, target: &Target<'_>) -> Result<()> {
+    if target.kind.kind == Kind::GeoPoint && !view.rules().tolerates_sort_options {
         return Err(Error::illegal(
             "can't sort on geo_point field without using specific sorting feature, like geo_distance",
         ));
     }
     if let (Some(_), true) = (
         &field.numeric_type,
-        !target.kind.kind.is_numeric() && !target.kind.kind.is_date() && target.kind.kind != mapping::Kind::Boolean,
+        !target.kind.kind.is_numeric() && !target.kind.kind.is_date() && target.kind.kind != Kind::Boolean,
     ) {
         let reason = format!(
             "[numeric_type] option cannot be set on a non-numeric field, got {}",
@@ -184,24 +215,7 @@ pub(super) fn field_key(
         };
         return Err(Error::illegal(reason));
     }
-    key.nested = Levels::of(view, field, target.path, scope, cx)?;
-    let text = target.kind.kind.is_keyword() || target.kind.kind.is_text() || target.kind.kind == mapping::Kind::Ip;
-    if text {
-        check_mode(view, field)?;
-    }
-    use mapping::Kind;
-    if key.nested.is_some() && field.mode == Some(MultiValueMode::Median) && !view.typed {
-        return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
-    }
-    key.unsigned = target.kind.kind == Kind::UnsignedLong && !key.as_float;
-    key.narrow = narrow(target.kind.kind, field, cx);
-    key.to_nanos = field.numeric_type.as_deref() == Some("date_nanos") && target.kind.kind == Kind::Date;
-    key.path = target.path.to_owned();
-    // Whether it can stand for a value does not hang on there being a hit.
-    if let Some(value) = field.missing.as_ref().filter(|value| !is_end(value)) {
-        given(value, &key, text, key.as_float || target.kind.kind.is_float())?;
-    }
-    Ok(By::Field(Box::new(key)))
+    Ok(())
 }
 
 /// Whether missing values of a field are sorted to the ends of 32 bits.

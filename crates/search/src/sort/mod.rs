@@ -23,10 +23,10 @@ mod nested;
 mod ranks;
 mod reader;
 
-use field::{address, check_mode, extreme, field_key, given, unit_metres};
+use field::{address, check_mode, extreme, field_key, missing_key, unit_metres};
 pub(crate) use ranks::{KeyRank, Ranks};
-use reader::ReadBy;
 pub use reader::Reader;
+use reader::{ColumnReader, ReadBy};
 
 /// One key of one document.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +133,7 @@ struct Distance {
 }
 
 impl Distance {
-    /// Of one document's places, or those of its nested documents.
+    /// The distance of one document's places, or of those of its nested documents.
     fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
         let mut all: Vec<f64> = places
             .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
@@ -181,7 +181,7 @@ impl Plan {
             SortBy::ShardDoc => By::ShardDoc,
             SortBy::Field(field) if field.field == "_doc" => By::Doc,
             SortBy::Field(field) if field.field == "_score" => By::Score,
-            SortBy::Field(field) if field.field == "_type" && view.typed => By::Type,
+            SortBy::Field(field) if field.field == "_type" && view.rules().has_type_fields => By::Type,
             SortBy::Field(field) if field.field == "_index" => {
                 check_mode(view, field)?;
                 By::Constant(Key::Text(view.name.as_str().into()))
@@ -197,7 +197,7 @@ impl Plan {
                 script: Script::new(view, script, cx)?,
                 text: *kind == ScriptSortKind::String,
                 mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+                nested: Levels::of_path(view, nested.as_ref(), scope, cx)?,
             },
             SortBy::GeoDistance {
                 field,
@@ -210,7 +210,7 @@ impl Plan {
             } => {
                 if let Some((lat, lon)) = points
                     .iter()
-                    .find(|(lat, lon)| !view.typed && (lat.abs() > 90.0 || lon.abs() > 180.0))
+                    .find(|(lat, lon)| !view.rules().tolerates_query_bounds && (lat.abs() > 90.0 || lon.abs() > 180.0))
                 {
                     let (what, value) = if lat.abs() > 90.0 {
                         ("latitude", lat)
@@ -232,13 +232,13 @@ impl Plan {
                         "failed to find mapper for [{field}] for geo distance based sort"
                     )));
                 };
-                if target.kind.kind != mapping::Kind::GeoPoint && !view.typed {
+                if target.kind.kind != mapping::Kind::GeoPoint && !view.rules().tolerates_sort_options {
                     return Err(Error::illegal(format!(
                         "field [{field}] of type [{}] has no places that a distance could be measured to",
                         target.kind.wire()
                     )));
                 }
-                if nested.is_some() && *mode == Some(MultiValueMode::Median) && !view.typed {
+                if nested.is_some() && *mode == Some(MultiValueMode::Median) && !view.rules().tolerates_sort_options {
                     return Err(Error::illegal("Unsupported sort mode: MEDIAN"));
                 }
                 // The way of Lucene that serves the plain case knows no plane.
@@ -253,9 +253,9 @@ impl Plan {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
-                        far: crate::fields::geo_distance::far(*arc || plain && !view.typed, view.typed),
+                        far: crate::fields::geo_distance::far(*arc || plain && !view.rules().planar_geo_distance, view.rules()),
                     },
-                    nested: Levels::named(view, nested.as_ref(), scope, cx)?,
+                    nested: Levels::of_path(view, nested.as_ref(), scope, cx)?,
                 }
             }
         };
@@ -294,7 +294,7 @@ impl Plan {
     /// Unreadable files.
     pub(super) fn relation(&self, view: &IndexView, segment: &SegmentView) -> Result<Option<(&str, Option<StrColumn>)>> {
         let By::Field(key) = &self.by else { return Ok(None) };
-        let Some(target) = Target::valued(view, &key.path).filter(Target::is_relation) else {
+        let Some(target) = Target::with_values(view, &key.path).filter(Target::is_relation) else {
             return Ok(None);
         };
         let column = match Column::open(segment, &target)? {
@@ -334,35 +334,14 @@ impl Plan {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
             By::Type => {
-                let column = segment.reader.fast_fields().str("_type").map_err(crate::unreadable::broken)?;
-                ReadBy::Column {
-                    column: column.map(Column::Str),
-                    mode: MultiValueMode::Min,
-                    missing: Key::Text("_doc".into()),
-                    float: false,
-                    children: None,
-                    id: false,
-                    to_nanos: false,
-                    name: None,
-                }
+                let column = segment.reader.fast_fields().str("_type").map_err(segment::error::broken)?;
+                ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::Text("_doc".into())))
             }
             By::Constant(key) => ReadBy::Constant(key.clone()),
             By::SeqNo => {
-                let column = segment
-                    .reader
-                    .fast_fields()
-                    .u64("_seq_no")
-                    .map_err(crate::unreadable::broken)?;
-                ReadBy::Column {
-                    column: Some(Column::U64(column)),
-                    mode: MultiValueMode::Min,
-                    missing: Key::Int(-1),
-                    float: false,
-                    children: None,
-                    id: false,
-                    to_nanos: false,
-                    name: None,
-                }
+                let fields = segment.reader.fast_fields();
+                let column = fields.u64("_seq_no").map_err(segment::error::broken)?;
+                ReadBy::Column(ColumnReader::least(Some(Column::U64(column)), Key::Int(-1)))
             }
             By::Script {
                 script,
@@ -372,7 +351,7 @@ impl Plan {
             } => ReadBy::Script {
                 bound: script.open(segment)?,
                 text: *text,
-                strict: !view.typed,
+                strict: !view.rules().tolerates_sort_options,
                 mode: *mode,
                 children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
                 missing: if *text {
@@ -390,50 +369,39 @@ impl Plan {
                 children: nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
             },
             By::Field(key) if key.path == "_id" || key.path == "_uid" => {
-                // 2015 indexed no id by itself: a sort by it found nothing.
-                let column = match view.typed && key.path == "_id" {
+                let column = match view.rules().ids_have_no_order && key.path == "_id" {
                     true => None,
-                    false => segment.reader.fast_fields().str("_id").map_err(crate::unreadable::broken)?,
+                    false => segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?,
                 };
-                ReadBy::Column {
-                    column: column.map(Column::Str),
-                    mode: MultiValueMode::Min,
-                    missing: Key::None { first: false },
-                    float: false,
-                    children: None,
-                    id: false,
-                    to_nanos: false,
-                    name: None,
-                }
+                ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::None { first: false }))
             }
-            By::Field(key) => {
-                let target = Target::valued(view, &key.path);
-                let column = target.map(|t| Column::open(segment, &t)).transpose()?.flatten();
-                let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
-                let ip = target.is_some_and(|t| t.kind.kind == mapping::Kind::Ip);
-                let children = key.nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?;
-                let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
-                ReadBy::Column {
-                    column,
-                    mode: key.mode,
-                    missing: match self.missing(key, text, float)? {
-                        _ if key.bare => Key::None { first: false },
-                        Key::Text(text) if ip => Key::Ip(address(&text)?),
-                        missing => missing,
-                    },
-                    float,
-                    children,
-                    id: false,
-                    to_nanos: key.to_nanos,
-                    name: target
-                        .filter(|target| !target.is_relation())
-                        .and_then(|target| target.slot.column.as_deref().map(Arc::from)),
-                }
-            }
+            By::Field(key) => ReadBy::Column(self.open_field(key, view, segment)?),
         };
         Ok(Reader {
             by,
             ascending: self.ascending,
+        })
+    }
+
+    fn open_field(&self, key: &FieldKey, view: &IndexView, segment: &SegmentView) -> Result<ColumnReader> {
+        let target = Target::with_values(view, &key.path);
+        let text = target.is_some_and(|t| t.has_string_terms() || t.kind.kind == mapping::Kind::Ip);
+        let ip = target.is_some_and(|t| t.kind.kind == mapping::Kind::Ip);
+        let float = key.as_float || target.is_some_and(|t| t.kind.kind.is_float()) && !key.as_date;
+        Ok(ColumnReader {
+            column: target.map(|t| Column::open(segment, &t)).transpose()?.flatten(),
+            mode: key.mode,
+            children: key.nested.as_ref().map(|levels| levels.open(view, segment)).transpose()?,
+            missing: match self.missing(key, text, float)? {
+                _ if key.bare => Key::None { first: false },
+                Key::Text(text) if ip => Key::Ip(address(&text)?),
+                missing => missing,
+            },
+            float,
+            to_nanos: key.to_nanos,
+            name: target
+                .filter(|target| !target.is_relation())
+                .and_then(|target| target.slot.column.as_deref().map(Arc::from)),
         })
     }
 
@@ -443,9 +411,9 @@ impl Plan {
             Some("_last") | None => match &key.missing {
                 Some(Value::Null) | None => false,
                 Some(Value::String(_)) => false,
-                Some(value) => return given(value, key, text, float),
+                Some(value) => return missing_key(value, key, text, float),
             },
-            Some(other) => return given(&Value::from(other), key, text, float),
+            Some(other) => return missing_key(&Value::from(other), key, text, float),
         };
         Ok(if text {
             Key::None { first }
@@ -499,7 +467,7 @@ impl Plan {
             By::Script { .. } | By::Geo { .. } => Key::Float(number(value)?),
             By::SeqNo => Key::Int(number(value)? as i64),
             By::Field(key) => {
-                let Some(target) = Target::valued(view, &key.path) else {
+                let Some(target) = Target::with_values(view, &key.path) else {
                     return Ok(match value {
                         Value::Null => Key::None { first: false },
                         value => Key::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned).into()),
@@ -540,7 +508,7 @@ impl Plan {
                         }
                         Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
                     })
-                } else if let (Some(b), true) = (value.as_bool(), view.typed) {
+                } else if let (Some(b), true) = (value.as_bool(), view.rules().coerces_query_values) {
                     Key::Int(i64::from(b))
                 } else {
                     Key::Int(number(value)? as i64)
@@ -561,6 +529,6 @@ impl Plan {
 }
 
 /// A value of a column as the answer shows it.
-pub fn shown(kind: &mapping::FieldType, value: &FieldValue) -> Value {
+pub fn render_value(kind: &mapping::FieldType, value: &FieldValue) -> Value {
     kind.render_value(value)
 }

@@ -23,7 +23,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Of a field that documents of `scope` are sorted by; `None` if it is their own. `path` is the field's own.
+    /// The levels of a field that documents of `scope` are sorted by; `None` if it is their own. `path` is the field's own.
     ///
     /// # Errors
     /// Paths that are not nested; no `nested` where it is needed.
@@ -36,9 +36,9 @@ impl Levels {
     ) -> Result<Option<Levels>> {
         let inside = view.mapping.nested_path_of(path);
         let Some(nested) = &field.nested else {
-            let lost = inside.filter(|inside| scope != Some(inside) && !stored_at(view, inside, scope));
+            let lost = inside.filter(|inside| scope != Some(inside) && !is_stored_at(view, inside, scope));
             // OpenSearch and Elasticsearch 7, as 2015, sort by what the document has itself: nothing.
-            if lost.is_some() && !view.typed && !cx.lost_sorts {
+            if lost.is_some() && !view.rules().tolerates_sort_options && !cx.lost_sorts {
                 let reason = format!("it is mandatory to set the [nested] context on the nested sort field: [{path}].");
                 return Err(query_shard(view, reason));
             }
@@ -51,7 +51,7 @@ impl Levels {
     ///
     /// # Errors
     /// Paths that are not nested.
-    pub(crate) fn named(
+    pub(crate) fn of_path(
         view: &IndexView,
         nested: Option<&NestedSort>,
         scope: Option<&str>,
@@ -151,7 +151,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Those in a document, in order.
+    /// The nested documents of a document, in order.
     pub(crate) fn list(&self, doc: DocId) -> Vec<DocId> {
         let mut out = Vec::new();
         self.of(doc, |child| {
@@ -161,7 +161,7 @@ impl Children {
         out
     }
 
-    /// Those in a document, in order; `f` says whether one has a value and so counts towards `max_children`.
+    /// Calls `f` with the nested documents of a document, in order; it says whether one has a value and so counts towards `max_children`.
     pub(crate) fn of(&self, doc: DocId, mut f: impl FnMut(DocId) -> bool) {
         let first = self.parents.before(doc).map_or(0, |before| before + 1);
         let mut child = self.wanted.next(first);
@@ -174,7 +174,7 @@ impl Children {
 }
 
 /// Whether values of nested objects are values of the documents of `scope` too.
-fn stored_at(view: &IndexView, inside: &str, scope: Option<&str>) -> bool {
+fn is_stored_at(view: &IndexView, inside: &str, scope: Option<&str>) -> bool {
     scope.is_none() && view.mapping.object(inside).is_some_and(|object| object.include_in_root)
 }
 

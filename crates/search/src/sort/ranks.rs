@@ -5,12 +5,12 @@
 //!
 //! Not here: which documents are looked at (`collect::by_rank`).
 
-use super::reader::{ReadBy, Reader};
+use super::reader::{ColumnReader, ReadBy, Reader};
 use super::{Column, Key};
-use crate::unreadable::broken;
 use dsl::query::MultiValueMode;
 use model::Result;
 use segment::column_bounds::{Block, ColumnBounds};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::DocId;
@@ -37,16 +37,15 @@ enum Values {
 impl Ranks {
     /// The ranks that a reader's keys have, where whole numbers can stand for them.
     pub(crate) fn of(reader: &Reader) -> Option<Ranks> {
-        let ReadBy::Column {
+        let ReadBy::Column(ColumnReader {
             column: Some(column),
             mode,
             missing,
             float,
             children: None,
-            id: false,
             to_nanos: false,
             name,
-        } = &reader.by
+        }) = &reader.by
         else {
             return None;
         };

@@ -1,6 +1,7 @@
 //! Reads the keys of documents, segment by segment.
 
 use super::*;
+use crate::fields::multi_value::pick;
 
 /// A key's reader in one segment.
 pub struct Reader {
@@ -12,21 +13,11 @@ pub(super) enum ReadBy {
     Score,
     Doc(i64),
     Constant(Key),
-    Column {
-        column: Option<Column>,
-        mode: MultiValueMode,
-        missing: Key,
-        float: bool,
-        children: Option<Children>,
-        id: bool,
-        to_nanos: bool,
-        /// Its name among the columns of the segment; none of what is derived.
-        name: Option<Arc<str>>,
-    },
+    Column(ColumnReader),
     Script {
         bound: Bound,
         text: bool,
-        /// What is no string is refused.
+        /// Values that are no strings are refused.
         strict: bool,
         mode: MultiValueMode,
         children: Option<Children>,
@@ -39,6 +30,139 @@ pub(super) enum ReadBy {
     },
 }
 
+/// Keys that are values of a column, in one segment.
+pub(super) struct ColumnReader {
+    pub(super) column: Option<Column>,
+    /// Which value of several counts.
+    pub(super) mode: MultiValueMode,
+    /// The key of a document without a value.
+    pub(super) missing: Key,
+    /// Whole numbers become fractions.
+    pub(super) float: bool,
+    /// Nested documents that have the values.
+    pub(super) children: Option<Children>,
+    /// Milliseconds become nanoseconds.
+    pub(super) to_nanos: bool,
+    /// Its name among the columns of the segment; derived columns have none.
+    pub(super) name: Option<Arc<str>>,
+}
+
+impl ColumnReader {
+    /// The least value of a document; `missing` where it has none.
+    pub(super) fn least(column: Option<Column>, missing: Key) -> ColumnReader {
+        ColumnReader {
+            column,
+            mode: MultiValueMode::Min,
+            missing,
+            float: false,
+            children: None,
+            to_nanos: false,
+            name: None,
+        }
+    }
+
+    /// The key of a document.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    fn key(&self, doc: DocId) -> Result<Key> {
+        let Some(column) = &self.column else {
+            return Ok(self.missing.clone());
+        };
+        let docs = self.docs(column, doc);
+        let found = match column {
+            Column::Str(strings) => self.text(strings, &docs)?,
+            Column::Ip(addresses) => {
+                let all = docs.iter().flat_map(|d| addresses.values_for_doc(*d));
+                let one = if self.mode == MultiValueMode::Max {
+                    all.max()
+                } else {
+                    all.min()
+                };
+                one.map(Key::Ip)
+            }
+            Column::U64(numbers) if matches!(self.missing, Key::Unsigned(_) | Key::None { .. }) => self.unsigned(numbers, &docs),
+            Column::I64(numbers) | Column::Date(numbers) | Column::DateNanos(numbers)
+                if !self.float && matches!(self.mode, MultiValueMode::Min | MultiValueMode::Max | MultiValueMode::Sum) =>
+            {
+                self.whole(numbers, &docs)
+            }
+            column => self.number(column, &docs),
+        };
+        Ok(found.unwrap_or_else(|| self.missing.clone()))
+    }
+
+    /// The documents whose values count: the document itself, or those nested in it.
+    fn docs(&self, column: &Column, doc: DocId) -> Vec<DocId> {
+        let Some(children) = &self.children else {
+            return vec![doc];
+        };
+        let mut docs = Vec::new();
+        children.of(doc, |child| {
+            let has = column.has(child);
+            if has {
+                docs.push(child);
+            }
+            has
+        });
+        docs
+    }
+
+    fn text(&self, strings: &StrColumn, docs: &[DocId]) -> Result<Option<Key>> {
+        let ords = docs.iter().flat_map(|d| strings.term_ords(*d));
+        let ord = if self.mode == MultiValueMode::Max {
+            ords.max()
+        } else {
+            ords.min()
+        };
+        let Some(ord) = ord else { return Ok(None) };
+        debug_assert!(ord < strings.num_terms() as u64, "an ordinal is below the number of terms");
+        let mut text = String::new();
+        strings.ord_to_str(ord, &mut text).map_err(segment::error::broken)?;
+        Ok(Some(Key::Text(text.into())))
+    }
+
+    fn unsigned(&self, numbers: &tantivy::columnar::Column<u64>, docs: &[DocId]) -> Option<Key> {
+        let mut all: Vec<u64> = docs.iter().flat_map(|d| numbers.values_for_doc(*d)).collect();
+        let one = match self.mode {
+            MultiValueMode::Min => all.iter().copied().min(),
+            MultiValueMode::Max => all.iter().copied().max(),
+            MultiValueMode::Sum => all.iter().copied().reduce(u64::wrapping_add),
+            MultiValueMode::Avg | MultiValueMode::Median => {
+                all.sort_unstable();
+                let mut all: Vec<f64> = all.iter().map(|n| *n as f64).collect();
+                pick(self.mode, &mut all).map(|n| n.round() as u64)
+            }
+        };
+        one.map(Key::Unsigned)
+    }
+
+    fn whole(&self, numbers: &tantivy::columnar::Column<i64>, docs: &[DocId]) -> Option<Key> {
+        let all = docs.iter().flat_map(|d| numbers.values_for_doc(*d));
+        let one = match self.mode {
+            MultiValueMode::Min => all.min(),
+            MultiValueMode::Max => all.max(),
+            _ => all.reduce(i64::wrapping_add),
+        };
+        let scale = if self.to_nanos { 1_000_000 } else { 1 };
+        one.map(|one| Key::Int(one.saturating_mul(scale)))
+    }
+
+    fn number(&self, column: &Column, docs: &[DocId]) -> Option<Key> {
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        for doc in docs {
+            column.numbers(*doc, &mut buffer);
+            all.extend_from_slice(&buffer);
+        }
+        let one = pick(self.mode, &mut all)?;
+        Some(if self.float {
+            Key::Float(one)
+        } else {
+            Key::Int(one.round() as i64)
+        })
+    }
+}
+
 impl Reader {
     /// The key of a document where that is cheap, for a look before anything is kept.
     ///
@@ -49,7 +173,7 @@ impl Reader {
             ReadBy::Score => Some(Key::Score(score)),
             ReadBy::Doc(base) => Some(Key::Int(base + i64::from(doc))),
             ReadBy::Constant(key) => Some(key.clone()),
-            ReadBy::Column {
+            ReadBy::Column(ColumnReader {
                 column: Some(Column::I64(c) | Column::Date(c) | Column::DateNanos(c)),
                 mode: mode @ (MultiValueMode::Min | MultiValueMode::Max),
                 missing,
@@ -57,7 +181,7 @@ impl Reader {
                 children: None,
                 to_nanos: false,
                 ..
-            } => {
+            }) => {
                 let mut all = c.values_for_doc(doc);
                 let one = if *mode == MultiValueMode::Max {
                     all.max()
@@ -94,7 +218,7 @@ impl Reader {
                         .into_iter()
                         .map(|child| bound.number(child, score))
                         .collect::<Result<Vec<f64>>>()?;
-                    crate::fields::multi_value::pick(*mode, &mut all).map_or_else(|| missing.clone(), Key::Float)
+                    pick(*mode, &mut all).map_or_else(|| missing.clone(), Key::Float)
                 }
             },
             ReadBy::Script {
@@ -134,92 +258,7 @@ impl Reader {
                 };
                 Key::Float(found.unwrap_or(f64::INFINITY))
             }
-            ReadBy::Column {
-                column,
-                mode,
-                missing,
-                float,
-                children,
-                id,
-                to_nanos,
-                name: _,
-            } => {
-                let Some(column) = column else { return Ok(missing.clone()) };
-                let mut docs = vec![doc];
-                if let Some(children) = children {
-                    docs.clear();
-                    children.of(doc, |child| {
-                        let has = column.has(child);
-                        if has {
-                            docs.push(child);
-                        }
-                        has
-                    });
-                }
-                match column {
-                    Column::Str(strings) => {
-                        let ords = docs.iter().flat_map(|d| strings.term_ords(*d));
-                        let ord = if *mode == MultiValueMode::Max {
-                            ords.max()
-                        } else {
-                            ords.min()
-                        };
-                        let Some(ord) = ord else { return Ok(missing.clone()) };
-                        let mut text = String::new();
-                        strings.ord_to_str(ord, &mut text).map_err(crate::unreadable::broken)?;
-                        if *id && let Some((_, bare)) = text.split_once('#') {
-                            text = bare.to_owned();
-                        }
-                        Key::Text(text.into())
-                    }
-                    Column::Ip(addresses) => {
-                        let all = docs.iter().flat_map(|d| addresses.values_for_doc(*d));
-                        let one = if *mode == MultiValueMode::Max { all.max() } else { all.min() };
-                        match one {
-                            Some(ip) => Key::Ip(ip),
-                            None => missing.clone(),
-                        }
-                    }
-                    Column::U64(c) if matches!(missing, Key::Unsigned(_) | Key::None { .. }) => {
-                        let mut all: Vec<u64> = docs.iter().flat_map(|d| c.values_for_doc(*d)).collect();
-                        let one = match mode {
-                            MultiValueMode::Min => all.iter().copied().min(),
-                            MultiValueMode::Max => all.iter().copied().max(),
-                            MultiValueMode::Sum => all.iter().copied().reduce(u64::wrapping_add),
-                            MultiValueMode::Avg | MultiValueMode::Median => {
-                                all.sort_unstable();
-                                let mut all: Vec<f64> = all.iter().map(|n| *n as f64).collect();
-                                crate::fields::multi_value::pick(*mode, &mut all).map(|n| n.round() as u64)
-                            }
-                        };
-                        one.map_or_else(|| missing.clone(), Key::Unsigned)
-                    }
-                    Column::I64(c) | Column::Date(c) | Column::DateNanos(c)
-                        if !*float && matches!(mode, MultiValueMode::Min | MultiValueMode::Max | MultiValueMode::Sum) =>
-                    {
-                        let all = docs.iter().flat_map(|d| c.values_for_doc(*d));
-                        let one = match mode {
-                            MultiValueMode::Min => all.min(),
-                            MultiValueMode::Max => all.max(),
-                            _ => all.reduce(i64::wrapping_add),
-                        };
-                        let scale = if *to_nanos { 1_000_000 } else { 1 };
-                        one.map_or_else(|| missing.clone(), |one| Key::Int(one.saturating_mul(scale)))
-                    }
-                    column => {
-                        let (mut all, mut buffer) = (Vec::new(), Vec::new());
-                        for doc in docs {
-                            column.numbers(doc, &mut buffer);
-                            all.extend_from_slice(&buffer);
-                        }
-                        match crate::fields::multi_value::pick(*mode, &mut all) {
-                            None => missing.clone(),
-                            Some(n) if *float => Key::Float(n),
-                            Some(n) => Key::Int(n.round() as i64),
-                        }
-                    }
-                }
-            }
+            ReadBy::Column(column) => column.key(doc)?,
         })
     }
 
@@ -229,7 +268,7 @@ impl Reader {
     }
 }
 
-/// What a script of strings gives for a document. Since 2015 it gives nothing else.
+/// The string that a script gives for a document.
 fn string(bound: &Bound, doc: DocId, score: f32, strict: bool) -> Result<String> {
     use script::Value::{Bool, Double, Float, Int, Long};
     let value = bound.value(doc, score, None)?;

@@ -5,13 +5,13 @@
 use super::{Begins, common};
 use crate::automata::levenshtein::{Levenshtein, edits};
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use dsl::json::Node;
 use dsl::query::parse_place;
 use dsl::search::suggest::FuzzyCompletion;
 use mapping::completion;
 use mapping::contexts::{CONTEXT_END, CompletionContext, around, beginning, lat_lon_hash, length};
 use model::{Error, ErrorKind, Result};
+use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,18 +29,18 @@ pub(crate) struct Asked {
     boost: f32,
 }
 
-/// What a document has for a request: its best input, and by which contexts.
+/// A document's best input for a request, and its contexts.
 pub(crate) struct Found {
     pub(crate) score: f32,
     pub(crate) input: String,
     pub(crate) shown: Value,
 }
 
-/// What a request asks of the contexts of a field.
+/// A context that a request names, with its boost.
 ///
 /// # Errors
 /// Contexts that the field does not have, none where it has some.
-pub(crate) fn asked(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<Asked>> {
+pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<Asked>> {
     if contexts.is_empty() {
         if given.is_empty() {
             return Ok(Vec::new());
@@ -282,7 +282,7 @@ mod tests {
         };
         let contexts = [context("color", None), context("loc", Some(4))];
         let Value::Object(given) = given else { panic!("{given}") };
-        match (asked(&contexts, &given), expected) {
+        match (read_contexts(&contexts, &given), expected) {
             (Ok(list), Ok(count)) => assert_eq!(list.len(), count, "{given:?}"),
             (Err(error), Err(part)) => assert!(error.reason().contains(part), "{given:?}: {error}"),
             (found, _) => panic!("{given:?}: {found:?}"),

@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::document_reader::DocumentReader;
 use crate::fetch::Fetch;
 use crate::fields::target::Target;
-use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::search::suggest::FuzzyCompletion;
 use dsl::search::{CompletionSuggester, SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
 use mapping::{Kind, completion};
 use model::{Error, Result};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ pub(crate) fn target<'a>(view: &'a IndexView, field: &'a str) -> Result<Target<'
 
 /// An index of 2015 without the field suggests nothing; today it fails.
 fn lacks(view: &IndexView, field: &str) -> bool {
-    view.typed && Target::of(view, field).is_none()
+    view.rules().tolerates_unknown_names && Target::of(view, field).is_none()
 }
 
 /// Characters as offsets count them.
@@ -108,7 +108,7 @@ fn terms(views: &[Searched], suggestion: &Suggestion, spec: &TermSuggester) -> R
         }
     }
     let shown = entries.into_iter().map(|(word, offset, length, found)| {
-        let options: Vec<Value> = ranked(found, spec.by_frequency, spec.size)
+        let options: Vec<Value> = rank(found, spec.by_frequency, spec.size)
             .into_iter()
             .map(|(text, one)| json!({ "text": text, "score": shortest(one.score), "freq": one.docs }))
             .collect();
@@ -134,7 +134,7 @@ fn analyzer(view: &IndexView, target: &Target<'_>, named: Option<&str>) -> Resul
 }
 
 /// Best first, by score or by frequency.
-fn ranked(found: BTreeMap<String, Candidate>, by_frequency: bool, size: usize) -> Vec<(String, Candidate)> {
+fn rank(found: BTreeMap<String, Candidate>, by_frequency: bool, size: usize) -> Vec<(String, Candidate)> {
     let mut list: Vec<(String, Candidate)> = found.into_iter().collect();
     list.sort_by(|(a_text, a), (b_text, b)| {
         let (score, docs) = (b.score.total_cmp(&a.score), b.docs.cmp(&a.docs));
@@ -194,7 +194,7 @@ pub(crate) fn similar(
     if spec.max_edits > 1 && found.len() < inspections {
         found.extend(near(view, target, word, spec, spec.max_edits, above, inspections)?);
     }
-    Ok(ranked(found, spec.by_frequency, kept))
+    Ok(rank(found, spec.by_frequency, kept))
 }
 
 /// The nearest words within some edits that are in more than `above` documents.
@@ -342,52 +342,7 @@ fn completions(
 ) -> Result<Value> {
     let mut found: Vec<Completed> = Vec::new();
     for (no, (view, _)) in views.iter().enumerate() {
-        if lacks(view, &spec.field) {
-            continue;
-        }
-        let target = target(view, &spec.field)?;
-        if target.kind.kind != Kind::Completion {
-            return Err(Error::illegal(format!(
-                "Field [{}] is not a completion suggest field",
-                spec.field
-            )));
-        }
-        let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
-        let key = completion::key(analyzer, &suggestion.text);
-        if key.is_empty() {
-            continue;
-        }
-        let told_apart = mapping::contexts::of(target.kind);
-        let asked = crate::suggest::contexts::asked(&told_apart, &spec.contexts)?;
-        if !told_apart.is_empty() {
-            for (at, segment) in view.segments.iter().enumerate() {
-                for (doc, one) in
-                    crate::suggest::contexts::in_segment(segment, &target, &key, &asked, &told_apart, spec.fuzzy.as_ref())?
-                {
-                    found.push(Completed {
-                        score: one.score,
-                        input: one.input,
-                        view: no,
-                        segment: at,
-                        doc,
-                        contexts: Some(one.shown),
-                    });
-                }
-            }
-            continue;
-        }
-        for (at, segment) in view.segments.iter().enumerate() {
-            for (doc, (score, input)) in in_segment(segment, &target, &key, spec.fuzzy.as_ref())? {
-                found.push(Completed {
-                    score,
-                    input,
-                    view: no,
-                    segment: at,
-                    doc,
-                    contexts: None,
-                });
-            }
-        }
+        completions_in_view(no, view, suggestion, spec, &mut found)?;
     }
     found.sort_by(|a, b| {
         let place = |c: &Completed| (c.view, c.segment, c.doc);
@@ -396,7 +351,7 @@ fn completions(
             .then_with(|| a.input.cmp(&b.input))
             .then_with(|| place(a).cmp(&place(b)))
     });
-    let shown = match request.dialect.rules.has_types {
+    let shown = match request.dialect.rules.suggestions_show_output {
         true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
         false => Vec::new(),
     };
@@ -411,7 +366,7 @@ fn completions(
         let view = &views[one.view].0;
         let mut option = Map::new();
         option.insert("text".into(), one.input.into());
-        if request.dialect.rules.has_types {
+        if request.dialect.rules.suggestions_show_output {
             let (text, payload) = shown.next().unwrap_or_default();
             if let Some(text) = text {
                 option.insert("text".into(), text.into());
@@ -438,7 +393,58 @@ fn completions(
     Ok(json!([{ "text": suggestion.text, "offset": 0, "length": length, "options": options }]))
 }
 
-/// What 2015 showed of a suggestion instead of its input: `output` and `payload`.
+/// Adds the completions that an index has, by segments and documents.
+fn completions_in_view(
+    no: usize,
+    view: &IndexView,
+    suggestion: &Suggestion,
+    spec: &CompletionSuggester,
+    found: &mut Vec<Completed>,
+) -> Result<()> {
+    if lacks(view, &spec.field) {
+        return Ok(());
+    }
+    let target = target(view, &spec.field)?;
+    if target.kind.kind != Kind::Completion {
+        return Err(Error::illegal(format!(
+            "Field [{}] is not a completion suggest field",
+            spec.field
+        )));
+    }
+    let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
+    let key = completion::key(analyzer, &suggestion.text);
+    if key.is_empty() {
+        return Ok(());
+    }
+    let mapped = mapping::contexts::of(target.kind);
+    let wanted = contexts::read_contexts(&mapped, &spec.contexts)?;
+    for (at, segment) in view.segments.iter().enumerate() {
+        if mapped.is_empty() {
+            let here = in_segment(segment, &target, &key, spec.fuzzy.as_ref())?;
+            found.extend(here.into_iter().map(|(doc, (score, input))| Completed {
+                score,
+                input,
+                view: no,
+                segment: at,
+                doc,
+                contexts: None,
+            }));
+        } else {
+            let here = contexts::in_segment(segment, &target, &key, &wanted, &mapped, spec.fuzzy.as_ref())?;
+            found.extend(here.into_iter().map(|(doc, one)| Completed {
+                score: one.score,
+                input: one.input,
+                view: no,
+                segment: at,
+                doc,
+                contexts: Some(one.shown),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// `output` and `payload`, which Elasticsearch 2 shows instead of a suggestion's input.
 type Shown = (Option<String>, Option<Value>);
 
 /// The first `size` suggestions that are shown differently, the best first; `found` keeps those.
@@ -466,7 +472,7 @@ fn shown_in_2015(views: &[Searched], field: &str, found: &mut Vec<Completed>, si
     Ok(shown)
 }
 
-/// What a document says beside an input of a completion field.
+/// The members beside an input of a completion field.
 fn output_of(source: &Value, field: &str, input: &str) -> Shown {
     let has_input = |object: &Map<String, Value>| match object.get("input") {
         Some(Value::String(text)) => text == input,
@@ -498,7 +504,7 @@ fn in_segment(
         let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
             return Ok(());
         };
-        // Of a fuzzy match the common beginning counts.
+        // A fuzzy match scores by the common beginning.
         let same = common(own, key);
         let score = match (fuzzy, weight) {
             (None, weight) => weight as f32,

@@ -1,9 +1,8 @@
 //! `phrase` suggestions: corrections of a whole text, the most likely first.
 //!
-//! A noisy channel, as the reference has it: each word of the text stands beside candidates from a field
-//! ([`crate::suggest::similar`]), every way through them with few enough corrections is scored by how likely its words follow
-//! each other in the field of shingles, smoothed where it lacks them, and those that score more than the text itself
-//! times the confidence are told.
+//! This is Lucene's noisy channel. Each word of the text gets candidates from a field ([`crate::suggest::similar`]). Every way
+//! through the candidates with few enough corrections gets a score: how likely its words follow each other in the field of
+//! shingles, smoothed where it lacks them. Ways that score more than the text itself times the confidence are suggested.
 
 use super::{shortest, similar, target, utf16};
 use crate::Searched;
@@ -62,7 +61,7 @@ pub(crate) fn run(views: &[Searched], suggestion: &Suggestion, spec: &PhraseSugg
             }
         }
     }
-    // Of equals the one that its index told first: it may be better by what a float does not show.
+    // Equal scores keep the order of their index: it may know more digits than a float shows.
     list.sort_by(|a, b| b.1.score.total_cmp(&a.1.score));
     list.truncate(spec.size);
     let option = |(text, told): (String, Told)| {
@@ -104,7 +103,7 @@ struct Candidate {
     given: bool,
 }
 
-/// What was written at a place, and what else may have been meant.
+/// The word that was written at a place, and its candidates.
 struct Place {
     given: Candidate,
     others: Vec<Candidate>,
@@ -149,7 +148,7 @@ impl Correction {
     }
 }
 
-fn named(view: &IndexView, name: &str) -> Result<Analyzer> {
+fn analyzer_named(view: &IndexView, name: &str) -> Result<Analyzer> {
     view.registry
         .analyzer(name)
         .ok_or_else(|| Error::illegal(format!("analyzer [{name}] doesn't exists")))
@@ -177,7 +176,7 @@ struct Source<'a> {
 fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Context<'_>) -> Result<Vec<Correction>> {
     let field = target(view, &spec.field)?;
     let analyzer = match &spec.analyzer {
-        Some(name) => Some(named(view, name)?),
+        Some(name) => Some(analyzer_named(view, name)?),
         None => analyzer_of(view, &field),
     };
     let shingles = analyzer.as_ref().and_then(Analyzer::shingles);
@@ -208,7 +207,7 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
         if total == 0 {
             continue;
         }
-        let analyzer = |name: &Option<String>| name.as_deref().map(|name| named(view, name)).transpose();
+        let analyzer = |name: &Option<String>| name.as_deref().map(|name| analyzer_named(view, name)).transpose();
         sources.push(Source {
             target,
             words: generator.words.clone(),
@@ -386,7 +385,7 @@ fn draw(view: &IndexView, source: &Source<'_>, place: &mut Place, likelihood: f6
             }
         }
     }
-    // What this generator says of a word goes before what others said.
+    // The candidates of this generator go before those of others.
     let mut all: Vec<Candidate> = Vec::with_capacity(fresh.len() + place.others.len());
     for candidate in fresh.into_iter().chain(std::mem::take(&mut place.others)) {
         if !all.iter().any(|known| known.term == candidate.term) {
@@ -529,7 +528,7 @@ struct Walk<'a, 'b> {
 impl<'a> Walk<'a, '_> {
     /// Each place in turn, without calling itself: `token_limit` may allow for as many as the text has words.
     fn go(&mut self, errors: usize) -> Result<()> {
-        // Of each place on the way: the candidate that is next, the corrections that are left, the score before it.
+        // For each place on the way: the next candidate, the corrections left, the score before it.
         let mut stack = vec![(0, errors, 0.0_f64)];
         let mut way: Vec<&'a Candidate> = Vec::with_capacity(self.places.len());
         while let Some((next, errors, score)) = stack.last_mut() {

@@ -25,7 +25,7 @@ impl All for SynonymFilter {
     }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
         let steps = increments(&tokens);
-        // What goes to each token's place, and past the last token's.
+        // The tokens for each token's place, and past the last token's.
         let mut waiting: Vec<Vec<Waiting<'_>>> = tokens.iter().map(|_| Vec::new()).collect();
         let mut dropped = vec![false; tokens.len()];
         let (mut at, mut room) = (0, Room::new());

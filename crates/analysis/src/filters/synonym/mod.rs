@@ -13,7 +13,7 @@ use crate::room::Room;
 use crate::token::Token;
 use std::collections::HashMap;
 
-/// What a sequence of terms becomes.
+/// The synonyms of a sequence of terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outputs {
     /// Each a sequence of terms.

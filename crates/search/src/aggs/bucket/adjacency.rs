@@ -118,7 +118,7 @@ impl Collector for Adjacency {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_order("adjacency_matrix"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "adjacency_matrix"
     }
     fn subs(&self) -> Option<&Subs> {

@@ -205,7 +205,7 @@ impl Collector for AutoDates {
         self.kept[at].push((self.segments.current(), doc, score, dates));
         Ok(())
     }
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         let mut all: BTreeMap<(u32, DocId, u32), f32> = BTreeMap::new();
         let mut next = 0u32;
         for kept in std::mem::take(&mut self.kept) {
@@ -257,7 +257,7 @@ impl Collector for AutoDates {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_order("auto_date_histogram"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "auto_date_histogram"
     }
     fn wants_scores(&self) -> bool {

@@ -17,7 +17,7 @@ struct Part {
     pub(crate) name: String,
     pub(crate) source: Source,
     pub(crate) steps: Option<Steps>,
-    /// Of dates: shown as text.
+    /// The format of dates.
     pub(crate) formatted: bool,
     pub(crate) ascending: bool,
     pub(crate) missing: bool,
@@ -278,7 +278,7 @@ impl Collector for Composite {
     fn wants_scores(&self) -> bool {
         self.parts.iter().any(|part| part.source.wants_scores())
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "composite"
     }
     fn subs(&self) -> Option<&Subs> {

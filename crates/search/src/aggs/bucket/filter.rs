@@ -176,7 +176,7 @@ impl Collector for Filters {
         let own = self.own(bucket, 0);
         single_order(self.count(own), own, rest, &mut self.subs)
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         if self.form == Form::One { "filter" } else { "filters" }
     }
     fn subs(&self) -> Option<&Subs> {
@@ -189,16 +189,16 @@ impl Collector for Filters {
 
 /// One bucket with a condition that needs no query: everything, or documents without a value.
 pub(in crate::aggs) struct All {
-    typed: &'static str,
+    wire_type: &'static str,
     without: Option<Source>,
     counts: Counts,
     subs: Subs,
 }
 
 impl All {
-    pub(in crate::aggs) fn new(typed: &'static str, without: Option<Source>, subs: Subs) -> All {
+    pub(in crate::aggs) fn new(wire_type: &'static str, without: Option<Source>, subs: Subs) -> All {
         All {
-            typed,
+            wire_type,
             without,
             counts: Counts::default(),
             subs,
@@ -225,14 +225,14 @@ impl Missing {
 impl All {
     fn but_nothing(mut self, nothing: bool) -> All {
         if nothing {
-            self.typed = "missing";
+            self.wire_type = "missing";
         }
         self
     }
     fn takes(&self, doc: DocId) -> bool {
         match &self.without {
             Some(source) => !source.has(doc),
-            None => self.typed != "missing",
+            None => self.wire_type != "missing",
         }
     }
 }
@@ -257,8 +257,8 @@ impl Collector for All {
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
         single_order(self.counts.get(bucket as usize), bucket, rest, &mut self.subs)
     }
-    fn typed(&self) -> &'static str {
-        self.typed
+    fn wire_type(&self) -> &'static str {
+        self.wire_type
     }
     fn subs(&self) -> Option<&Subs> {
         Some(&self.subs)
@@ -353,7 +353,7 @@ impl Collector for Sampler {
         }
         Ok(())
     }
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         let mut all = Vec::new();
         for (bucket, mut best) in std::mem::take(&mut self.best).into_iter().enumerate() {
             self.choose(&mut best);
@@ -373,7 +373,7 @@ impl Collector for Sampler {
     fn wants_scores(&self) -> bool {
         true
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "sampler"
     }
     fn debug(&self) -> Map<String, Value> {

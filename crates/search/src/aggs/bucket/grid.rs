@@ -148,7 +148,7 @@ impl Collector for Grid {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_order("geo_grid"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         match self.cells {
             Cells::Tile => "geotile_grid",
             Cells::Hash => "geohash_grid",

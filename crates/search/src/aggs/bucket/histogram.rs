@@ -325,7 +325,7 @@ impl Collector for Histogram {
             }
             last = Some(code);
             if let Some((low, high)) = self.hard {
-                // Of dates a bound lets in the bucket that it lies in; of numbers the bucket without its offset counts.
+                // A date bound admits the bucket that it lies in; for numbers the bucket without its offset counts.
                 let (key, low) = match &self.steps {
                     Steps::Number { offset, .. } => (self.steps.value(code) - offset, low),
                     Steps::Date(_) => (self.steps.value(code), low.map(|low| self.steps.value(self.steps.code(low)))),
@@ -384,7 +384,7 @@ impl Collector for Histogram {
             }
             let key = self.steps.value(code);
             // In 2015 the keys of numbers were whole.
-            if to.cx.dialect.rules.has_types && key.fract() == 0.0 && key.abs() < 1e15 {
+            if to.cx.dialect.rules.histograms_have_whole_keys && key.fract() == 0.0 && key.abs() < 1e15 {
                 out.insert("key".into(), (key as i64).into());
             } else {
                 out.insert("key".into(), self.steps.json(code));
@@ -394,7 +394,7 @@ impl Collector for Histogram {
             if self.keyed {
                 let name = text.unwrap_or_else(|| match self.steps.json(code) {
                     // In 2015 the keys of numbers were whole.
-                    _ if to.cx.dialect.rules.has_types && self.steps.value(code).fract() == 0.0 => {
+                    _ if to.cx.dialect.rules.histograms_have_whole_keys && self.steps.value(code).fract() == 0.0 => {
                         format!("{}", self.steps.value(code) as i64)
                     }
                     _ => format!("{:?}", self.steps.value(code)),
@@ -417,7 +417,7 @@ impl Collector for Histogram {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         if self.is_date() { "date_histogram" } else { "histogram" }
     }
     fn debug(&self) -> Map<String, Value> {

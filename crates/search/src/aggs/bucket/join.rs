@@ -17,9 +17,9 @@ use tantivy::DocId;
 /// Does any of the indices have such children?
 pub(in crate::aggs) fn is_child(name: &str, cx: &Context<'_>) -> bool {
     let known = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.parent_of(name).is_some());
-    // What is no relation at all has no documents; one that is a parent alone was a mistake of 2015.
+    // A name that is no relation has no documents; Elasticsearch 2 refuses one that is only a parent.
     let parent = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.knows(name));
-    !cx.dialect.rules.has_types || cx.views.iter().any(known) || !cx.views.iter().any(parent)
+    !cx.dialect.rules.children_need_child_type || cx.views.iter().any(known) || !cx.views.iter().any(parent)
 }
 
 /// The keys that tie children to parents in one segment.
@@ -141,14 +141,14 @@ impl Collector for Join {
         }
         Ok(())
     }
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         // Relatives may be in segments of which no document was collected.
         for view in std::mem::take(&mut self.views) {
             for segment in &view.segments {
                 self.relatives(cx, &view, segment)?;
             }
         }
-        self.subs.collected(cx)
+        self.subs.finish_collecting(cx)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         single(self.counts.get(bucket as usize), bucket, &mut self.subs, to)
@@ -156,7 +156,7 @@ impl Collector for Join {
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
         single_order(self.counts.get(bucket as usize), bucket, rest, &mut self.subs)
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         if self.down { "children" } else { "parent" }
     }
     fn subs(&self) -> Option<&Subs> {

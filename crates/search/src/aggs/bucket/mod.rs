@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 /// The collector of a bucket aggregation.
 pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
-    // What is below comes first: this calls itself, and collectors are large while they are made.
+    // Sub-aggregations are made first: this calls itself, and collectors are large while they are made.
     let subs = Subs::new(&agg.subs, below(agg, scope, cx)?, cx)?;
     collector(agg, scope, subs, cx)
 }
@@ -39,7 +39,7 @@ fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<O
         AggKind::ReverseNested { .. } if scope.is_none() => {
             let name = &agg.name;
             let reason = format!("Reverse nested aggregation [{name}] can only be used inside a [nested] aggregation");
-            let kind = if cx.dialect.rules.has_types {
+            let kind = if cx.dialect.rules.search_parse_exceptions {
                 ErrorKind::SearchParse
             } else {
                 ErrorKind::IllegalArgument
@@ -127,7 +127,7 @@ fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &Context<'_>) -> Re
 pub(super) struct Keyed {
     interrupt: Interrupt,
     map: FxHashMap<(u32, u64), u32>,
-    /// Of the first bucket above, for small codes: bucket + 1.
+    /// Buckets of the first bucket above, by small codes: bucket + 1.
     dense: Vec<u32>,
     owners: Vec<(u32, u64)>,
     counts: Vec<u64>,
@@ -297,7 +297,7 @@ pub(super) fn single_order(count: u64, bucket: u32, rest: &[&str], subs: &mut Su
     }
 }
 
-/// What an order says about aggregations of many buckets.
+/// The refusal of an order by an aggregation of many buckets.
 pub(super) fn no_order(kind: &str) -> Error {
     Error::new(
         model::ErrorKind::AggregationExecution,
@@ -321,7 +321,9 @@ fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
         |view: &&std::sync::Arc<segment::searchable::IndexView>| view.mapping.is_object(path) && !view.mapping.is_nested(path);
     let why = format!("[{kind}] nested path [{path}] is not nested");
     match cx.views.iter().find(flat) {
-        Some(view) if view.typed => Err(Error::new(model::ErrorKind::AggregationExecution, why)),
+        Some(view) if view.rules().nested_aggregations_fail_at_run => {
+            Err(Error::new(model::ErrorKind::AggregationExecution, why))
+        }
         Some(_) => Err(Error::illegal(why)),
         None => Ok(()),
     }

@@ -5,7 +5,7 @@
 
 use super::Keyed;
 use super::range::java;
-use super::terms::{By, Entry, check_order, compare, ordered};
+use super::terms::{By, Entry, check_order, compare, sort_entries};
 use crate::aggs::codes::{code_double, code_long};
 use crate::aggs::format::Format;
 use crate::aggs::values::{Class, Source, Wants};
@@ -32,7 +32,7 @@ pub(in crate::aggs) struct MultiTerms {
 impl MultiTerms {
     pub(in crate::aggs) fn new(spec: &MultiTermsAgg, subs: Subs, cx: &Context<'_>) -> Result<MultiTerms> {
         let one = |(source, value_type): &(_, Option<String>)| {
-            Source::typed_as(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
+            Source::of_value_type(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
         };
         check_order(&spec.order, &subs)?;
         Ok(MultiTerms {
@@ -103,7 +103,7 @@ impl MultiTerms {
                 values: Vec::new(),
             })
             .collect();
-        let order = ordered(&mut entries, &self.spec.order, &mut self.subs)?;
+        let order = sort_entries(&mut entries, &self.spec.order, &mut self.subs)?;
         Ok((entries, order))
     }
 }
@@ -187,7 +187,7 @@ impl Collector for MultiTerms {
     fn wants_scores(&self) -> bool {
         self.sources.iter().any(Source::wants_scores)
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "multi_terms"
     }
     fn subs(&self) -> Option<&Subs> {

@@ -3,9 +3,9 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::{At, Collector, Finish, Subs};
-use crate::unreadable::broken;
 use model::Result;
 use segment::doc_bits::DocBits;
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
@@ -82,7 +82,7 @@ impl Collector for Nested {
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
         single_order(self.counts.get(bucket as usize), bucket, rest, &mut self.subs)
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "nested"
     }
     fn subs(&self) -> Option<&Subs> {
@@ -141,7 +141,7 @@ impl Collector for Reverse {
     fn order(&mut self, bucket: u32, rest: &[&str]) -> Result<f64> {
         single_order(self.counts.get(bucket as usize), bucket, rest, &mut self.subs)
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "reverse_nested"
     }
     fn subs(&self) -> Option<&Subs> {

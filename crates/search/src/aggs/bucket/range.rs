@@ -49,7 +49,7 @@ impl Ranges {
             })
             .collect();
         let mut made = Ranges::new(source, ranges, keyed, "range", subs);
-        made.as_texts = cx.dialect.rules.has_types;
+        made.as_texts = cx.dialect.rules.range_bounds_have_texts;
         Ok(made)
     }
 
@@ -113,8 +113,8 @@ impl Ranges {
         let bound = |value: &Option<Value>, otherwise: f64| value.as_ref().and_then(Value::as_f64).unwrap_or(otherwise);
         let ranges = spec.ranges.iter().map(|range| {
             let (from, to) = (bound(&range.from, 0.0), bound(&range.to, f64::INFINITY));
-            let shown = |bound: f64, open: bool| if open { "*".to_owned() } else { java(bound) };
-            let key = || format!("{}-{}", shown(from, from == 0.0), shown(to, to.is_infinite()));
+            let bound_text = |bound: f64, open: bool| if open { "*".to_owned() } else { java(bound) };
+            let key = || format!("{}-{}", bound_text(from, from == 0.0), bound_text(to, to.is_infinite()));
             Range {
                 key: Some(range.key.clone().unwrap_or_else(key)),
                 from,
@@ -138,7 +138,7 @@ impl Ranges {
         }
     }
 
-    fn shown(&self, bound: f64) -> String {
+    fn bound_text(&self, bound: f64) -> String {
         if bound.is_infinite() {
             "*".to_owned()
         } else {
@@ -206,7 +206,7 @@ impl Collector for Ranges {
             let key = range
                 .key
                 .clone()
-                .unwrap_or_else(|| format!("{}-{}", self.shown(range.from), self.shown(range.to)));
+                .unwrap_or_else(|| format!("{}-{}", self.bound_text(range.from), self.bound_text(range.to)));
             let mut out = Map::new();
             for (name, bound) in [("from", range.from), ("to", range.to)] {
                 if bound.is_finite() {
@@ -230,7 +230,7 @@ impl Collector for Ranges {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         self.typed
     }
     fn subs(&self) -> Option<&Subs> {
@@ -273,7 +273,7 @@ impl IpRanges {
         for range in ranges {
             out.push(match &range.mask {
                 Some(mask) => {
-                    let (from, to) = masked(mask)?;
+                    let (from, to) = mask_bounds(mask)?;
                     IpRange {
                         key: Some(range.key.clone().unwrap_or_else(|| mask.clone())),
                         from,
@@ -292,7 +292,7 @@ impl IpRanges {
             source,
             ranges: out,
             keyed,
-            as_numbers: cx.dialect.rules.has_types,
+            as_numbers: cx.dialect.rules.range_bounds_have_texts,
             counts: Counts::default(),
             subs,
             codes: Vec::new(),
@@ -303,7 +303,7 @@ impl IpRanges {
 type Bounds = (Option<Ipv6Addr>, Option<Ipv6Addr>);
 
 /// The addresses of a CIDR block: the first, and the first one behind.
-fn masked(text: &str) -> Result<Bounds> {
+fn mask_bounds(text: &str) -> Result<Bounds> {
     let bad = || Error::illegal(format!("Expected [ip/prefix] but was [{text}]"));
     let (ip, prefix) = text.split_once('/').ok_or_else(bad)?;
     let address = parse_ip(ip)?;
@@ -348,7 +348,7 @@ impl Collector for IpRanges {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         to.count(self.ranges.len())?;
         let mut parts = Vec::new();
-        let shown = |ip: Option<Ipv6Addr>| ip.map_or("*".to_owned(), ip_text);
+        let bound_text = |ip: Option<Ipv6Addr>| ip.map_or("*".to_owned(), ip_text);
         for (at, range) in self.ranges.iter().enumerate() {
             let own = if bucket == EMPTY {
                 EMPTY
@@ -358,7 +358,7 @@ impl Collector for IpRanges {
             let key = range
                 .key
                 .clone()
-                .unwrap_or_else(|| format!("{}-{}", shown(range.from), shown(range.to)));
+                .unwrap_or_else(|| format!("{}-{}", bound_text(range.from), bound_text(range.to)));
             let mut out = Map::new();
             for (name, bound) in [("from", range.from), ("to", range.to)] {
                 if let (Some(ip), Some(v4), true) = (bound, bound.and_then(|ip| ip.to_ipv4_mapped()), self.as_numbers) {
@@ -377,7 +377,7 @@ impl Collector for IpRanges {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_order("ip_range"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "ip_range"
     }
     fn subs(&self) -> Option<&Subs> {
@@ -411,7 +411,7 @@ mod tests {
             ("10.0.0.0/25", "10.0.0.0", "10.0.0.128"),
             ("10.0.0.77/24", "10.0.0.0", "10.0.1.0"),
         ] {
-            let bounds = masked(mask).expect("a mask");
+            let bounds = mask_bounds(mask).expect("a mask");
             assert_eq!(
                 (bounds.0.map(ip_text).as_deref(), bounds.1.map(ip_text).as_deref()),
                 (Some(from), Some(to)),

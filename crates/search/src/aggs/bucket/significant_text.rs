@@ -11,11 +11,11 @@ use crate::automata::regexp::Pattern;
 use crate::document_reader::DocumentReader;
 use crate::fields::target::Target;
 use crate::term_vectors;
-use crate::unreadable::broken;
 use analysis::Analyzer;
 use dsl::aggs::{IncludeExclude, SignificantTextAgg};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -305,7 +305,7 @@ impl Collector for SignificantText {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_order("significant_text"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "sigsterms"
     }
     fn subs(&self) -> Option<&Subs> {

@@ -29,7 +29,7 @@ pub(in crate::aggs) struct Terms {
     significant: Option<Background>,
     /// Only values that no more documents have.
     rare: Option<u64>,
-    /// What is below waits until the buckets are chosen (`breadth_first`).
+    /// Sub-aggregations wait until the buckets are chosen (`breadth_first`).
     deferred: Option<Deferred>,
     /// Segments with one value a document, and with several.
     segments: [u64; 2],
@@ -54,7 +54,7 @@ struct Chosen {
     shard_size: usize,
 }
 
-/// What terms are compared with: documents of all indices, and of them by term.
+/// The background that terms are compared with: documents of all indices, and their number by term.
 struct Background {
     measure: Measure,
     /// Only documents of this query.
@@ -101,10 +101,10 @@ impl Filter {
     }
 }
 
-/// What partitions are made by: numbers mixed, strings by MurmurHash3, as the servers do.
+/// The hash of a term's partition: mixed bits of numbers, MurmurHash3 of strings, as servers do.
 fn hash(number: Option<u64>, text: &str) -> i64 {
     match number {
-        Some(bits) => hashes::mixed(bits),
+        Some(bits) => hashes::mix_bits(bits),
         None => i64::from(hashes::murmur3(text.as_bytes(), 31).cast_signed()),
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn check_order(orders: &[BucketOrder], subs: &Subs) -> Result<()> {
 }
 
 /// By what buckets are sorted; what aggregations below say of each goes into its values.
-pub(super) fn ordered(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut Subs) -> Result<Vec<(By, bool)>> {
+pub(super) fn sort_entries(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut Subs) -> Result<Vec<(By, bool)>> {
     let mut out = Vec::with_capacity(orders.len());
     let mut values = 0;
     for BucketOrder { path, ascending, .. } in orders {
@@ -220,7 +220,7 @@ impl Terms {
                 "Required one of fields [field, script], but none were specified. ",
             ));
         }
-        let mut source = Source::typed_as(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
+        let mut source = Source::of_value_type(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
         source.hint(spec.execution_hint.as_deref());
         let regex = |spec: &Option<IncludeExclude>| matches!(spec, Some(IncludeExclude::Regex(_)));
         if (regex(&spec.include) || regex(&spec.exclude)) && source.mapped && !source.is_text() {
@@ -277,7 +277,7 @@ impl Terms {
         Ok(terms)
     }
 
-    fn filtered(&self) -> bool {
+    fn has_filters(&self) -> bool {
         !matches!((&self.include, &self.exclude), (Filter::None, Filter::None))
     }
 
@@ -309,7 +309,7 @@ impl Terms {
             let have: FxHashSet<u64> = out.iter().map(|entry| entry.code).collect();
             let more: Vec<u64> = self.all.iter().copied().filter(|code| !have.contains(code)).collect();
             for code in more {
-                if !self.filtered() || self.accepts(code)? {
+                if !self.has_filters() || self.accepts(code)? {
                     out.push(Entry {
                         code,
                         bucket: EMPTY,
@@ -322,15 +322,15 @@ impl Terms {
         Ok(out)
     }
 
-    fn sorted(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
+    fn sort_buckets(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
         let mut entries = self.entries(above)?;
-        let order = ordered(&mut entries, &self.spec.order, &mut self.subs)?;
+        let order = sort_entries(&mut entries, &self.spec.order, &mut self.subs)?;
         Ok((entries, order))
     }
 
     /// Sorts the buckets below one above, and keeps as many as a shard would tell of.
     fn choose(&mut self, above: u32, cx: &Context<'_>) -> Result<Chosen> {
-        let (mut entries, order) = self.sorted(above)?;
+        let (mut entries, order) = self.sort_buckets(above)?;
         let total: u64 = entries.iter().map(|entry| entry.count).sum();
         let found = entries.len();
         let size = self.spec.size;
@@ -339,7 +339,7 @@ impl Terms {
             .shard_size
             .unwrap_or_else(|| {
                 // 2015 asked one shard for no more than was wanted.
-                let alone = cx.dialect.rules.has_types
+                let alone = cx.dialect.rules.single_shard_size
                     && cx
                         .views
                         .iter()
@@ -370,7 +370,7 @@ impl Terms {
     }
 
     /// Key and count of a bucket, as every answer begins.
-    fn told(&self, entry: &Entry) -> Result<Map<String, Value>> {
+    fn render_entry(&self, entry: &Entry) -> Result<Map<String, Value>> {
         let (key, text) = self.source.key(entry.code)?;
         let mut out = Map::new();
         out.insert("key".into(), key);
@@ -386,7 +386,7 @@ impl Terms {
         to.count(entries.len())?;
         let mut list = Vec::with_capacity(entries.len());
         for entry in entries {
-            let mut out = self.told(&entry)?;
+            let mut out = self.render_entry(&entry)?;
             self.subs.finish(entry.bucket, &mut out, to)?;
             list.push(Value::Object(out));
         }
@@ -414,17 +414,17 @@ impl Terms {
                 scored.push((score, all, entry));
             }
         }
-        // Of equals today's reference tells the greater term first.
-        let typed = to.cx.dialect.rules.has_types;
+        // Among equal scores today's servers show the greater term first.
+        let lesser_first = to.cx.dialect.rules.significant_ties_by_term;
         scored.sort_by(|a, b| {
             let keys = self.source.compare(a.2.code, b.2.code);
-            b.0.total_cmp(&a.0).then(if typed { keys } else { keys.reverse() })
+            b.0.total_cmp(&a.0).then(if lesser_first { keys } else { keys.reverse() })
         });
         scored.truncate(self.spec.size);
         to.count(scored.len())?;
         let mut list = Vec::with_capacity(scored.len());
         for (score, all, entry) in scored {
-            let mut bucket = self.told(&entry)?;
+            let mut bucket = self.render_entry(&entry)?;
             bucket.insert("score".into(), json!(score));
             bucket.insert("bg_count".into(), all.into());
             self.subs.finish(entry.bucket, &mut bucket, to)?;
@@ -432,7 +432,7 @@ impl Terms {
         }
         let mut out = Map::new();
         out.insert("doc_count".into(), subset.into());
-        if !to.cx.dialect.rules.has_types {
+        if !to.cx.dialect.rules.significant_ties_by_term {
             out.insert("bg_count".into(), superset.into());
         }
         out.insert("buckets".into(), Value::Array(list));
@@ -488,7 +488,7 @@ impl Collector for Terms {
         if let Some(background) = &mut self.significant {
             *background.collected.entry(bucket).or_default() += 1;
         }
-        let filtered = self.filtered();
+        let filtered = self.has_filters();
         for code in &codes {
             if filtered && !self.accepts(*code)? {
                 continue;
@@ -506,7 +506,7 @@ impl Collector for Terms {
         Ok(())
     }
 
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         if let Some(mut deferred) = self.deferred.take() {
             let above = self.buckets.above();
             let mut wanted = vec![false; self.buckets.len()];
@@ -522,7 +522,7 @@ impl Collector for Terms {
             self.deferred = Some(deferred);
             return Ok(());
         }
-        self.subs.collected(cx)
+        self.subs.finish_collecting(cx)
     }
 
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
@@ -570,7 +570,7 @@ impl Collector for Terms {
         to.count(entries.len())?;
         let mut list = Vec::with_capacity(entries.len());
         for entry in entries {
-            let mut out = self.told(&entry)?;
+            let mut out = self.render_entry(&entry)?;
             if self.spec.show_term_doc_count_error {
                 out.insert("doc_count_error_upper_bound".into(), error.into());
             }
@@ -590,17 +590,17 @@ impl Collector for Terms {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         if self.rare.is_some() {
-            return match (self.source.mapped, self.source.typed()) {
+            return match (self.source.mapped, self.source.wire_type()) {
                 (false, _) | (true, "sterms") => "srareterms",
                 _ => "lrareterms",
             };
         }
-        match (&self.significant, self.source.mapped, self.source.typed()) {
+        match (&self.significant, self.source.mapped, self.source.wire_type()) {
             (Some(_), _, "sterms") => "sigsterms",
             (Some(_), ..) => "siglterms",
-            // Of a field that no index has: an empty list of strings.
+            // A field that no index has gives an empty list of strings.
             (None, false, _) => "sterms",
             (None, true, typed) => typed,
         }
@@ -626,7 +626,7 @@ impl Collector for Terms {
             put("collection_strategy", if dense { "dense" } else { "remap" }.into());
             put("segments_with_single_valued_ords", self.segments[0].into());
             put("segments_with_multi_valued_ords", self.segments[1].into());
-            put("has_filter", self.filtered().into());
+            put("has_filter", self.has_filters().into());
         }
         put("total_buckets", self.buckets.len().into());
         out

@@ -1,8 +1,8 @@
 //! `variable_width_histogram`: so many buckets of numbers that lie near each other.
 //!
-//! The first values wait; then they are parted evenly into small clusters, to which each further value is added or which
-//! it extends by one of its own, and at the end the nearest are merged until as few are left as are wanted. Documents are
-//! kept until then and shown to what is below after it.
+//! The first values wait; then they are divided evenly into small clusters. Each further value joins a cluster or begins one. At
+//! the end the nearest clusters are merged until as few are left as the request wants. Documents are kept until then, and
+//! sub-aggregations collect them afterwards.
 
 use super::no_order;
 use crate::aggs::deferred::{Segments, Waiting};
@@ -106,7 +106,7 @@ fn clusters(values: &[f64], sizes: Sizes) -> Vec<Cluster> {
 
 /// Merges clusters of one centroid, then the two nearest until few enough are left, then those that begin together;
 /// what still overlaps is parted in the middle.
-fn merged(mut all: Vec<Cluster>, buckets: usize) -> Vec<Cluster> {
+fn merge_clusters(mut all: Vec<Cluster>, buckets: usize) -> Vec<Cluster> {
     all.sort_by(|a, b| a.centroid.total_cmp(&b.centroid));
     let mut out: Vec<Cluster> = Vec::with_capacity(all.len());
     for cluster in all {
@@ -267,13 +267,13 @@ impl Collector for VariableWidth {
         self.values = values;
         Ok(())
     }
-    fn collected(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         let mut all: Vec<Waiting> = Vec::with_capacity(self.total);
         let mut next = 0;
         for (kept, values) in std::mem::take(&mut self.kept) {
             let found = match values.is_empty() {
                 true => Vec::new(),
-                false => merged(clusters(&values, self.sizes), self.sizes.buckets),
+                false => merge_clusters(clusters(&values, self.sizes), self.sizes.buckets),
             };
             for (number, cluster) in (next..).zip(&found) {
                 let members = cluster.members.iter().map(|place| kept[*place as usize]);
@@ -313,7 +313,7 @@ impl Collector for VariableWidth {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "variable_width_histogram"
     }
     fn subs(&self) -> Option<&Subs> {
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     fn check(values: &[f64], sizes: Sizes, expected: &[(f64, f64, f64, usize)]) {
-        let found: Vec<_> = merged(clusters(values, sizes), sizes.buckets)
+        let found: Vec<_> = merge_clusters(clusters(values, sizes), sizes.buckets)
             .iter()
             .map(|cluster| (cluster.min, cluster.centroid, cluster.max, cluster.members.len()))
             .collect();

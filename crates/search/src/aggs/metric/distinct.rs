@@ -49,7 +49,7 @@ impl Collector for Count {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "value_count"
     }
 }
@@ -149,7 +149,7 @@ impl Collector for Distinct {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "cardinality"
     }
 }

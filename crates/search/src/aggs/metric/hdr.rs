@@ -1,4 +1,4 @@
-//! What an HDR histogram says of values: those of one size are told apart by so many digits, and percentiles are
+//! An HDR histogram of values: it keeps so many digits of each value, and percentiles are
 //! upper ends of its cells.
 //!
 //! Sizes are powers of two; each is cut into 2^n / 2 cells, where 2^n is the first power of two that is at least

@@ -21,12 +21,12 @@ pub(in crate::aggs) struct Matrix {
     row: Vec<f64>,
 }
 
-/// Of the documents so far.
+/// The sums over the documents so far.
 #[derive(Clone, Default)]
 struct Running {
     docs: f64,
     fields: Vec<Moments>,
-    /// Of each two fields, the first before the second.
+    /// The sums of each pair of fields, the first before the second.
     together: Vec<f64>,
 }
 
@@ -100,8 +100,8 @@ impl Running {
     }
 }
 
-/// What is no number is written as a text.
-fn shown(value: f64) -> Value {
+/// `NaN` and infinities are written as texts.
+fn render_number(value: f64) -> Value {
     if value.is_nan() { "NaN".into() } else { number(value) }
 }
 
@@ -203,16 +203,16 @@ impl Collector for Matrix {
         let field = |(a, moments): (usize, &Moments)| {
             let row = |of: &dyn Fn(usize) -> f64| -> Map<String, Value> {
                 let names = self.names.iter().enumerate();
-                names.map(|(b, name)| (name.clone(), shown(of(b)))).collect()
+                names.map(|(b, name)| (name.clone(), render_number(of(b)))).collect()
             };
             let docs = running.docs;
             json!({
                 "name": self.names[a],
                 "count": docs as u64,
-                "mean": shown(moments.mean),
-                "variance": shown(moments.m2 / (docs - 1.0)),
-                "skewness": shown(docs.sqrt() * moments.m3 / moments.m2.powf(1.5)),
-                "kurtosis": shown(docs * moments.m4 / (moments.m2 * moments.m2)),
+                "mean": render_number(moments.mean),
+                "variance": render_number(moments.m2 / (docs - 1.0)),
+                "skewness": render_number(docs.sqrt() * moments.m3 / moments.m2.powf(1.5)),
+                "kurtosis": render_number(docs * moments.m4 / (moments.m2 * moments.m2)),
                 "covariance": row(&|b| running.covariance(a, b)),
                 "correlation": row(&|b| running.correlation(a, b)),
             })
@@ -227,7 +227,7 @@ impl Collector for Matrix {
             "When ordering on a multi-value metrics aggregation a metric name must be specified.",
         ))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "matrix_stats"
     }
 }

@@ -17,7 +17,7 @@ use dsl::aggs::{Agg, AggKind, Metric};
 use model::Result;
 use serde_json::{Map, Value};
 
-pub(super) use numbers::{Moments, extended, stats};
+pub(super) use numbers::{Moments, extended_stats, stats};
 pub(super) use percentiles::key as percent_key;
 
 /// The collector of a metric; `None` if it is none.
@@ -73,7 +73,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                     source,
                     percentiles::Ask::Values(percents.clone()),
                     *keyed,
-                    cx.dialect.rules.has_types,
+                    cx.dialect.rules.former_percentiles,
                 )
                 .of_hdr(*hdr),
             )
@@ -90,9 +90,9 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
                     source,
                     percentiles::Ask::Ranks(values.clone()),
                     *keyed,
-                    cx.dialect.rules.has_types,
+                    cx.dialect.rules.former_percentiles,
                 )
-                .ranked_by(ranks::RankRule::of(cx.dialect))
+                .with_rank_rule(ranks::RankRule::of(cx.dialect))
                 .of_hdr(*hdr),
             )
         }

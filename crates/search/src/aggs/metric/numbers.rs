@@ -109,7 +109,7 @@ pub(in crate::aggs) fn stats(moments: &Moments, format: &Format) -> Map<String, 
     }
     if moments.count > 0 {
         for (name, value) in values {
-            if let Some(text) = value.and_then(|value| shown(format, value)) {
+            if let Some(text) = value.and_then(|value| format_value(format, value)) {
                 out.insert(format!("{name}_as_string"), text);
             }
         }
@@ -118,7 +118,7 @@ pub(in crate::aggs) fn stats(moments: &Moments, format: &Format) -> Map<String, 
 }
 
 /// A formatted value; booleans stay what they are.
-fn shown(format: &Format, value: f64) -> Option<Value> {
+fn format_value(format: &Format, value: f64) -> Option<Value> {
     match format {
         Format::Bool => Some((value != 0.0).into()),
         format => format.text(value).map(Value::from),
@@ -133,11 +133,11 @@ fn in_words(shown: Value) -> Value {
     }
 }
 
-/// The answer of `extended_stats`.
-pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, typed: bool) -> Map<String, Value> {
+/// The answer of `extended_stats`; `first_members`: without those that later versions added.
+pub(in crate::aggs) fn extended_stats(moments: &Moments, sigma: f64, format: &Format, first_members: bool) -> Map<String, Value> {
     let number_of = |name: &str| moments.get(name, sigma).map_or(Value::Null, number);
     let mut out = stats(moments, &Format::Raw);
-    let names: &[&str] = if typed {
+    let names: &[&str] = if first_members {
         &["sum_of_squares", "variance", "std_deviation"]
     } else {
         &[
@@ -153,7 +153,7 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
     for name in names {
         out.insert((*name).into(), number_of(name));
     }
-    let bounds: &[&str] = if typed {
+    let bounds: &[&str] = if first_members {
         &["upper", "lower"]
     } else {
         &[
@@ -167,17 +167,17 @@ pub(in crate::aggs) fn extended(moments: &Moments, sigma: f64, format: &Format, 
     };
     let texts = bounds.iter().filter_map(|name| {
         let value = moments.get(name, sigma)?;
-        Some(((*name).to_owned(), in_words(shown(format, value)?)))
+        Some(((*name).to_owned(), in_words(format_value(format, value)?)))
     });
     let texts: Map<String, Value> = if moments.count > 0 { texts.collect() } else { Map::new() };
     let bounds: Map<String, Value> = bounds.iter().map(|name| ((*name).to_owned(), number_of(name))).collect();
     out.insert("std_deviation_bounds".into(), Value::Object(bounds));
-    if !texts.is_empty() && !typed {
+    if !texts.is_empty() && !first_members {
         out.insert("std_deviation_bounds_as_string".into(), Value::Object(texts));
     }
     if moments.count > 0 {
         for name in ["min", "max", "avg", "sum"].iter().chain(names) {
-            if let Some(text) = moments.get(name, sigma).and_then(|value| shown(format, value)) {
+            if let Some(text) = moments.get(name, sigma).and_then(|value| format_value(format, value)) {
                 let text = if name.starts_with("std_") { in_words(text) } else { text };
                 out.insert(format!("{name}_as_string"), text);
             }
@@ -232,21 +232,21 @@ impl Collector for Numbers {
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);
         Ok(match self.kind {
-            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.rules.has_types => {
+            "stats" | "extended_stats" if moments.count == 0 && to.cx.dialect.rules.sum_of_nothing_is_null => {
                 let mut out = match self.kind {
                     "stats" => stats(&moments, &self.source.format),
-                    _ => extended(&moments, self.sigma, &self.source.format, true),
+                    _ => extended_stats(&moments, self.sigma, &self.source.format, true),
                 };
                 // In 2015 the sum of nothing was nothing.
                 out.insert("sum".into(), Value::Null);
                 Value::Object(out)
             }
             "stats" => Value::Object(stats(&moments, &self.source.format)),
-            "extended_stats" => Value::Object(extended(
+            "extended_stats" => Value::Object(extended_stats(
                 &moments,
                 self.sigma,
                 &self.source.format,
-                to.cx.dialect.rules.has_types,
+                to.cx.dialect.rules.omits_later_members,
             )),
             kind => one(moments.get(kind, 0.0), &self.source),
         })
@@ -280,7 +280,7 @@ impl Collector for Numbers {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         self.kind
     }
 }

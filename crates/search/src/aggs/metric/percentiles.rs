@@ -13,7 +13,7 @@ use tantivy::DocId;
 /// How many values all buckets may keep.
 const MOST_VALUES: usize = 1 << 26;
 
-/// What is asked.
+/// The percents or values of a request.
 pub(in crate::aggs) enum Ask {
     /// Values at these percents.
     Values(Vec<f64>),
@@ -31,7 +31,7 @@ pub(in crate::aggs) struct Percentiles {
     ask: Ask,
     keyed: bool,
     /// Between values, and for none, as in 2015.
-    typed: bool,
+    former: bool,
     /// Values are told apart by so many digits.
     hdr: Option<u8>,
     all: Vec<(Vec<f64>, bool)>,
@@ -40,12 +40,12 @@ pub(in crate::aggs) struct Percentiles {
 }
 
 impl Percentiles {
-    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, typed: bool) -> Percentiles {
+    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, former: bool) -> Percentiles {
         Percentiles {
             source,
             ask,
             keyed,
-            typed,
+            former,
             hdr: None,
             ranks: RankRule::default(),
             all: Vec::new(),
@@ -59,7 +59,7 @@ impl Percentiles {
         self
     }
     /// With ranks as the servers of a persona have them.
-    pub(in crate::aggs) fn ranked_by(mut self, ranks: RankRule) -> Percentiles {
+    pub(in crate::aggs) fn with_rank_rule(mut self, ranks: RankRule) -> Percentiles {
         self.ranks = ranks;
         self
     }
@@ -128,18 +128,18 @@ impl Collector for Percentiles {
         Ok(())
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
-        let (keyed, typed, ranks) = (self.keyed, self.typed, self.ranks);
+        let (keyed, former, ranks) = (self.keyed, self.former, self.ranks);
         let hdr = self.hdr;
         let quantile = |sorted: &[f64], percent: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).quantile(sorted, percent),
-            None if typed => quantile_of_2015(sorted, percent),
+            None if former => quantile_of_2015(sorted, percent),
             None => quantile(sorted, percent),
         };
         let rank = |sorted: &[f64], value: f64| match hdr {
             Some(digits) => Hdr::new(digits, sorted).rank(sorted, value),
             None => ranks.percent(sorted, value),
         };
-        let none = || if typed { Value::from("NaN") } else { Value::Null };
+        let none = || if former { Value::from("NaN") } else { Value::Null };
         let pairs: Vec<(f64, Option<f64>)> = match &self.ask {
             Ask::Values(list) => {
                 let list = list.clone();
@@ -158,11 +158,11 @@ impl Collector for Percentiles {
         };
         let asks_ranks = matches!(self.ask, Ask::Ranks(_));
         let format = &self.source.format;
-        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !asks_ranks || !typed);
+        let text = |value: Option<f64>| value.and_then(|value| format.text(value)).filter(|_| !asks_ranks || !former);
         let values = if keyed {
             let mut out = Map::new();
             for (percent, value) in &pairs {
-                let name = match asks_ranks && typed {
+                let name = match asks_ranks && former {
                     true => format.text(*percent).unwrap_or_else(|| key(*percent)),
                     false => key(*percent),
                 };
@@ -215,7 +215,7 @@ impl Collector for Percentiles {
     fn wants_scores(&self) -> bool {
         self.source.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         match self.ask {
             Ask::Values(_) if self.hdr.is_some() => "hdr_percentiles",
             Ask::Ranks(_) if self.hdr.is_some() => "hdr_percentile_ranks",

@@ -38,17 +38,17 @@ impl Places {
         if let Some(Column::Geo(lat, lon)) = &self.column {
             for (lat, lon) in lat.values_for_doc(doc).zip(lon.values_for_doc(doc)) {
                 any = true;
-                f(stepped(lat, 180.0), stepped(lon, 360.0));
+                f(round_to_grid(lat, 180.0), round_to_grid(lon, 360.0));
             }
         }
         if let (false, Some((lat, lon))) = (any, self.missing) {
-            f(stepped(lat, 180.0), stepped(lon, 360.0));
+            f(round_to_grid(lat, 180.0), round_to_grid(lon, 360.0));
         }
     }
 }
 
 /// A coordinate as one of 2^32 steps of its circle.
-fn stepped(degrees: f64, circle: f64) -> f64 {
+fn round_to_grid(degrees: f64, circle: f64) -> f64 {
     let step = circle / 4_294_967_296.0;
     (degrees / step).floor().min(2_147_483_647.0) * step
 }
@@ -140,7 +140,7 @@ impl Collector for Bounds {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_number("geo_bounds"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "geo_bounds"
     }
 }
@@ -198,7 +198,7 @@ impl Collector for Centroid {
         if count > 0 {
             // The reference hands the middle over in the steps that places are kept in.
             let (lat, lon) = (lat.value / count as f64, lon.value / count as f64);
-            out.insert("location".into(), place(stepped(lat, 180.0), stepped(lon, 360.0)));
+            out.insert("location".into(), place(round_to_grid(lat, 180.0), round_to_grid(lon, 360.0)));
         }
         out.insert("count".into(), count.into());
         Ok(Value::Object(out))
@@ -206,7 +206,7 @@ impl Collector for Centroid {
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
         Err(no_number("geo_centroid"))
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "geo_centroid"
     }
 }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn steps() {
-        assert_eq!(stepped(-170.0, 360.0), -170.000_000_009_313_23);
-        assert_eq!(stepped(63.9, 180.0), 63.899_999_996_647_24);
+        assert_eq!(round_to_grid(-170.0, 360.0), -170.000_000_009_313_23);
+        assert_eq!(round_to_grid(63.9, 180.0), 63.899_999_996_647_24);
     }
 }

@@ -18,10 +18,10 @@ pub(in crate::aggs) enum RankRule {
 }
 
 impl RankRule {
-    /// Of the server that a request speaks to.
+    /// The rule of the server that a request speaks to.
     pub(in crate::aggs) fn of(dialect: Dialect) -> RankRule {
         match dialect.persona {
-            _ if dialect.rules.has_types => RankRule::Elasticsearch2,
+            _ if dialect.rules.former_percentiles => RankRule::Elasticsearch2,
             Persona::Es2 => RankRule::Elasticsearch2,
             Persona::Es7 => RankRule::Elasticsearch7,
             _ => RankRule::Exact,
@@ -37,7 +37,7 @@ impl RankRule {
         let share = match (self, sorted) {
             (_, []) => return None,
             (RankRule::Elasticsearch2 | RankRule::Elasticsearch7, [only]) => f64::from(u8::from(value >= *only)),
-            (RankRule::Elasticsearch2 | RankRule::Elasticsearch7, _) => self.interpolated(sorted, value),
+            (RankRule::Elasticsearch2 | RankRule::Elasticsearch7, _) => self.interpolate(sorted, value),
             (RankRule::Exact, _) => {
                 let below = sorted.partition_point(|other| *other < value);
                 let not_above = sorted.partition_point(|other| *other <= value);
@@ -49,7 +49,7 @@ impl RankRule {
 
     /// The share below a value among at least two, each with a range that ends in the middles to its neighbours. It may lie
     /// outside of 0 and 1.
-    fn interpolated(self, sorted: &[f64], value: f64) -> f64 {
+    fn interpolate(self, sorted: &[f64], value: f64) -> f64 {
         let count = sorted.len();
         let share = |below: usize, from: f64, to: f64| (below as f64 + (value - from) / (to - from)) / count as f64;
         let mut right = (sorted[1] - sorted[0]) / 2.0;

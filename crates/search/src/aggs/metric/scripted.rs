@@ -46,7 +46,7 @@ impl Scripted {
         }
         Ok(state)
     }
-    fn combined(&self, state: &Own) -> Result<Own> {
+    fn combine(&self, state: &Own) -> Result<Own> {
         match &self.combine {
             Some(combine) => combine.run_with(&[("state", state), ("_agg", state)]),
             None => Ok(state.clone()),
@@ -86,7 +86,7 @@ impl Collector for Scripted {
             Some(Some(state)) if bucket != EMPTY => state.clone(),
             _ => self.fresh()?,
         };
-        let states = Own::list(vec![self.combined(&state)?]);
+        let states = Own::list(vec![self.combine(&state)?]);
         let value = match &self.reduce {
             Some(reduce) => reduce.run_with(&[("states", &states), ("_aggs", &states)])?,
             None => states,
@@ -102,7 +102,7 @@ impl Collector for Scripted {
     fn wants_scores(&self) -> bool {
         self.map.uses_score()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "scripted_metric"
     }
 }

@@ -69,7 +69,7 @@ impl Collector for Weighted {
     fn wants_scores(&self) -> bool {
         self.value.wants_scores() || self.weight.wants_scores()
     }
-    fn typed(&self) -> &'static str {
+    fn wire_type(&self) -> &'static str {
         "weighted_avg"
     }
 }

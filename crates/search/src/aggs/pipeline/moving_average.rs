@@ -95,7 +95,7 @@ impl MovingAverage {
         self.window
     }
 
-    /// What comes after these values; nothing after none.
+    /// The prediction after these values; none after none.
     pub(super) fn next(&self, values: &[f64]) -> Option<f64> {
         debug_assert!(values.len() <= self.window, "no more values than the window has");
         match self.model {

@@ -185,7 +185,7 @@ fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Res
             let seen = values(list);
             moving_avg(job, list, &seen)?;
         }
-        "bucket_script" | "bucket_selector" => scripted(job, list, cx)?,
+        "bucket_script" | "bucket_selector" => run_script(job, list, cx)?,
         "bucket_sort" => sort(job, list)?,
         other => {
             let _ = agg;
@@ -224,12 +224,12 @@ fn compile(job: &Job<'_>, cx: &Context<'_>) -> Result<(script::Program, Map<Stri
 /// Scripts of pipelines reach nothing outside; they end with their search.
 struct Nothing<'a>(&'a Interrupt);
 impl Host for Nothing<'_> {
-    fn interrupted(&self) -> Result<()> {
+    fn check_interrupt(&self) -> Result<()> {
         self.0.check()
     }
 }
 
-fn scripted(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
+fn run_script(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
     let (program, base) = compile(job, cx)?;
     let named: Vec<(String, String)> = match job.paths {
         Value::Object(map) => map
@@ -362,7 +362,7 @@ fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -
         let start = end.saturating_sub(window);
         let seen: Vec<f64> = numbers[start..end].iter().map(|(_, value)| *value).collect();
         let result = match (&name, &custom) {
-            (Some(name), _) => moved(name, &seen, &script)?,
+            (Some(name), _) => moving_function(name, &seen, &script)?,
             (None, Some((program, base))) => {
                 let mut params = base.clone();
                 params.insert("values".into(), seen.iter().map(|value| number(*value)).collect());
@@ -398,7 +398,7 @@ fn moving_avg(job: &Job<'_>, list: &mut [Value], values: &[f64]) -> Result<()> {
     Ok(())
 }
 
-fn moved(name: &str, values: &[f64], script: &str) -> Result<f64> {
+fn moving_function(name: &str, values: &[f64], script: &str) -> Result<f64> {
     let n = values.len() as f64;
     let arguments: Vec<f64> = script
         .split_once(',')

@@ -3,7 +3,7 @@
 use super::path;
 use crate::aggs::Context;
 use crate::aggs::format::{Format, number};
-use crate::aggs::metric::{Moments, extended, percent_key, stats};
+use crate::aggs::metric::{Moments, extended_stats, percent_key, stats};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -115,11 +115,11 @@ pub(super) fn run(
             out
         }
         "stats_bucket" => stats(&moments, &format),
-        "extended_stats_bucket" => extended(
+        "extended_stats_bucket" => extended_stats(
             &moments,
             body.get("sigma").and_then(Value::as_f64).unwrap_or(2.0),
             &format,
-            cx.dialect.rules.has_types,
+            cx.dialect.rules.omits_later_members,
         ),
         _ => {
             let mut values: Vec<f64> = found.into_iter().map(|(_, value)| value).collect();
@@ -130,7 +130,7 @@ pub(super) fn run(
             let mut out = Map::new();
             for percent in percents {
                 // The nearest one, not between two.
-                let place = if cx.dialect.rules.has_types {
+                let place = if cx.dialect.rules.former_percentiles {
                     (percent / 100.0 * values.len() as f64) as usize
                 } else {
                     (percent / 100.0 * (values.len().max(1) - 1) as f64).round() as usize
