@@ -57,9 +57,11 @@ impl EmbeddedEngine {
             durable: position,
             written: 0,
         };
-        self.company.seen();
-        // Whoever is alone waits for a write of his own, and syncs it himself.
-        if position <= log.durable_position() || self.company.is_alone() || tokio::runtime::Handle::try_current().is_err() {
+        let client = group_commit::current_client();
+        client.into_iter().for_each(|client| self.clients.note(client));
+        // A client that is alone waits for a write of its own, and syncs it itself.
+        let is_alone = client.is_some_and(|client| self.clients.is_alone(client));
+        if position <= log.durable_position() || is_alone || tokio::runtime::Handle::try_current().is_err() {
             return self.wait(after).await.map(|()| document);
         }
         match tokio::time::timeout(DURABLE_PATIENCE, log.durable(position)).await {
