@@ -68,7 +68,7 @@ fn lint(text: &str) {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut promtool) = promtool else {
-        println!("skipped: promtool is not installed");
+        eprintln!("skipped: promtool is not installed");
         return;
     };
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();

@@ -17,7 +17,7 @@ fn packaging() -> std::path::PathBuf {
 fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        println!("skipped: {program} is not installed");
+        eprintln!("skipped: {program} is not installed");
     }
     found
 }

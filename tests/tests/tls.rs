@@ -14,7 +14,7 @@ use tests::{Server, command};
 fn is_there(program: &str, version: &str) -> bool {
     let found = Command::new(program).arg(version).output().is_ok();
     if !found {
-        println!("skipped: {program} is not installed");
+        eprintln!("skipped: {program} is not installed");
     }
     found
 }

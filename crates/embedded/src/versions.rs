@@ -225,7 +225,10 @@ impl Versions {
         };
         assert_eq!(entry.no, no, "4: a key is that of one index");
         let (before, after) = (entry.newest.stamp().seq_no, newest.stamp().seq_no);
-        assert!(before < after, "1.1: operation {after} on a document replaces operation {before}");
+        assert!(
+            before < after,
+            "1.1: operation {after} on a document replaces operation {before}"
+        );
         entry.replace(newest, durable);
     }
     /// A build has stored the effect of the operation with this sequence number: puts go, deletes become

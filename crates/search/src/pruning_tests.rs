@@ -54,7 +54,7 @@ fn index(seed: u64) -> Arc<IndexView> {
     let is_deleted = move |segment: usize, doc: u32| match deleted {
         0 => false,
         1 => doc % 5 == segment as u32,
-        _ => doc % 3 != 0,
+        _ => !doc.is_multiple_of(3),
     };
     Arc::new(view_of(&mapping, &docs, &sizes, &is_deleted))
 }

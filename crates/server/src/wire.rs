@@ -17,9 +17,6 @@ use tracing::warn;
 /// The name of the server. A data folder belongs to one process, so there is no other to tell it from.
 pub(crate) const SERVER: &str = "n1";
 
-/// The name of the server. A data folder belongs to one process, so there is no other to tell it from.
-pub(crate) const SERVER: &str = "n1";
-
 /// A server that is ready to answer.
 pub(crate) struct Wired {
     pub(crate) engine: Arc<EmbeddedEngine>,

@@ -353,7 +353,10 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
     // The task of the request, or one for this search alone.
-    let own = call.running.is_none().then(|| Running::begin(&call.rest, call.task_headers(), &call.body, target));
+    let own = call
+        .running
+        .is_none()
+        .then(|| Running::begin(&call.rest, call.task_headers(), &call.body, target));
     if let Some(running) = own.as_ref().or(call.running.as_ref()) {
         running.tie(&mut request, call.begun);
     }

@@ -495,7 +495,7 @@ impl Planner<'_> {
                     None => some,
                     Some(bits) => {
                         let rest = Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0));
-                        crate::scorers::disjunction::or(vec![some, rest], 1, crate::scorers::disjunction::Sum::Sum)
+                        crate::scorers::disjunction::or(vec![some, rest], 1, crate::scorers::disjunction::Sum::Added)
                     }
                 })
             },

@@ -131,7 +131,7 @@ impl Node for BoolNode {
         // Without others that score, the options count themselves.
         let how = match self.must.is_empty() && self.counts_matches() {
             true => Sum::Coordinated(self.should.len()),
-            false => Sum::Sum,
+            false => Sum::Added,
         };
         let mut set = if self.least > 0 {
             let options = or(options, self.least, how);
@@ -158,7 +158,7 @@ impl Node for BoolNode {
             for node in &self.must_not {
                 excluded.push(node.scorer(segment)?);
             }
-            set = without(set, or(excluded, 1, Sum::Sum));
+            set = without(set, or(excluded, 1, Sum::Added));
         }
         if !self.must.is_empty() && self.counts_matches() {
             let clauses: Vec<&Shared> = self.must.iter().chain(&self.should).collect();

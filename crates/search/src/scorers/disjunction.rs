@@ -13,7 +13,7 @@ use tantivy::{DocId, DocSet, TERMINATED};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sum {
     /// All added.
-    Sum,
+    Added,
     /// The best, and this part of the others.
     Best(f32),
     /// All added, times their number, by so many.
@@ -30,7 +30,7 @@ impl Sum {
             count += 1.0;
         }
         match self {
-            Sum::Sum => sum as f32,
+            Sum::Added => sum as f32,
             Sum::Best(tie) => (f64::from(best) + (sum - f64::from(best)) * f64::from(tie)) as f32,
             Sum::Coordinated(all) => sum as f32 * (count / all as f32),
         }
@@ -61,7 +61,7 @@ pub(crate) fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn 
     {
         return set;
     }
-    if sets.len() == least && how == Sum::Sum {
+    if sets.len() == least && how == Sum::Added {
         return and(sets.into_iter().map(|set| (set, true)).collect());
     }
     if sets.len() <= SETS_MAX {

@@ -34,7 +34,7 @@ impl Node for CoveringNode {
             any.push(node.scorer(segment)?);
             each.push(node.scorer(segment)?);
         }
-        let set = self.level.restrict(segment, or(any, 1, Sum::Sum))?;
+        let set = self.level.restrict(segment, or(any, 1, Sum::Added))?;
         let failure = self.failure.clone();
         let mut wanted: Box<dyn FnMut(DocId) -> Result<Option<f64>> + Send> = match &self.least {
             Least::Field(field) => {

@@ -12,101 +12,96 @@ use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocSet, TERMINATED};
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn bits(docs: &[u32]) -> Arc<DocBits> {
+    let mut bits = DocBits::new(64);
+    docs.iter().for_each(|doc| bits.insert(*doc));
+    Arc::new(bits)
+}
 
-    fn bits(docs: &[u32]) -> Arc<DocBits> {
-        let mut bits = DocBits::new(64);
-        docs.iter().for_each(|doc| bits.insert(*doc));
-        Arc::new(bits)
+fn set(docs: &[u32], score: f32) -> Box<dyn Scorer> {
+    Box::new(ConstantScorer::new(BitsDocs::new(bits(docs)), score))
+}
+
+fn check(mut got: Box<dyn Scorer>, expected: &[(u32, f32)]) {
+    let mut seen = Vec::new();
+    while got.doc() != TERMINATED {
+        seen.push((got.doc(), got.score()));
+        got.advance();
     }
+    assert_eq!(seen, expected);
+}
 
-    fn set(docs: &[u32], score: f32) -> Box<dyn Scorer> {
-        Box::new(ConstantScorer::new(BitsDocs::new(bits(docs)), score))
-    }
+#[test]
+fn combinations() {
+    let (a, b, c) = (&[1, 3, 5, 9][..], &[3, 4, 5][..], &[5, 9][..]);
+    check(and(vec![(set(a, 1.0), true), (set(b, 2.0), false)]), &[(3, 1.0), (5, 1.0)]);
+    check(among(set(a, 1.0), bits(b)), &[(3, 1.0), (5, 1.0)]);
+    check(among(set(a, 1.0), bits(&[])), &[]);
+    let many: Vec<u32> = (0..40).collect();
+    check(among(set(&many, 1.0), bits(&[7])), &[(7, 1.0)]);
+    let mut sought = among(set(a, 1.0), bits(c));
+    assert_eq!((sought.seek(2), sought.seek(5), sought.seek(6)), (5, 5, 9));
+    check(and(vec![(set(a, 1.0), false), (set(b, 2.0), false)]), &[(3, 0.0), (5, 0.0)]);
+    check(
+        or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 1, Sum::Added),
+        &[(1, 1.0), (3, 3.0), (4, 2.0), (5, 7.0), (9, 5.0)],
+    );
+    check(
+        or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 2, Sum::Added),
+        &[(3, 3.0), (5, 7.0), (9, 5.0)],
+    );
+    check(
+        or(vec![set(a, 1.0), set(b, 2.0)], 1, Sum::Best(0.5)),
+        &[(1, 1.0), (3, 2.5), (4, 2.0), (5, 2.5), (9, 1.0)],
+    );
+    check(without(set(a, 1.0), set(b, 1.0)), &[(1, 1.0), (9, 1.0)]);
+    check(
+        with_option(set(a, 1.0), set(c, 4.0)),
+        &[(1, 1.0), (3, 1.0), (5, 5.0), (9, 5.0)],
+    );
+    check(
+        rescore(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
+        &[(5, 2.0), (9, 2.0)],
+    );
+}
 
-    fn check(mut got: Box<dyn Scorer>, expected: &[(u32, f32)]) {
-        let mut seen = Vec::new();
-        while got.doc() != TERMINATED {
-            seen.push((got.doc(), got.score()));
-            got.advance();
-        }
-        assert_eq!(seen, expected);
-    }
-
-    #[test]
-    fn combinations() {
-        let (a, b, c) = (&[1, 3, 5, 9][..], &[3, 4, 5][..], &[5, 9][..]);
-        check(and(vec![(set(a, 1.0), true), (set(b, 2.0), false)]), &[(3, 1.0), (5, 1.0)]);
-        check(among(set(a, 1.0), bits(b)), &[(3, 1.0), (5, 1.0)]);
-        check(among(set(a, 1.0), bits(&[])), &[]);
-        let many: Vec<u32> = (0..40).collect();
-        check(among(set(&many, 1.0), bits(&[7])), &[(7, 1.0)]);
-        let mut sought = among(set(a, 1.0), bits(c));
-        assert_eq!((sought.seek(2), sought.seek(5), sought.seek(6)), (5, 5, 9));
-        check(and(vec![(set(a, 1.0), false), (set(b, 2.0), false)]), &[(3, 0.0), (5, 0.0)]);
-        check(
-            or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 1, Sum::Sum),
-            &[(1, 1.0), (3, 3.0), (4, 2.0), (5, 7.0), (9, 5.0)],
-        );
-        check(
-            or(vec![set(a, 1.0), set(b, 2.0), set(c, 4.0)], 2, Sum::Sum),
-            &[(3, 3.0), (5, 7.0), (9, 5.0)],
-        );
-        check(
-            or(vec![set(a, 1.0), set(b, 2.0)], 1, Sum::Best(0.5)),
-            &[(1, 1.0), (3, 2.5), (4, 2.0), (5, 2.5), (9, 1.0)],
-        );
-        check(without(set(a, 1.0), set(b, 1.0)), &[(1, 1.0), (9, 1.0)]);
-        check(
-            with_option(set(a, 1.0), set(c, 4.0)),
-            &[(1, 1.0), (3, 1.0), (5, 5.0), (9, 5.0)],
-        );
-        check(
-            rescore(set(a, 1.0), |doc, s| (doc > 3).then(|| s.score() * 2.0)),
-            &[(5, 2.0), (9, 2.0)],
-        );
-    }
-
-    /// Few and many sets, walked and sought, give what counting gives. Scores are powers of two: their sums are exact.
-    #[test]
-    fn unions_are_counts() {
-        let mut random = model::random::random(7);
-        for round in 0..300 {
-            let all = 1 + random(12) as usize;
-            let docs: Vec<Vec<u32>> = (0..all).map(|_| (0..64).filter(|_| random(4) == 0).collect()).collect();
-            let least = 1 + random(all as u64) as usize;
-            let how = [Sum::Sum, Sum::Best(0.5), Sum::Coordinated(all)][round % 3];
-            let score_of = |n: usize| f32::from(1u8 << (n % 4));
-            let expected: Vec<(u32, f32)> = (0..64)
-                .filter_map(|doc| {
-                    let has: Vec<usize> = (0..all).filter(|n| docs[*n].contains(&doc)).collect();
-                    (has.len() >= least).then(|| (doc, how.of(has.into_iter().map(score_of))))
-                })
-                .collect();
-            let made = || {
-                or(
-                    docs.iter().zip(0..).map(|(docs, n)| set(docs, score_of(n))).collect(),
-                    least,
-                    how,
-                )
-            };
-            check(made(), &expected);
-            let mut sought = made();
-            let mut target = random(8) as u32;
-            while target < 64 {
-                let next = expected.iter().find(|(doc, _)| *doc >= target.max(sought.doc()));
-                assert_eq!(
-                    seek_to(sought.as_mut(), target),
-                    next.map_or(TERMINATED, |(doc, _)| *doc),
-                    "{round}: {target}"
-                );
-                if let Some((_, score)) = next {
-                    assert_eq!(sought.score(), *score, "{round}: {target}");
-                }
-                target += 1 + random(8) as u32;
+/// Few and many sets, walked and sought, give what counting gives. Scores are powers of two: their sums are exact.
+#[test]
+fn unions_are_counts() {
+    let mut random = model::random::random(7);
+    for round in 0..300 {
+        let all = 1 + random(12) as usize;
+        let docs: Vec<Vec<u32>> = (0..all).map(|_| (0..64).filter(|_| random(4) == 0).collect()).collect();
+        let least = 1 + random(all as u64) as usize;
+        let how = [Sum::Added, Sum::Best(0.5), Sum::Coordinated(all)][round % 3];
+        let score_of = |n: usize| f32::from(1u8 << (n % 4));
+        let expected: Vec<(u32, f32)> = (0..64)
+            .filter_map(|doc| {
+                let has: Vec<usize> = (0..all).filter(|n| docs[*n].contains(&doc)).collect();
+                (has.len() >= least).then(|| (doc, how.of(has.into_iter().map(score_of))))
+            })
+            .collect();
+        let made = || {
+            or(
+                docs.iter().zip(0..).map(|(docs, n)| set(docs, score_of(n))).collect(),
+                least,
+                how,
+            )
+        };
+        check(made(), &expected);
+        let mut sought = made();
+        let mut target = random(8) as u32;
+        while target < 64 {
+            let next = expected.iter().find(|(doc, _)| *doc >= target.max(sought.doc()));
+            assert_eq!(
+                seek_to(sought.as_mut(), target),
+                next.map_or(TERMINATED, |(doc, _)| *doc),
+                "{round}: {target}"
+            );
+            if let Some((_, score)) = next {
+                assert_eq!(sought.score(), *score, "{round}: {target}");
             }
+            target += 1 + random(8) as u32;
         }
     }
 }
