@@ -106,7 +106,7 @@ impl Call {
     /// How JSON is read in this dialect.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
-            lenient: self.dialect.rules.has_types,
+            lenient: self.dialect.rules.reads_loose_json,
             depth_max: usize::from(self.dialect.depths.json),
             ..Reading::default()
         }
@@ -192,7 +192,7 @@ impl Call {
         if self.dialect.rules.has_types {
             let types = self.arg("type").map(crate::query_params::split_list).unwrap_or_default();
             // In 2015 a star was the name of a type like others.
-            let any = types.iter().any(|t| t == "*") && !crate::answers_of_2015(self.dialect);
+            let any = types.iter().any(|t| t == "*") && !self.dialect.rules.star_is_a_type;
             target.types = if any { Vec::new() } else { types };
         }
         Ok(target)

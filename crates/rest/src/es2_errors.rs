@@ -146,7 +146,11 @@ pub(crate) fn unread(error: Error, body: &[u8]) -> Error {
 
 /// [`unread`], in the typed dialect.
 pub(crate) fn unread_if(error: Error, body: &[u8], dialect: Dialect) -> Error {
-    if dialect.rules.has_types { unread(error, body) } else { error }
+    if dialect.rules.fails_to_derive_content {
+        unread(error, body)
+    } else {
+        error
+    }
 }
 
 /// `Failed to derive xcontent`.

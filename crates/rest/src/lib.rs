@@ -7,7 +7,7 @@ use engine::breaker::CircuitBreakers;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo, IndexStats};
 use index_meta_cache::{Known, KnownIndices};
-use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
+use model::{Dialect, Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -307,14 +307,4 @@ pub(crate) fn missing_index(name: &str) -> Error {
 /// The `_shards` object of a write.
 pub(crate) fn write_shards(replicas: u64) -> Value {
     serde_json::json!({ "total": 1 + replicas, "successful": 1, "failed": 0 })
-}
-
-/// Answers in the shapes of 2015. Elasticsearch 7 still took types in URLs, and answered in its own.
-pub(crate) fn answers_of_2015(dialect: Dialect) -> bool {
-    dialect.rules.has_types && dialect.persona != Persona::Es7
-}
-
-/// Types are shown as `_doc` by these even where there are none.
-pub(crate) fn shows_doc_type(dialect: Dialect) -> bool {
-    dialect.rules.has_types || matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1)
 }

@@ -356,7 +356,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
 
 async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
     let mut params = Params::parse(&request.path, &request.query)?;
-    style.pretty = if dialect.rules.has_types {
+    style.pretty = if dialect.rules.reads_boolean_words {
         params.take("pretty").is_some_and(|v| v != "false")
     } else {
         params.flag("pretty")?
@@ -366,7 +366,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     style.human = params.flag("human")?;
     style.trace = params.flag("error_trace")?;
     // In 2015 an answer was of the type that the request said it was of.
-    let asked_in_yaml = dialect.rules.has_types
+    let asked_in_yaml = dialect.rules.answers_in_request_format
         && request
             .content_type
             .as_deref()
@@ -379,13 +379,14 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         let most = rest.limits.body_max_bytes;
         request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
-    if dialect.rules.has_types {
+    if dialect.rules.checks_escapes {
         crate::query_params::check_escapes(&request.path)?;
-        if let Some(path) = request.path.strip_prefix("/_cat")
-            && request.method == "GET"
-        {
-            return cat_of_2015(rest, request, style, params, path).boxed().await;
-        }
+    }
+    if dialect.rules.former_cat_tables
+        && let Some(path) = request.path.strip_prefix("/_cat")
+        && request.method == "GET"
+    {
+        return cat_of_2015(rest, request, style, params, path).boxed().await;
     }
     let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.persona) {
         Matched::Found(endpoint, args) => (endpoint, args),
@@ -393,7 +394,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             let mut segments = request.path.trim_matches('/').split('/');
             return match (segments.next(), segments.next(), segments.next()) {
                 (Some(index), Some(feature), None)
-                    if dialect.rules.has_types && request.method == "GET" && !index.starts_with('_') =>
+                    if dialect.rules.has_index_features && request.method == "GET" && !index.starts_with('_') =>
                 {
                     let mut args = PathArgs::default();
                     args.insert("index", crate::query_params::decode(index, false)?);
@@ -414,13 +415,13 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         && params.has_row("rest_total_hits_as_int")
         && params.flag("rest_total_hits_as_int")?;
     dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
-    params.set_lenient(dialect.rules.has_types);
+    params.set_lenient(dialect.rules.skips_unknown_parameters);
     transaction_session::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
     if !table {
         match params.take("format").as_deref() {
             None | Some("json" | "yaml") => {}
-            Some(_) if dialect.rules.has_types => {}
+            Some(_) if dialect.rules.tolerates_unknown_words => {}
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
@@ -500,14 +501,14 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
     };
     match matched {
         Matched::Method(allowed) if request.method == "OPTIONS" => {
-            let answer = if dialect.rules.has_types {
+            let answer = if dialect.rules.former_unknown_paths {
                 Answer::text(String::new())
             } else {
                 Answer::empty(200)
             };
             answer.header("allow", allowed.join(","))
         }
-        _ if dialect.rules.has_types => {
+        _ if dialect.rules.former_unknown_paths => {
             let last = request.path.rsplit('/').next().unwrap_or_default();
             let segments = request.path.split('/').filter(|s| !s.is_empty()).count();
             let name = request.path.trim_matches('/');

@@ -22,7 +22,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     let locks = call.take_locks()?;
     call.params.finish()?;
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.validates_missing_parts {
         check_of_2015(&node, &call)?;
     }
     let mut actions = Vec::new();
@@ -36,10 +36,18 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
             super::locks::check_alter(&call.rest, &target_of(action.aliases.clone()), &locks).await?;
         }
         refuse_aliases_as_indices(&call, &action.indices).await?;
-        if let Some(routing) = action.index_routing.as_deref().filter(|_| !call.dialect.rules.has_types) {
+        if let Some(routing) = action
+            .index_routing
+            .as_deref()
+            .filter(|_| !call.dialect.rules.tolerates_alias_mistakes)
+        {
             one_index_routing(action.aliases.first().map_or("", String::as_str), routing)?;
         }
-        if let (Some(filter), Some(alias), false) = (&action.filter, action.aliases.first(), call.dialect.rules.has_types) {
+        if let (Some(filter), Some(alias), false) = (
+            &action.filter,
+            action.aliases.first(),
+            call.dialect.rules.tolerates_alias_mistakes,
+        ) {
             check_filter(&call, &target, alias, filter).await?;
         }
         match action.verb {
@@ -54,7 +62,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
                 }
             }
             AliasVerb::Remove
-                if !call.dialect.rules.has_types
+                if !call.dialect.rules.alias_removals_must_exist
                     && removals(&call, &action, action.must_exist.unwrap_or(must_exist), &mut actions).await? => {}
             AliasVerb::Remove => {
                 for alias in &action.aliases {
@@ -96,7 +104,7 @@ async fn removals(
 
 /// Is a removal of what is not there refused, if it does not say so itself? Today only where nothing else is asked for.
 async fn removals_must_exist(call: &Call, actions: &[dsl::document::AliasAction]) -> Result<bool> {
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.alias_removals_must_exist {
         return Ok(true);
     }
     for action in actions {
@@ -121,7 +129,7 @@ fn is_named(names: &[String], alias: &str) -> bool {
 fn is_chosen(names: &[String], alias: &str, dialect: model::Dialect) -> bool {
     let (mut chosen, mut wild) = (false, false);
     for name in names {
-        match name.strip_prefix('-').filter(|_| wild && !dialect.rules.has_types) {
+        match name.strip_prefix('-').filter(|_| wild && !dialect.rules.reads_no_exclusions) {
             Some(out) => chosen &= !path::matches(out, alias),
             None => chosen |= path::matches(name, alias),
         }
@@ -132,7 +140,7 @@ fn is_chosen(names: &[String], alias: &str, dialect: model::Dialect) -> bool {
 
 /// Aliases are of indices, and not of other aliases.
 async fn refuse_aliases_as_indices(call: &Call, expressions: &[String]) -> Result<()> {
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.tolerates_alias_mistakes {
         return Ok(());
     }
     for name in expressions.iter().filter(|name| !name.contains('*') && *name != "_all") {
@@ -257,7 +265,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let index = in_body(&mut body, "index").or(from_url.0);
     let alias = in_body(&mut body, "alias").or(from_url.1);
     let (Some(index), Some(alias)) = (index.filter(|i| !i.is_empty()), alias.filter(|a| !a.is_empty())) else {
-        if crate::answers_of_2015(call.dialect) {
+        if call.dialect.rules.validates_missing_parts {
             return Err(Error::new(
                 ErrorKind::ActionRequestValidation,
                 "Validation Failed: 1: Alias action [add]: Property [index/indices] is either missing or null;",
@@ -270,7 +278,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             return Err(Error::illegal(format!("unknown field [{name}]")));
         }
     }
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.tolerates_value_types {
         for name in ["routing", "index_routing", "search_routing"] {
             if let Some(Value::Number(number)) = body.get(name) {
                 let text = number.to_string();
@@ -299,7 +307,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     if body.get("is_write_index") == Some(&Value::Bool(true)) {
         super::locks::check_alter(&call.rest, &target_of(vec![alias.clone()]), &locks).await?;
     }
-    if let (Some(filter), false) = (body.get("filter"), call.dialect.rules.has_types) {
+    if let (Some(filter), false) = (body.get("filter"), call.dialect.rules.tolerates_alias_mistakes) {
         check_filter(&call, &target, &alias, filter).await?;
     }
     let add = AliasAction::Add { target, alias, body };
@@ -356,7 +364,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             seen.extend(aliases.keys().cloned());
         }
         let all = names.is_none() && (call.arg("name").is_none() || !aliases.is_empty());
-        if !aliases.is_empty() || all || legacy && call.dialect.rules.has_types {
+        if !aliases.is_empty() || all || legacy && call.dialect.rules.former_alias_answers {
             out.insert(info.name.to_string(), json!({ "aliases": aliases }));
         }
     }
@@ -368,12 +376,12 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
             .filter(|(i, n)| !(n.starts_with('-') && names[..*i].iter().any(|before| before.contains('*'))))
             .map(|(_, n)| n)
             .filter(|n| !n.contains('*') && !seen.contains(n))
-            .filter(|n| !(call.dialect.rules.has_types && n.starts_with('-')))
+            .filter(|n| !(call.dialect.rules.reads_no_exclusions && n.starts_with('-')))
             .map(String::as_str)
             .collect();
         // In 2015 one index without the alias was no error.
-        let of_index = call.dialect.rules.has_types && call.arg("index").is_some();
-        if !(missing.is_empty() || legacy && call.dialect.rules.has_types || of_index) {
+        let of_index = call.dialect.rules.former_alias_answers && call.arg("index").is_some();
+        if !(missing.is_empty() || legacy && call.dialect.rules.former_alias_answers || of_index) {
             let plural = if missing.len() > 1 { "aliases" } else { "alias" };
             let mut body = json!({ "error": format!("{plural} [{}] missing", missing.join(",")), "status": 404 });
             if let Some(map) = body.as_object_mut() {
@@ -388,7 +396,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 /// `HEAD /_alias/a`.
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     // Today it is the status of what GET answers.
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.former_alias_answers {
         return match get(call).await {
             Ok(answer) => Ok(Answer::empty(answer.status)),
             Err(error) if error.status() == 404 => Ok(Answer::empty(404)),

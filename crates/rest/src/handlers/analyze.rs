@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     let index = call.arg("index").map(str::to_owned).or_else(|| call.params.take("index"));
     let mut body = AnalyzeBody::default();
-    let typed = call.dialect.rules.has_types;
+    let former = call.dialect.rules.former_analyze;
     body.analyzer = call.params.take("analyzer");
     body.tokenizer = call.params.take("tokenizer").map(Value::from);
     body.field = call.params.take("field");
@@ -31,7 +31,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     body.attributes = call.params.take_list("attributes").unwrap_or_default();
     body.text = match call.params.take("text") {
         // In 2015 a list, as every parameter that could be one.
-        Some(text) if typed => text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
+        Some(text) if former => text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
         text => text.into_iter().collect(),
     };
     let content = call.content()?;
@@ -39,18 +39,18 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     let first = content.iter().find(|b| !b.is_ascii_whitespace());
     if first == Some(&b'{') {
         let node = dsl::json::read(&content, call.reading())?;
-        if typed {
+        if former {
             known_in_2015(&node)?;
         }
         let from_body = AnalyzeBody::parse(node, call.dialect)?;
         body = merged(body, from_body);
-    } else if first.is_some() && typed {
+    } else if first.is_some() && former {
         body.text = vec![String::from_utf8_lossy(&content).into_owned()];
     } else if first.is_some() {
         dsl::json::read(&content, call.reading())?;
         return Err(Error::illegal("the body of _analyze must be an object"));
     }
-    if first.is_none() && body.text.is_empty() && !typed {
+    if first.is_none() && body.text.is_empty() && !former {
         return Err(Error::new(
             model::ErrorKind::Parse,
             "request body or source parameter is required",
@@ -62,22 +62,22 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
             "Validation Failed: 1: text is missing;",
         ));
     }
-    if !typed {
+    if !former {
         body.validate()?;
     }
     let Chosen { analyzer, name, max } = match chosen(&call, index.as_deref(), &body).await {
-        Err(error) if typed => return Err(in_2015(error)),
+        Err(error) if former => return Err(in_2015(error)),
         found => found?,
     };
     Ok(Answer::ok(if body.explain {
-        explained(&analyzer, &name, &body, max, typed)?
+        explained(&analyzer, &name, &body, max, former)?
     } else {
         // Of an analyzer that is no index's there is no field to have a gap.
         let gap = match (&index, &body.tokenizer) {
-            (None, None) if !typed => 0,
+            (None, None) if !former => 0,
             _ => analyzer.position_increment_gap(),
         };
-        json!({ "tokens": tokens(&analyzer, &body.text, gap, typed, max)? })
+        json!({ "tokens": tokens(&analyzer, &body.text, gap, former, max)? })
     }))
 }
 
@@ -173,7 +173,7 @@ fn analyzer_of(
     if let Some(name) = &body.analyzer {
         let missing = || {
             Error::illegal(match index {
-                Some(index) if !call.dialect.rules.has_types => {
+                Some(index) if !call.dialect.rules.former_analyze => {
                     format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), "")
                 }
                 _ => format!("failed to find global analyzer [{name}]"),
@@ -181,12 +181,12 @@ fn analyzer_of(
         };
         let analyzer = registry.analyzer(name).ok_or_else(missing)?;
         let part = format!("index.analysis.analyzer.{name}.tokenizer");
-        let made = call.dialect.rules.has_types && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));
+        let made = call.dialect.rules.former_analyze && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));
         return Ok((analyzer, if made { CUSTOM.into() } else { name.clone() }));
     }
     if let Some(name) = &body.normalizer {
         let Some(index) = index else {
-            if !call.dialect.rules.has_types {
+            if !call.dialect.rules.former_analyze {
                 let reason = "Validation Failed: 1: index is required if normalizer is specified;";
                 return Err(Error::new(model::ErrorKind::ActionRequestValidation, reason));
             }
@@ -212,12 +212,12 @@ fn analyzer_of(
                 let name = analyzer.name().to_owned();
                 return Ok((analyzer, name));
             }
-            if call.dialect.rules.has_types && found.kind.is_numeric() {
+            if call.dialect.rules.former_analyze && found.kind.is_numeric() {
                 return Err(Error::illegal(format!(
                     "Can't process field [{field}], Analysis requests are not supported on numeric fields"
                 )));
             }
-            if !call.dialect.rules.has_types && !found.kind.is_text() && !found.kind.is_keyword() {
+            if !call.dialect.rules.former_analyze && !found.kind.is_text() && !found.kind.is_keyword() {
                 return Err(Error::illegal(format!(
                     "Can't process field [{field}], Analysis requests are only supported on tokenized fields"
                 )));
@@ -236,29 +236,29 @@ fn analyzer_of(
         .ok_or_else(|| Error::illegal("no default analyzer"))
 }
 
-fn token(token: &Token, offsets: &Utf16Offsets<'_>, start: usize, position: u32, typed: bool) -> Map<String, Value> {
+fn token(token: &Token, offsets: &Utf16Offsets<'_>, start: usize, position: u32, former: bool) -> Map<String, Value> {
     let mut out = Map::new();
     out.insert("token".into(), token.term.as_str().into());
     out.insert("start_offset".into(), (start + offsets.at(token.start)).into());
     out.insert("end_offset".into(), (start + offsets.at(token.end)).into());
     out.insert("type".into(), token.kind.as_str().into());
     out.insert("position".into(), (position + token.position).into());
-    if token.position_length > 1 && !typed {
+    if token.position_length > 1 && !former {
         out.insert("positionLength".into(), token.position_length.into());
     }
     out
 }
 
 /// Tokens of every text; later texts continue positions and offsets.
-fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, typed: bool, max: usize) -> Result<Vec<Value>> {
+fn tokens(analyzer: &Analyzer, texts: &[String], gap: u32, former: bool, max: usize) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     let (mut start, mut position) = (0, 0);
     for text in texts {
         let offsets = Utf16Offsets::new(text);
         let found = tokens_within(analyzer, text, out.len(), max)?;
         for t in &found {
-            let mut shown = token(t, &offsets, start, position, typed);
-            if typed && analyzer.grams() {
+            let mut shown = token(t, &offsets, start, position, former);
+            if former && analyzer.grams() {
                 // 2015 forgot what the parts were of.
                 shown.insert("type".into(), "word".into());
             }
@@ -294,15 +294,15 @@ fn too_many(max: usize) -> Error {
 }
 
 /// `explain=true`: every stage.
-fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, typed: bool) -> Result<Value> {
+fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, former: bool) -> Result<Value> {
     let text = body.text.join(" ");
     let offsets = Utf16Offsets::new(&text);
     let attributes = &body.attributes;
     let list = |tokens: &[Token], keywords: bool| -> Vec<Value> {
         let tokens = tokens.iter().map(|t| {
             // 2015 told of those alone that are some.
-            let mut shown = detailed(t, &offsets, attributes, if typed { t.keyword } else { keywords });
-            if typed {
+            let mut shown = detailed(t, &offsets, attributes, if former { t.keyword } else { keywords });
+            if former {
                 // An attribute that came later.
                 shown.remove("termFrequency");
             }

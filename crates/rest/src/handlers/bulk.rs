@@ -7,7 +7,6 @@ use super::writes::{
     Guarded, answer, conflict_error, head, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings,
     write_members,
 };
-use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
@@ -28,7 +27,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;
     // A bulk is one batch, of whatever size.
-    if !call.dialect.rules.has_types && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
+    if !call.dialect.rules.tolerates_value_bounds && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
         return Err(Error::illegal("batch_size must be greater than 0"));
     }
     let refresh = call.params.take_refresh()?;
@@ -185,7 +184,7 @@ async fn next_chunk(call: &Call, reader: &mut BulkReader<'_, '_>, fields: Option
 
 /// What is no update, or could never be one operation, is no bulk: nothing of it is written.
 fn refuse_invalid(call: &Call, planned: &[Planned]) -> Result<()> {
-    if answers_of_2015(call.dialect) {
+    if call.dialect.rules.invalid_items_fail_alone {
         return Ok(());
     }
     let invalid = planned.iter().filter(|item| item.invalid);
@@ -256,7 +255,8 @@ async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, 
     }
     let transaction = request.transaction.as_deref();
     let done = send_in(call, transaction, writes, request.refresh).await?;
-    let refreshed = transaction.is_none() && matches!(request.refresh, Refresh::Now) && !answers_of_2015(call.dialect);
+    let refreshed =
+        transaction.is_none() && matches!(request.refresh, Refresh::Now) && !call.dialect.rules.former_document_answers;
     for (i, sent) in sent.into_iter().zip(done) {
         answered.warnings.extend(sent.warnings);
         if let (Outcome::Written(written), None) = (&sent.outcome, transaction)
@@ -377,7 +377,7 @@ impl Planned {
             id,
         };
         let label = match item.action {
-            BulkAction::Index if generated && answers_of_2015(call.dialect) => "create",
+            BulkAction::Index if generated && call.dialect.rules.former_document_answers => "create",
             BulkAction::Index => "index",
             BulkAction::Create => "create",
             BulkAction::Update => "update",
@@ -427,14 +427,15 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
         ));
     }
     let internal = matches!(item.version_type.as_deref(), None | Some("internal"));
-    if item.action == BulkAction::Update && !call.dialect.rules.has_types && (item.version.is_some() || !internal) {
+    if item.action == BulkAction::Update && !call.dialect.rules.guards_updates_by_version && (item.version.is_some() || !internal)
+    {
         return Err(Error::illegal(
             "Update requests do not support versioning. Please use `if_seq_no` and `if_primary_term` instead",
         ));
     }
     let parts = ExpectParts {
         version: match item.version {
-            Some(given) if call.dialect.rules.has_types => {
+            Some(given) if call.dialect.rules.guards_updates_by_version => {
                 crate::query_params::written_version(given, item.version_type.as_deref())?
             }
             given => given,
@@ -444,7 +445,7 @@ fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: boo
         if_primary_term: given_term(item.if_primary_term)?,
         create: item.action == BulkAction::Create || generated,
     };
-    parts.expect(call.dialect.rules.has_types)
+    parts.expect(call.dialect.rules.guards_updates_by_version)
 }
 
 async fn write_of(
@@ -485,8 +486,12 @@ async fn write_of(
             if write.expect == Expect::Absent {
                 write.expect = Expect::Anything;
             }
-            update_conditions(write.expect, Some(item.retry_on_conflict), call.dialect.rules.has_types)?;
-            refuse_conditional_upsert(write.expect, &body, call.dialect.rules.has_types)?;
+            update_conditions(
+                write.expect,
+                Some(item.retry_on_conflict),
+                call.dialect.rules.guards_updates_by_version,
+            )?;
+            refuse_conditional_upsert(write.expect, &body, call.dialect.rules.guards_updates_by_version)?;
             write.op = WriteOp::Update(Box::new(update_op(call, &write, &body).await?));
             if let Some(looked_at) = super::percolate::prepare_update(call, &write).await? {
                 write.expect = looked_at;
@@ -533,7 +538,7 @@ pub(super) async fn settle(
         body.insert("get".into(), get);
     }
     body.insert("status".into(), status(&written).into());
-    if answers_of_2015(call.dialect) && planned.label == "delete" {
+    if call.dialect.rules.former_document_answers && planned.label == "delete" {
         body.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     Ok((body, false))
@@ -542,11 +547,13 @@ pub(super) async fn settle(
 pub(super) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<String, Value> {
     let error = match &planned.write {
         // A missing document of a bulk had no shard.
-        Ok(_) if answers_of_2015(call.dialect) && error.kind() == ErrorKind::DocumentMissing => error.with("shard", "-1"),
-        Ok(write) if answers_of_2015(call.dialect) => placed(&call.rest, es2_errors::in_update(error), write).await,
+        Ok(_) if call.dialect.rules.former_document_answers && error.kind() == ErrorKind::DocumentMissing => {
+            error.with("shard", "-1")
+        }
+        Ok(write) if call.dialect.rules.former_document_answers => placed(&call.rest, es2_errors::in_update(error), write).await,
         _ => error,
     };
-    let at = match answers_of_2015(call.dialect) {
+    let at = match call.dialect.rules.former_document_answers {
         true => planned.at.clone(),
         false => super::get::written_to(call, &planned.at).await,
     };

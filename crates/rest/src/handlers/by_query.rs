@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// `POST /i/_delete_by_query`.
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    if call.dialect.rules.has_types && call.dialect.persona == model::Persona::Es2 {
+    if call.dialect.rules.lacks_delete_by_query {
         return Err(Error::new(
             ErrorKind::InvalidTypeName,
             "Document mapping type name can't start with '_'",
@@ -210,8 +210,8 @@ async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
     let shape = Shape {
         creates: api == Api::Reindex,
-        deletes: api == Api::Delete && !call.dialect.rules.has_types,
-        of_2015: crate::answers_of_2015(call.dialect),
+        deletes: api == Api::Delete && !call.dialect.rules.deletions_count_updates,
+        of_2015: call.dialect.rules.former_job_answers,
         slice,
     };
     let order = Order {
@@ -538,7 +538,7 @@ async fn job(
     let limits = Limits::of(call).await?;
     limits.check_bytes(call.body.len())?;
     let proceed = options.proceed || proceed;
-    if max_docs == Some(0) && !call.dialect.rules.has_types {
+    if max_docs == Some(0) && !call.dialect.rules.tolerates_value_bounds {
         return Err(Error::illegal("[max_docs] should be >= [slices]"));
     }
     if options.atomic && proceed {

@@ -124,9 +124,9 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let wait_status = call.params.take("wait_for_status");
     let wait_nodes = call.params.take("wait_for_nodes");
     let wait_active = call.params.take("wait_for_active_shards");
-    let of_2015 = crate::answers_of_2015(call.dialect);
+    let of_2015 = call.dialect.rules.former_cluster_answers;
     let mut level = call.params.take("level").unwrap_or_else(|| "cluster".into());
-    if of_2015 && !["cluster", "indices", "shards"].contains(&level.as_str()) {
+    if call.dialect.rules.tolerates_unknown_levels && !["cluster", "indices", "shards"].contains(&level.as_str()) {
         level = "cluster".into();
     }
     let timeout = call.params.take_duration("timeout")?;
@@ -280,7 +280,7 @@ fn index_health(info: &IndexInfo, shards: bool, persona: Persona) -> Value {
 /// `_cluster/state`.
 pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
-    let lenient = crate::answers_of_2015(call.dialect);
+    let lenient = call.dialect.rules.skips_missing_indices;
     let target = call.target_with(|t| {
         (t.expand_closed, t.forbid_closed, t.expand_hidden) = (true, false, true);
         t.ignore_unavailable |= lenient;
@@ -305,7 +305,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     if let Some(unknown) = metrics
         .iter()
         .find(|m| !known.contains(&m.as_str()))
-        .filter(|_| !call.dialect.rules.has_types)
+        .filter(|_| !call.dialect.rules.tolerates_unknown_words)
     {
         let near = nearest::nearest(unknown, known)
             .map(|n| format!(" -> did you mean [{n}]?"))
@@ -320,7 +320,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     let infos = call.rest.indices(&target).await?;
     let mut out = Map::new();
     out.insert("cluster_name".into(), names.cluster.as_str().into());
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.omits_later_members {
         out.insert("cluster_uuid".into(), names.cluster_uuid.as_str().into());
     }
     if wants("version") {
@@ -363,7 +363,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         let table: Map<String, Value> = infos
             .iter()
             .map(|i| {
-                let shards: Map<String, Value> = if call.dialect.rules.has_types {
+                let shards: Map<String, Value> = if call.dialect.rules.shows_all_shards {
                     (0..)
                         .zip(shards_of_2015(&call, i))
                         .map(|(n, one): (u64, _)| (n.to_string(), json!([one])))
@@ -436,7 +436,7 @@ fn shard(call: &Call, info: &IndexInfo) -> Value {
 
 /// `_search_shards`.
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
-    let lenient = crate::answers_of_2015(call.dialect);
+    let lenient = call.dialect.rules.skips_missing_indices;
     let target = call.target_with(|target| {
         target.ignore_unavailable |= lenient;
         target.allow_no_indices |= lenient;
@@ -445,7 +445,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let infos = call.rest.indices(&target).await?;
     let names = &call.rest.names;
-    let shards: Vec<Value> = if call.dialect.rules.has_types {
+    let shards: Vec<Value> = if call.dialect.rules.shows_all_shards {
         infos
             .iter()
             .flat_map(|i| {
@@ -469,7 +469,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
         nodes = json!({});
     }
     let mut out = json!({ "nodes": nodes, "shards": shards });
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.omits_later_members {
         let indices: Map<String, Value> = infos
             .iter()
             .map(|i| {
@@ -570,7 +570,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": status, "indices": indices,
-        "nodes": { "count": if call.dialect.rules.has_types {
+        "nodes": { "count": if call.dialect.rules.former_cluster_answers {
                 json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
             } else {
                 let mut count = json!({ "total": 1, "coordinating_only": 0 });
@@ -599,7 +599,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     {
         nodes.retain(|name, _| !["network_types", "ingest"].contains(&name.as_str()));
     }
-    if !call.dialect.rules.has_types || call.dialect.persona == Persona::Es7 {
+    if !call.dialect.rules.former_cluster_answers {
         out["nodes"]["discovery_types"] = json!({ "single-node": 1 });
         let packaging = match call.dialect.persona.is_opensearch() {
             true => json!({ "type": "tar", "count": 1 }),
@@ -613,7 +613,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
 
 /// Takes out what answers of 2015 did not have.
 pub(super) fn without_of_2015(call: &Call, out: &mut Value, names: &[&str]) {
-    if let Some(out) = out.as_object_mut().filter(|_| crate::answers_of_2015(call.dialect)) {
+    if let Some(out) = out.as_object_mut().filter(|_| call.dialect.rules.omits_later_node_members) {
         names.iter().for_each(|name| {
             out.remove(*name);
         });

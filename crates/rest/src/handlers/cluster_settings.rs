@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     // 2015 had no place for them.
-    let defaults = call.params.flag("include_defaults")? && !crate::answers_of_2015(call.dialect);
+    let defaults = call.params.flag("include_defaults")? && !call.dialect.rules.former_cluster_answers;
     call.params.finish()?;
     let (persistent, transient) = current(&call).await?;
     let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
@@ -49,7 +49,7 @@ pub(super) fn shape(settings: Map<String, Value>, flat: bool) -> Value {
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     let node = match call.json_needed() {
-        Err(error) if crate::answers_of_2015(call.dialect) => {
+        Err(error) if call.dialect.rules.fails_to_derive_content => {
             return Err(match error.kind() {
                 ErrorKind::Parse => crate::es2_errors::underivable(),
                 _ => crate::es2_errors::unread(error, &call.body),
@@ -70,7 +70,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     };
     let (mut persistent, mut transient) = (part("persistent")?, part("transient")?);
     if let Some(other) = body.keys().next() {
-        if call.dialect.rules.has_types {
+        if call.dialect.rules.validates_missing_parts {
             return Err(Error::new(
                 ErrorKind::ActionRequestValidation,
                 "Validation Failed: 1: no settings to update;",
@@ -89,7 +89,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     for (kind, map) in [("persistent", &mut persistent), ("transient", &mut transient)] {
         let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
         for name in unknown {
-            if !call.dialect.rules.has_types {
+            if !call.dialect.rules.skips_unknown_settings {
                 let near = nearest::hint(&name, ALL.iter().map(|s| s.name));
                 return Err(Error::illegal(format!("{kind} setting [{name}], not recognized{near}")));
             }

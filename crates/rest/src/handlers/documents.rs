@@ -4,7 +4,6 @@ use super::get::routed_among;
 use super::writes::{
     Guarded, answer, is_members, placed, refuse_pipeline, send_in, settled, status, with_warnings, write_members,
 };
-use crate::answers_of_2015;
 use crate::call::Call;
 use crate::respond::Answer;
 use engine::{Effect, Expect, Outcome, Source, Write, WriteOp};
@@ -24,7 +23,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
 
 async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let generated = call.arg("id").is_none();
-    if answers_of_2015(call.dialect)
+    if call.dialect.rules.former_document_answers
         && let Some(given) = call.params.peek("op_type")
         && !["index", "create"].iter().any(|known| given.eq_ignore_ascii_case(known))
     {
@@ -44,12 +43,12 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     let place = Place::take(call)?;
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect_of_put(
-        answers_of_2015(call.dialect),
-        create || generated && !call.dialect.rules.has_types,
+        call.dialect.rules.guards_writes_by_version,
+        create || generated && !call.dialect.rules.generated_ids_are_plain_writes,
     )?;
     let content = call.content()?;
     call.params.finish()?;
-    let expect = expect.expect(answers_of_2015(call.dialect))?;
+    let expect = expect.expect(call.dialect.rules.guards_writes_by_version)?;
     write.expect = if (create || generated) && expect == Expect::Anything {
         Expect::Absent
     } else {
@@ -63,7 +62,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
         true => as_text(call, &written).await,
         false => {
             let mut body = answer(&call.rest, &written, if create { "create" } else { "index" }, call.dialect).await;
-            if answers_of_2015(call.dialect) {
+            if call.dialect.rules.former_document_answers {
                 body.insert("created".into(), (written.effect == Effect::Created).into());
             }
             place.show(&mut body);
@@ -106,14 +105,14 @@ pub(super) fn timing(call: &mut Call) -> Result<Timing> {
 /// Bodies must be one JSON object.
 fn check_source(content: &[u8], call: &Call) -> Result<()> {
     if content.iter().all(u8::is_ascii_whitespace) {
-        let kind = if call.dialect.rules.has_types {
+        let kind = if call.dialect.rules.empty_documents_fail_to_map {
             ErrorKind::MapperParsing
         } else {
             ErrorKind::Parse
         };
         return Err(Error::new(
             kind,
-            if call.dialect.rules.has_types {
+            if call.dialect.rules.empty_documents_fail_to_map {
                 "failed to parse, document is empty"
             } else {
                 "request body is required"
@@ -126,7 +125,7 @@ fn check_source(content: &[u8], call: &Call) -> Result<()> {
 /// The bytes that are kept: as sent, or re-written where the typed dialect was lenient about them.
 pub(super) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
     let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(error);
-    if call.dialect.rules.has_types && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
+    if call.dialect.rules.reads_loose_json && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
         return Ok(node.into_value().to_string().into_bytes().into());
     }
@@ -187,7 +186,7 @@ async fn as_text(call: &Call, written: &engine::Written) -> Answer {
 async fn done(call: &Call, write: Write, place: &Place, refresh: engine::Refresh) -> Result<(engine::Written, Vec<String>)> {
     let (outcome, warnings) = one(call, write.clone(), place, refresh).await?;
     match settled(outcome, call.dialect) {
-        Err(error) if answers_of_2015(call.dialect) => Err(placed(&call.rest, error, &write).await),
+        Err(error) if call.dialect.rules.former_document_answers => Err(placed(&call.rest, error, &write).await),
         other => Ok((other?, warnings)),
     }
 }
@@ -210,9 +209,9 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     write.routed_among = routed_among(&call, &write.at).await;
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
-    let expect = call.params.take_expect(call.dialect.rules.has_types)?;
+    let expect = call.params.take_expect(call.dialect.rules.guards_updates_by_version)?;
     call.params.finish()?;
-    write.expect = expect.expect(call.dialect.rules.has_types)?;
+    write.expect = expect.expect(call.dialect.rules.guards_updates_by_version)?;
     let (written, warnings) = done(&call, write, &place, refresh).await?;
     if place.says_nothing() && is_members(&written, call.dialect) {
         let status = status(&written);
@@ -221,7 +220,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     }
     let body = answer(&call.rest, &written, "delete", call.dialect).await;
     let mut out = Map::new();
-    if answers_of_2015(call.dialect) {
+    if call.dialect.rules.former_document_answers {
         out.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     out.extend(body);

@@ -18,7 +18,7 @@ pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let spec = super::get::source_params(&mut call)?;
     let content = call.json();
     let mut from_url = None;
-    if call.dialect.rules.has_types || matches!(content, Ok(None)) {
+    if call.dialect.rules.takes_query_beside_body || matches!(content, Ok(None)) {
         from_url = take_query(&mut call.params)?;
     } else {
         // Looked at only where no body says what is asked.
@@ -70,7 +70,7 @@ async fn in_one_moment(
 
 /// One shard is asked, and its refusal is the answer.
 fn refused(call: &Call, error: Error) -> Error {
-    match crate::answers_of_2015(call.dialect) {
+    match call.dialect.rules.one_shard_words {
         true => crate::es2_errors::alone(error),
         false => crate::envelope::of_one_shard(error),
     }
@@ -136,7 +136,7 @@ async fn explain_in(
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
         let source = super::get::filtered(&document.source.parse()?, spec);
         let mut get = json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source });
-        if let (true, Some(get)) = (call.dialect.rules.has_types, get.as_object_mut()) {
+        if let (true, Some(get)) = (call.dialect.rules.omits_later_members, get.as_object_mut()) {
             get.remove("_seq_no");
             get.remove("_primary_term");
         }
@@ -164,7 +164,7 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let dialect = call.dialect;
     let parsed = match content {
-        Ok(Some(node)) if !dialect.rules.has_types && node.is_empty_object() => {
+        Ok(Some(node)) if !dialect.rules.tolerates_missing_options && node.is_empty_object() => {
             return Err(Error::new(
                 ErrorKind::ActionRequestValidation,
                 "Validation Failed: 1: query cannot be null;",
@@ -178,7 +178,7 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let query = match parsed {
         Ok(query) => from_url.or(query).unwrap_or_else(Query::all),
         Err(error) => {
-            if !dialect.rules.has_types {
+            if !dialect.rules.shards_parse_bodies {
                 // No shard was asked.
                 let mut body = json!({ "valid": false });
                 if explain {
@@ -218,14 +218,14 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     };
     let valid = answers.iter().all(|(_, answer)| answer.is_ok());
     let mut body = json!({ "valid": valid, "_shards": shards });
-    let every = every && !dialect.rules.has_types;
+    let every = every && !dialect.rules.validation_asks_once;
     if explain || rewrite || every {
         let list: Vec<Value> = answers
             .iter()
             .map(|(index, answer)| {
                 let mut one = match answer {
                     Ok(text) => json!({ "index": index.as_str(), "valid": true, "explanation": text }),
-                    Err(error) if dialect.rules.has_types => {
+                    Err(error) if dialect.rules.validation_asks_once => {
                         json!({ "index": index.as_str(), "valid": false, "error": error.to_string() })
                     }
                     Err(error) => json!({ "index": index.as_str(), "valid": false, "error": said_in_detail(error) }),

@@ -6,7 +6,6 @@ use crate::call::Call;
 use crate::es2_errors;
 use crate::query_params::split_list;
 use crate::respond::{Answer, Body};
-use crate::{answers_of_2015, shows_doc_type};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Found, Read};
 use model::path::SourceFilter;
@@ -30,7 +29,7 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
     let parent = call.params.take_2015("parent");
     read.routing = call.params.take("routing").or(parent);
     read.searchable_only = call.params.take_bool("realtime")? == Some(false);
-    let fields = if answers_of_2015(call.dialect) {
+    let fields = if call.dialect.rules.documents_show_fields {
         "fields"
     } else {
         "stored_fields"
@@ -43,10 +42,10 @@ fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
             None
         },
         // What is forced holds with whatever is there.
-        expect: match call.params.api() == "get_source" && !answers_of_2015(call.dialect) {
+        expect: match call.params.api() == "get_source" && !call.dialect.rules.sources_have_versions {
             // A source has no version.
             true => Expect::Anything,
-            false => match call.params.take_version(answers_of_2015(call.dialect))? {
+            false => match call.params.take_version(call.dialect.rules.guards_writes_by_version)? {
                 Expect::Forced(_) => Expect::Anything,
                 other => other,
             },
@@ -106,7 +105,7 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
         return Ok(Answer::of(404, Value::Object(body)));
     };
     // Whether it is there is asked of whatever version.
-    if call.method != "HEAD" || !answers_of_2015(call.dialect) {
+    if call.method != "HEAD" || !call.dialect.rules.existence_ignores_version {
         expected(wanted, &document, call).await?;
     }
     let kept = kept(call, &document, wanted.stored.as_deref()).await?;
@@ -148,7 +147,7 @@ pub(super) async fn as_indexed(call: &Call, document: &Document, answer: &mut Ma
     let Some(fields) = answer.get_mut("fields").and_then(Value::as_object_mut) else {
         return Ok(());
     };
-    if !answers_of_2015(call.dialect) {
+    if !call.dialect.rules.documents_show_fields {
         return Ok(());
     }
     let infos = call.rest.indices(&model::Target::index(document.at.index.as_str())).await?;
@@ -200,7 +199,7 @@ pub(super) async fn kept(call: &Call, document: &Document, stored: Option<&[Stri
     }
     let fields = stored.unwrap_or_default();
     // In 2015 fields were read from the source, where there was one.
-    if fields.is_empty() || source && answers_of_2015(call.dialect) {
+    if fields.is_empty() || source && call.dialect.rules.documents_show_fields {
         return Ok(Kept {
             source,
             fields: fields.to_vec(),
@@ -379,7 +378,7 @@ async fn leads_here(call: &Call, own: Option<&str>, document: &Document) -> bool
 async fn refresh_first(call: &Call, wanted: &Wanted) -> Result<()> {
     if wanted.visibility.transaction.is_none()
         && wanted.refresh
-        && (wanted.read.searchable_only || !answers_of_2015(call.dialect))
+        && (wanted.read.searchable_only || !call.dialect.rules.refreshes_searched_reads)
     {
         let target = model::Target::index(wanted.read.at.index.as_str());
         call.rest.engine.refresh(&target, None).await?;
@@ -405,7 +404,7 @@ async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
 }
 
 fn as_named(call: &Call, error: Error) -> Error {
-    match call.dialect.rules.has_types {
+    match call.dialect.rules.names_expressions {
         true => es2_errors::as_expression(error),
         false => error,
     }
@@ -456,7 +455,7 @@ pub(super) async fn expected(wanted: &Wanted, document: &Document, call: &Call) 
         found: Found::Here(document.stamp),
     };
     let error = super::writes::conflict_error(&conflict, call.dialect);
-    if !answers_of_2015(call.dialect) {
+    if !call.dialect.rules.former_document_answers {
         return Err(error);
     }
     // 2015 told the shard in which it was looked for.
@@ -487,13 +486,13 @@ fn describe(document: &Document, call: &Call, out: &mut Vec<u8>) {
     name(out, "{\"_index\":", document.at.index.as_str());
     match &document.at.id.doc_type {
         Some(doc_type) => name(out, ",\"_type\":", doc_type),
-        None if shows_doc_type(dialect) => name(out, ",\"_type\":", "_doc"),
+        None if dialect.rules.shows_doc_type => name(out, ",\"_type\":", "_doc"),
         None => {}
     }
     name(out, ",\"_id\":", &document.at.id.id);
     let stamp = document.stamp;
     let _ = write!(out, ",\"_version\":{}", stamp.version);
-    if !answers_of_2015(dialect) && !stamp.is_staged() {
+    if !dialect.rules.former_document_answers && !stamp.is_staged() {
         let _ = write!(out, ",\"_seq_no\":{},\"_primary_term\":{}", stamp.seq_no, stamp.primary_term);
     }
     if let Some(routing) = &document.routing {
@@ -502,7 +501,7 @@ fn describe(document: &Document, call: &Call, out: &mut Vec<u8>) {
     if let Some(parent) = &document.parent {
         name(out, ",\"_parent\":", parent);
     }
-    if !document.times.is_none() && dialect.rules.has_types {
+    if !document.times.is_none() && dialect.rules.has_document_times {
         let left = document.times.left(call.rest.clock.wall_ms());
         for (name, time) in [("_timestamp", document.times.timestamp), ("_ttl", left)] {
             if let Some(time) = time {
@@ -594,7 +593,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let at = call.address(&id)?;
     let wanted = wanted(&mut call, at)?;
     call.params.finish()?;
-    if wanted.source == SourceSpec::None && !call.dialect.rules.has_types {
+    if wanted.source == SourceSpec::None && !call.dialect.rules.tolerates_conflicting_options {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: fetching source can not be disabled;",
@@ -634,7 +633,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
                 headers: Vec::new(),
             })
         }
-        None if call.dialect.rules.has_types => Ok(Answer {
+        None if call.dialect.rules.missing_source_is_empty => Ok(Answer {
             status: 404,
             body: Body::Raw(bytes::Bytes::new()),
             headers: Vec::new(),

@@ -16,7 +16,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let content = match call.json() {
-        Err(_) if call.dialect.rules.has_types => {
+        Err(_) if call.dialect.rules.creation_refusal_words => {
             return Err(Error::new(ErrorKind::Parse, "failed to parse source for create index"));
         }
         other => other.map_err(no_map)?,
@@ -31,7 +31,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
         };
         // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
-        let whole = call.dialect.rules.has_types
+        let whole = call.dialect.rules.bodies_are_settings
             && !body
                 .keys()
                 .any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
@@ -43,9 +43,9 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
                 "settings" => settings = object(value, "settings")?,
                 "mappings" => mappings = Some(value),
                 "aliases" => aliases = object(value, "aliases")?,
-                "warmers" if call.dialect.rules.has_types => warmers = super::warmers::at_creation(&value)?,
+                "warmers" if call.dialect.rules.has_warmers => warmers = super::warmers::at_creation(&value)?,
                 // Unknown parts were passed over.
-                _ if call.dialect.rules.has_types => {}
+                _ if call.dialect.rules.skips_unknown_keys => {}
                 other => {
                     let reason = format!("unknown key [{other}] for create index");
                     return Err(Error::new(ErrorKind::Parse, reason));
@@ -71,7 +71,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
             }
             typed = true;
         }
-        if crate::answers_of_2015(call.dialect) {
+        if call.dialect.rules.former_mapping_apis {
             for (name, mapping) in body.as_object().into_iter().flatten() {
                 super::mappings::check_types_of_2015(mapping, 0).map_err(|error| {
                     let reason = format!("Failed to parse mapping [{name}]: {}", error.reason());
@@ -92,11 +92,11 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         if_absent: false,
     };
     match call.rest.alter(create).await {
-        Err(error) if call.dialect.rules.has_types => return Err(es2_errors::at_creation(error)),
+        Err(error) if call.dialect.rules.creation_refusal_words => return Err(es2_errors::at_creation(error)),
         other => drop(other?),
     }
     let mut out = json!({ "acknowledged": true });
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.omits_later_members {
         out["shards_acknowledged"] = true.into();
         out["index"] = name.into();
     }
@@ -136,7 +136,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     check_named(&call, &target).await?;
     // In 2015 an alias stood for its indices here too.
-    if crate::answers_of_2015(call.dialect) && !target.expressions.is_empty() {
+    if call.dialect.rules.removes_through_aliases && !target.expressions.is_empty() {
         let infos = call.rest.indices(&target).await?;
         let reached = |e: &String| infos.iter().any(|info| info.aliases.contains_key(e));
         if target.expressions.iter().any(reached) {
@@ -152,7 +152,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
-    let wild = !call.dialect.rules.has_types && target.expressions.iter().any(|e| e.contains('*'));
+    let wild = !call.dialect.rules.exists_without_wildcards && target.expressions.iter().any(|e| e.contains('*'));
     let found = match call.rest.indices(&target).await {
         Ok(infos) => !infos.is_empty() || wild && target.allow_no_indices,
         Err(error) if error.status() == 404 => false,
@@ -227,7 +227,7 @@ pub(super) fn aliases_of(info: &IndexInfo, dialect: Dialect) -> Value {
     let mut out = Map::new();
     for (alias, body) in &info.aliases {
         let mut body = body.clone();
-        if let (true, Some(map)) = (dialect.rules.has_types, body.as_object_mut()) {
+        if let (true, Some(map)) = (dialect.rules.omits_later_members, body.as_object_mut()) {
             map.remove("is_write_index");
             map.remove("is_hidden");
         }
@@ -275,7 +275,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
         return Ok(super::tasks::in_background(&call, "indices:admin/open", description, open));
     }
     call.rest.alter(Alteration::OpenIndices(target)).await?;
-    Ok(Answer::ok(if call.dialect.rules.has_types {
+    Ok(Answer::ok(if call.dialect.rules.omits_later_members {
         json!({ "acknowledged": true })
     } else {
         json!({ "acknowledged": true, "shards_acknowledged": true })
@@ -289,7 +289,7 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     check_named(&call, &target).await?;
     super::locks::check_alter(&call.rest, &target, &locks).await?;
-    if crate::answers_of_2015(call.dialect) && call.rest.indices(&target).await?.is_empty() && !target.ignore_unavailable {
+    if call.dialect.rules.closes_something && call.rest.indices(&target).await?.is_empty() && !target.ignore_unavailable {
         return Err(missing_index(&target.expressions.join(",")));
     }
     let altered = call.rest.alter(Alteration::CloseIndices(target)).await?;
@@ -298,7 +298,7 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
         .iter()
         .map(|i| (i.to_string(), json!({ "closed": true })))
         .collect();
-    Ok(Answer::ok(if call.dialect.rules.has_types {
+    Ok(Answer::ok(if call.dialect.rules.omits_later_members {
         json!({ "acknowledged": true })
     } else {
         json!({ "acknowledged": true, "shards_acknowledged": true, "indices": indices })
@@ -364,13 +364,13 @@ pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
     }
     let synced = call.params.path().ends_with("/synced");
     let infos = call.rest.indices(&target).await?;
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.flush_refreshes {
         // A flush of 2015 opened a new searcher, too.
         call.rest.engine.refresh(&target, None).await?;
     }
     call.rest.alter(Alteration::Flush(target)).await?;
     let answer = Answer::ok(json!({ "_shards": shards_of(&infos, true) }));
-    Ok(if synced && !call.dialect.rules.has_types {
+    Ok(if synced && !call.dialect.rules.has_synced_flush {
         answer.warning(
             call.dialect,
             "Synced flush is deprecated and will be removed in 8.0. Use flush at _/flush or /{index}/_flush instead.",
@@ -423,7 +423,7 @@ pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
 
 /// Sections of `_stats`. What there is nothing of here, such as throttling, is zero.
 pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Value> {
-    let typed = dialect.rules.has_types;
+    let former = dialect.rules.former_statistics;
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let times = &stats.times;
     let found = stats.get_total.saturating_sub(stats.get_missing);
@@ -475,7 +475,7 @@ pub(super) fn sections(stats: &IndexStats, dialect: Dialect) -> Map<String, Valu
         search["point_in_time_time_in_millis"] = ms(stats.pit_time).into();
         search["point_in_time_current"] = stats.pit_current.into();
     }
-    if typed {
+    if former {
         only_of_2015(&mut all);
         all.insert("percolate".into(), json!({ "total": 0, "time_in_millis": 0, "current": 0, "memory_size_in_bytes": -1, "memory_size": "-1b", "queries": 0 }));
         all.insert(
@@ -587,23 +587,23 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let forbid_closed = call.params.take_bool("forbid_closed_indices")?.unwrap_or(true);
     let target = call.target_with(|t| (t.forbid_closed, t.expand_closed) = (forbid_closed, !forbid_closed))?;
     call.params.finish()?;
-    let typed = call.dialect.rules.has_types;
+    let former = call.dialect.rules.former_statistics;
     let known = sections(&IndexStats::default(), call.dialect);
     // The plural and singular names that the URL takes.
     let name = |m: &str| match m {
         "merge" => "merges".to_owned(),
-        "suggest" if !typed => "search".to_owned(),
+        "suggest" if !former => "search".to_owned(),
         other => other.to_owned(),
     };
     let wanted: Vec<String> = metrics.iter().map(|m| name(m)).collect();
-    if wanted.len() > 1 && wanted.iter().any(|m| m == "_all") && !typed {
+    if wanted.len() > 1 && wanted.iter().any(|m| m == "_all") && !former {
         return Err(Error::illegal(format!(
             "request [{}] contains _all and individual metrics [{}]",
             call.params.path(),
             metrics.join(",")
         )));
     }
-    if !["cluster", "indices", "shards"].contains(&level.as_str()) && crate::answers_of_2015(call.dialect) {
+    if !["cluster", "indices", "shards"].contains(&level.as_str()) && call.dialect.rules.tolerates_unknown_levels {
         // A level that 2015 did not know showed nothing.
         let infos = call.rest.indices(&target).await?;
         return Ok(Answer::ok(json!({ "_shards": shards_of(&infos, true) })));
@@ -615,7 +615,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     }
     let all = wanted.is_empty() || wanted.iter().any(|m| m == "_all");
     for metric in wanted.iter().filter(|m| *m != "_all") {
-        if !known.contains_key(metric) && !typed {
+        if !known.contains_key(metric) && !former {
             let near = model::nearest::nearest(metric, known.keys().map(String::as_str));
             let hint = near.map(|n| format!(" -> did you mean [{n}]?")).unwrap_or_default();
             return Err(Error::illegal(format!(
@@ -637,7 +637,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             let mut part = sections(one, call.dialect);
             by_type(&mut part, std::iter::once(one), &types);
             let part = cut(part);
-            let mut entry = if typed {
+            let mut entry = if former {
                 json!({ "primaries": part, "total": part })
             } else {
                 json!({ "uuid": info.uuid, "primaries": part, "total": part })

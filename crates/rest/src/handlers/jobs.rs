@@ -67,7 +67,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         rest: rest.clone(),
         method: hyper::Method::POST,
         args,
-        params: Params::again(text("path")?, given, name, dialect.rules.has_types),
+        params: Params::again(text("path")?, given, name, dialect.rules.skips_unknown_parameters),
         body: text("body")?.to_owned().into(),
         dialect,
         listener: dialect.persona,
@@ -402,8 +402,8 @@ async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
     let run = rest.relations.resume(job, &left.task, &left.kept).await?;
     let shape = Shape {
         creates: api == Api::Reindex,
-        deletes: api == Api::Delete && !call.dialect.rules.has_types,
-        of_2015: crate::answers_of_2015(call.dialect),
+        deletes: api == Api::Delete && !call.dialect.rules.deletions_count_updates,
+        of_2015: call.dialect.rules.former_job_answers,
         slice,
     };
     // It finishes the task itself, whatever comes of it.

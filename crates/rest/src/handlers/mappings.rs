@@ -16,7 +16,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let write_index_only = call.params.flag("write_index_only")?;
     let mut target = admin_target(&mut call)?;
     target.types.clear();
-    let of_2015 = crate::answers_of_2015(call.dialect);
+    let of_2015 = call.dialect.rules.former_mapping_apis;
     let invalid = |what: &str| Error::new(ErrorKind::ActionRequestValidation, format!("Validation Failed: 1: {what};"));
     let node = match call.json_needed() {
         Err(error) if of_2015 && error.kind() == ErrorKind::Parse => return Err(invalid("mapping source is empty")),
@@ -27,7 +27,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     call.params.finish()?;
     let mut body = node.into_value();
-    if call.dialect.rules.has_types && body.as_object().is_some_and(Map::is_empty) {
+    if call.dialect.rules.shows_missing_types && body.as_object().is_some_and(Map::is_empty) {
         return Err(Error::new(ErrorKind::MapperParsing, "malformed mapping no root object found"));
     }
     let infos = call.rest.indices(&target).await?;
@@ -218,28 +218,28 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         } else if types.is_none()
             && let Some(map) = mappings.as_object_mut().filter(|_| info.typed)
         {
-            map.retain(|name, _| name != "_default_" || call.dialect.rules.has_types);
+            map.retain(|name, _| name != "_default_" || call.dialect.rules.shows_missing_types);
         }
         let empty = mappings.as_object().is_some_and(Map::is_empty);
-        if empty && types.is_some() && (info.typed || call.dialect.rules.has_types) {
+        if empty && types.is_some() && (info.typed || call.dialect.rules.shows_missing_types) {
             continue;
         }
         let mappings = type_level(mappings, include_type_name);
         out.insert(info.name.to_string(), json!({ "mappings": mappings }));
     }
     if call.method == "HEAD" {
-        let there = !out.is_empty() && !crate::answers_of_2015(call.dialect);
+        let there = !out.is_empty() && !call.dialect.rules.former_mapping_apis;
         return Ok(Answer::empty(if there { 200 } else { 404 }));
     }
     if let (true, true, Some(types)) = (
-        call.dialect.rules.has_types,
+        call.dialect.rules.shows_missing_types,
         out.is_empty() && call.arg("index").is_none(),
         &types,
     ) {
         let reason = format!("type[{}] missing", types.join(","));
         return Err(Error::new(ErrorKind::TypeMissing, reason).with("index", "_all"));
     }
-    if out.is_empty() && types.is_some() && !call.dialect.rules.has_types {
+    if out.is_empty() && types.is_some() && !call.dialect.rules.shows_missing_types {
         let reason = format!("type[[{}]] missing", call.arg("type").unwrap_or_default());
         return Err(Error::new(ErrorKind::TypeMissing, reason));
     }
@@ -248,7 +248,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `GET /i/_mapping/field/f`.
 pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
-    let of_2015 = crate::answers_of_2015(call.dialect);
+    let of_2015 = call.dialect.rules.former_mapping_apis;
     let include_defaults = call.params.flag("include_defaults")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let local = call.params.is_given("local");
@@ -260,7 +260,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     let infos = call.rest.indices(&target).await?;
     must_exist(&infos, &target)?;
     super::indices::readable(&infos)?;
-    if let Some(wanted) = types.as_ref().filter(|_| !crate::answers_of_2015(call.dialect)) {
+    if let Some(wanted) = types.as_ref().filter(|_| !call.dialect.rules.former_mapping_apis) {
         let known = |name: &String| {
             let names = |info: &IndexInfo| match info.typed {
                 true => info
@@ -310,7 +310,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
         }
     }
     let empty = out.values().all(|v| v["mappings"].as_object().is_some_and(Map::is_empty));
-    if empty && crate::answers_of_2015(call.dialect) {
+    if empty && call.dialect.rules.former_mapping_apis {
         // One field that one type of one index has not was told apart from a type that is not there.
         let one = |list: &[String]| list.len() == 1 && !list[0].contains('*') && list[0] != "_all";
         let known = match (types.as_deref(), infos.as_slice()) {

@@ -4,7 +4,6 @@ use super::get::{Wanted, as_indexed, concrete, expected, fetch_together, kept, s
 use super::visibility::Visibility;
 use super::writes::head;
 use crate::answer_room::AnswerRoom;
-use crate::answers_of_2015;
 use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
@@ -21,7 +20,7 @@ const ITEM_BYTES: usize = 2560;
 /// `_mget`.
 pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let default_spec = source_params(&mut call)?;
-    let default_stored = call.params.take_list(if answers_of_2015(call.dialect) {
+    let default_stored = call.params.take_list(if call.dialect.rules.documents_show_fields {
         "fields"
     } else {
         "stored_fields"
@@ -195,7 +194,7 @@ async fn one(
                 *shown = doc_type.into();
             }
             let mut inner = Map::new();
-            let error = if answers_of_2015(call.dialect) {
+            let error = if call.dialect.rules.former_document_answers {
                 es2_errors::in_mget(error)
             } else {
                 error

@@ -285,7 +285,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             "level parameter must be one of [node] or [indices] or [shards] but was [{level}]"
         )));
     }
-    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.rules.has_types) {
+    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.rules.tolerates_unknown_words) {
         let wanted = crate::query_params::split_list(list);
         if let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) {
             let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");
@@ -351,7 +351,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             "limit_in_bytes": own.pending_max_bytes } },
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
-    if crate::answers_of_2015(call.dialect)
+    if call.dialect.rules.former_node_statistics
         && let Some(os) = node["os"].as_object_mut()
     {
         // In the order of 2.4.

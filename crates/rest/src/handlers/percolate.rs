@@ -4,9 +4,9 @@
 
 use crate::call::Call;
 use crate::envelope;
+use crate::es2_errors;
 use crate::query_params::split_list;
 use crate::respond::Answer;
-use crate::{answers_of_2015, es2_errors};
 use dsl::json::{Fields, Node};
 use dsl::query::{Parsing, Query};
 use dsl::search::{Highlight, SearchRequest};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 /// # Errors
 /// A query that cannot be read; an index that cannot be made.
 pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Result<()> {
-    if at.id.doc_type.as_deref() != Some(TYPE) || !answers_of_2015(call.dialect) {
+    if at.id.doc_type.as_deref() != Some(TYPE) || !call.dialect.rules.has_percolator_type {
         return Ok(());
     }
     let body = dsl::json::read(source, call.reading())?.into_value();
@@ -72,7 +72,7 @@ pub(super) async fn prepare(call: &Call, at: &DocAddress, source: &[u8]) -> Resu
 /// As [`prepare`].
 pub(super) async fn prepare_update(call: &Call, write: &Write) -> Result<Option<Expect>> {
     let WriteOp::Update(update) = &write.op else { return Ok(None) };
-    if write.at.id.doc_type.as_deref() != Some(TYPE) || !answers_of_2015(call.dialect) {
+    if write.at.id.doc_type.as_deref() != Some(TYPE) || !call.dialect.rules.has_percolator_type {
         return Ok(None);
     }
     let read = Read {

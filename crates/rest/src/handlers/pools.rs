@@ -4,7 +4,7 @@
 //! other pools are for is done by these or by the task of the request; they are listed, because clients look for them, and idle.
 
 use engine::PoolStats;
-use model::{Dialect, Persona};
+use model::Dialect;
 use serde_json::{Map, Value, json};
 
 /// Pools of today with their types.
@@ -53,7 +53,7 @@ pub(super) fn all(own: &[PoolStats], dialect: Dialect) -> Vec<(&'static str, &'s
         let own = own.iter().find(|pool| pool.name == name);
         own.cloned().unwrap_or_default()
     };
-    if dialect.persona != Persona::Es2 && !crate::answers_of_2015(dialect) {
+    if !dialect.rules.former_node_statistics {
         return POOLS.iter().map(|&(name, kind)| (name, kind, of(name))).collect();
     }
     let today = |name: &'static str| if name == "index" || name == "bulk" { "write" } else { name };

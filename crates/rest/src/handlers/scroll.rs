@@ -100,7 +100,7 @@ pub(super) async fn start(
             format!("Validation Failed: 1: {what};"),
         ))
     };
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.tolerates_value_bounds {
         if request.size == 0 {
             return invalid("[size] cannot be [0] in a scroll context");
         }
@@ -125,13 +125,13 @@ pub(super) async fn start(
         // Each shard that is to keep something refuses it.
         let infos = call.rest.indices(&target).await?;
         return Err(match infos.first() {
-            Some(info) if !call.dialect.rules.has_types => {
+            Some(info) if !call.dialect.rules.refusals_are_unwrapped => {
                 crate::envelope::all_shards_failed(cause, info.name.as_str(), call.dialect)
             }
             _ => cause,
         });
     }
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.tolerates_value_bounds {
         check_batch(call, &target, request.size).await?;
     }
     request.from = 0;
@@ -244,7 +244,7 @@ fn scroll_id(view: &str) -> String {
 
 fn view_of(call: &Call, scroll_id: &str) -> Result<String> {
     use base64::Engine as _;
-    let malformed = || match call.dialect.rules.has_types {
+    let malformed = || match call.dialect.rules.scroll_refusal_words {
         true => Error::illegal(format!("Malformed scrollId [{scroll_id}]")),
         false => Error::illegal("Cannot parse scroll id"),
     };
@@ -337,7 +337,7 @@ pub(super) fn missing_context(cause: Error) -> Error {
 pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
     let (ids, _) = take_ids(&mut call, true)?;
     call.params.finish()?;
-    if ids.is_empty() && !call.dialect.rules.has_types {
+    if ids.is_empty() && !call.dialect.rules.tolerates_missing_options {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: no scroll ids specified;",
@@ -355,7 +355,7 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
         freed += u32::from(call.rest.engine.close_view(&view).await?);
     }
     let status = if freed > 0 || all { 200 } else { 404 };
-    let body = if call.dialect.rules.has_types {
+    let body = if call.dialect.rules.omits_later_members {
         json!({})
     } else {
         json!({ "succeeded": true, "num_freed": freed })

@@ -6,10 +6,10 @@ use super::visibility::Visibility;
 use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
+use crate::es2_errors;
 use crate::query_params::{Params, split_list};
 use crate::respond::Answer;
 use crate::running::Running;
-use crate::{answers_of_2015, es2_errors};
 use dsl::interruption;
 use dsl::query::{BoolQuery, Clause, Operator, Query, QueryStringQuery};
 use dsl::search::{
@@ -40,7 +40,8 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
         request.distinguish(call.params.given());
     }
     let scroll = call.params.take_duration("scroll")?;
-    if scroll.is_some() && !call.dialect.rules.has_types && call.params.peek("request_cache") == Some("true") {
+    if scroll.is_some() && !call.dialect.rules.tolerates_conflicting_options && call.params.peek("request_cache") == Some("true")
+    {
         return Err(invalid("[request_cache] cannot be used in a scroll context"));
     }
     let search_type = call.params.take("search_type");
@@ -59,7 +60,7 @@ pub(super) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
     ] {
         if let Some(given) = call.params.peek(name).and_then(|text| text.parse::<i64>().ok())
             && given < least
-            && !call.dialect.rules.has_types
+            && !call.dialect.rules.tolerates_value_bounds
         {
             return Err(Error::illegal(format!("{shown} must be >= {least}")));
         }
@@ -118,7 +119,7 @@ fn refuse_beside_pit(call: &Call, target: &Target, scroll: bool) -> Result<()> {
             return Err(invalid(&format!("[{name}] cannot be used with point in time")));
         }
     }
-    if target.ignore_unavailable && !answers_of_2015(call.dialect) {
+    if target.ignore_unavailable && !call.dialect.rules.views_take_index_options {
         return Err(invalid("[indicesOptions] cannot be used with point in time"));
     }
     Ok(())
@@ -164,7 +165,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
         });
     }
     match parsed {
-        Err(error) if dialect.rules.has_types => Err(es2_errors::at_shards(error, Some(&content), named(target))),
+        Err(error) if dialect.rules.shards_parse_bodies => Err(es2_errors::at_shards(error, Some(&content), named(target))),
         // Wherever they are counted, the refusal is that of the shards.
         Err(error) if error.kind() == ErrorKind::TooManyClauses => {
             Err(envelope::all_shards_failed(error, named(target), dialect))
@@ -178,7 +179,9 @@ pub(super) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     let dialect = call.dialect;
     let parsed = SearchRequest::read(content, call.reading(), dialect);
     match parsed {
-        Err(error) if dialect.rules.has_types => Err(es2_errors::at_shards(error, Some(content), named(&named_target(call)))),
+        Err(error) if dialect.rules.shards_parse_bodies => {
+            Err(es2_errors::at_shards(error, Some(content), named(&named_target(call))))
+        }
         other => other,
     }
 }
@@ -196,7 +199,7 @@ fn named(target: &Target) -> &str {
 
 /// Shards chosen by `preference` or an empty `routing` of 2015 may be none.
 fn no_shards_asked(call: &mut Call, request: &mut SearchRequest) -> Result<()> {
-    if !answers_of_2015(call.dialect) {
+    if !call.dialect.rules.searches_chosen_shards {
         return Ok(());
     }
     let preference = call.params.take_2015("preference");
@@ -252,14 +255,14 @@ const PREFERENCES: &[&str] = &[
 pub(super) fn apply_search_type(search_type: Option<&str>, request: &mut SearchRequest, scroll: bool) -> Result<()> {
     match search_type {
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => Ok(()),
-        Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.rules.has_types => {
+        Some(other @ ("query_and_fetch" | "dfs_query_and_fetch")) if request.dialect.rules.has_former_search_types => {
             Err(Error::illegal(format!("Unsupported search type [{other}]")))
         }
-        Some("count") if request.dialect.rules.has_types => {
+        Some("count") if request.dialect.rules.has_former_search_types => {
             request.size = 0;
             Ok(())
         }
-        Some("scan") if request.dialect.rules.has_types && scroll => Ok(()),
+        Some("scan") if request.dialect.rules.has_former_search_types && scroll => Ok(()),
         Some(other) => Err(Error::illegal(format!("No search type for [{other}]"))),
     }
 }
@@ -359,7 +362,9 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
         }
         found => found.map_err(|e| match e.kind() {
             ErrorKind::SearchContextMissing => scroll::missing_context(e),
-            ErrorKind::IndexNotFound if answers_of_2015(call.dialect) && !names(target, &e) => es2_errors::lookup_failed(e),
+            ErrorKind::IndexNotFound if call.dialect.rules.lookups_fail_at_shards && !names(target, &e) => {
+                es2_errors::lookup_failed(e)
+            }
             _ => envelope::all_shards_failed(e, named(target), call.dialect),
         })?,
     };
@@ -376,7 +381,7 @@ pub(super) async fn found(call: &Call, target: &Target, mut request: SearchReque
 /// Queries that are kept for percolation are found by who names their type.
 async fn without_kept_queries(call: &Call, target: &Target, request: &mut SearchRequest) {
     let named = !request.types.is_empty() || !target.types.is_empty();
-    if named || !answers_of_2015(call.dialect) || request.view.is_some() {
+    if named || !call.dialect.rules.has_percolator_type || request.view.is_some() {
         return;
     }
     let mut any = false;
@@ -423,7 +428,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     let negative = |name: &str, v: i64| Error::illegal(format!("[{name}] parameter cannot be negative, found [{v}]"));
     if let Some(from) = params.take_number::<i64>("from")? {
         request.from = usize::try_from(from).or_else(|_| {
-            if dialect.rules.has_types {
+            if dialect.rules.tolerates_value_bounds {
                 Ok(0)
             } else {
                 Err(negative("from", from))
@@ -432,7 +437,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
     }
     if let Some(size) = params.take_number::<i64>("size")? {
         request.size = usize::try_from(size).or_else(|_| {
-            if dialect.rules.has_types {
+            if dialect.rules.tolerates_value_bounds {
                 Ok(10)
             } else {
                 Err(negative("size", size))
@@ -497,7 +502,7 @@ fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) 
             request.track_total_hits = TrackTotal::Exact;
         }
     }
-    if dialect.rules.has_types {
+    if dialect.rules.counts_all_hits {
         request.track_total_hits = TrackTotal::Exact;
     }
     if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
@@ -563,7 +568,7 @@ pub(super) fn take_query(params: &mut Params) -> Result<Option<Query>> {
 
 /// `q=` where a body would win: beside one there is no such parameter.
 pub(super) fn query_without_body(call: &mut Call, no_body: bool) -> Result<Option<Query>> {
-    if no_body || call.dialect.rules.has_types {
+    if no_body || call.dialect.rules.takes_query_beside_body {
         take_query(&mut call.params)
     } else {
         Ok(None)
@@ -572,7 +577,7 @@ pub(super) fn query_without_body(call: &mut Call, no_body: bool) -> Result<Optio
 
 /// `terminate_after=` of the URL.
 fn terminate_after(call: &mut Call) -> Result<usize> {
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.tolerates_value_bounds {
         return Ok(call.params.take_number("terminate_after")?.unwrap_or(0));
     }
     let given: i32 = call.params.take_number("terminate_after")?.unwrap_or(0);
@@ -588,7 +593,7 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     request.view = request.view.or_else(|| look.view());
     let counted = found(&call, &target, request).await.map(|response| {
         let mut body = json!({ "count": response.hits.total.map_or(0, |t| t.value) });
-        if response.terminated_early == Some(true) && !call.dialect.rules.has_types {
+        if response.terminated_early == Some(true) && !call.dialect.rules.omits_later_members {
             body["terminated_early"] = true.into();
         }
         body["_shards"] = response.render(call.dialect).remove("_shards").unwrap_or_default();
@@ -675,7 +680,9 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
     } else {
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
-            Err(error) if dialect.rules.has_types => return Err(es2_errors::at_shards(error, Some(&content), named(&target))),
+            Err(error) if dialect.rules.shards_parse_bodies => {
+                return Err(es2_errors::at_shards(error, Some(&content), named(&target)));
+            }
             parsed => parsed.map_err(|error| failed_to_parse(error, dialect))?,
         }
     };
@@ -694,7 +701,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 /// What a body that is a query and nothing else is refused for today: whatever was no fault of its grammar could not be
 /// parsed as one.
 pub(super) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
-    if dialect.rules.has_types || error.kind() == ErrorKind::Parsing {
+    if dialect.rules.refusals_are_unwrapped || error.kind() == ErrorKind::Parsing {
         return error;
     }
     Error::parsing("Failed to parse", 1, 1).caused_by(error)
@@ -702,14 +709,14 @@ pub(super) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
 
 /// A body with `query` and nothing else.
 pub(super) fn query_only(node: dsl::json::Node, dialect: Dialect, owner: &str) -> Result<Option<Query>> {
-    if !node.is_object() && !dialect.rules.has_types {
+    if !node.is_object() && !dialect.rules.tolerates_value_types {
         let found = node.kind_name();
         return Err(node.error(format!("Expected [START_OBJECT] but found [{found}]")));
     }
     let mut fields = node.fields(owner)?;
     let query = fields.take("query");
     if let Some((name, value)) = fields.next_field() {
-        if !dialect.rules.has_types {
+        if !dialect.rules.skips_unknown_keys {
             return Err(value.error(format!("request does not support [{name}]")));
         }
         if !SOURCE_OF_2015.contains(&name.as_str()) {
@@ -752,7 +759,7 @@ async fn one_of_many(
     request.view = view.map(str::to_owned);
     request.types = target.types.clone();
     request.dialect = call.dialect;
-    if call.dialect.rules.has_types || call.dialect.total_as_int {
+    if call.dialect.rules.counts_all_hits || call.dialect.total_as_int {
         request.track_total_hits = TrackTotal::Exact;
     }
     apply_search_type(item.search_type.as_deref().or(search_type), &mut request, false)?;
@@ -799,7 +806,7 @@ pub(super) async fn many(
         call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,
-            Err(error) if answers_of_2015(call.dialect) => Err(es2_errors::at_shards(error, None, named(&base))),
+            Err(error) if call.dialect.rules.shards_parse_items => Err(es2_errors::at_shards(error, None, named(&base))),
             Err(error) => Err(error),
         };
         let response = match done {
@@ -807,7 +814,7 @@ pub(super) async fn many(
                 body: crate::respond::Body::Json(Value::Object(mut body)),
                 ..
             }) => {
-                if !call.dialect.rules.has_types {
+                if !call.dialect.rules.omits_later_members {
                     body.insert("status".into(), 200.into());
                 }
                 Value::Object(body)
@@ -816,7 +823,7 @@ pub(super) async fn many(
             Err(error) => {
                 let mut body = envelope::render(&error, call.dialect);
                 envelope::with_uuids(&call.rest, &mut body["error"], call.dialect).await;
-                if call.dialect.rules.has_types
+                if call.dialect.rules.omits_later_members
                     && let Some(map) = body.as_object_mut()
                 {
                     map.remove("status");
@@ -830,7 +837,7 @@ pub(super) async fn many(
         responses.push(text);
     }
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
-    let took = if call.dialect.rules.has_types {
+    let took = if call.dialect.rules.omits_later_members {
         String::new()
     } else {
         format!("\"took\":{took},")

@@ -68,7 +68,7 @@ fn asked(body: Option<Node>, id: Option<&str>, dialect: Dialect) -> Result<Asked
         body.remove(name);
     }
     if let Some(name) = body.keys().next()
-        && !dialect.rules.has_types
+        && !dialect.rules.skips_unknown_keys
     {
         return Err(Error::illegal(format!("[search_template] unknown field [{name}]")));
     }
@@ -105,7 +105,7 @@ async fn rendered(call: &mut Call) -> Result<String> {
 /// The text that what was asked for comes to.
 async fn text_for(call: &Call, asked: Asked) -> Result<String> {
     let text = match (asked.text, &asked.id) {
-        (Some(text), _) if call.dialect.rules.has_types && !text.contains('{') => return Err(no_file(&text)),
+        (Some(text), _) if call.dialect.rules.takes_former_options && !text.contains('{') => return Err(no_file(&text)),
         (Some(text), _) => text,
         (None, Some(id)) => match kept(call, id).await? {
             Some(body) => body["source"].as_str().unwrap_or_default().to_owned(),
@@ -116,7 +116,7 @@ async fn text_for(call: &Call, asked: Asked) -> Result<String> {
                 ));
             }
         },
-        (None, None) if call.dialect.rules.has_types => {
+        (None, None) if call.dialect.rules.script_parse_exceptions => {
             let sentence = "expected one of [inline], [file] or [id] fields, but found none";
             return Err(Error::new(ErrorKind::ScriptParse, sentence));
         }
@@ -141,7 +141,7 @@ pub(crate) async fn render(mut call: Call) -> Result<Answer> {
 /// `_search/template`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let text = match rendered(&mut call).await {
-        Err(error) if call.dialect.rules.has_types => return Err(es2_errors::at_shards(error, None, "_all")),
+        Err(error) if call.dialect.rules.shards_parse_bodies => return Err(es2_errors::at_shards(error, None, "_all")),
         other => other?,
     };
     let request = body_from(&call, text.as_bytes())?;

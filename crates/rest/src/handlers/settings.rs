@@ -23,7 +23,7 @@ pub(super) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &
     all.insert("index.creation_date".into(), info.created_ms.to_string().into());
     all.insert("index.uuid".into(), info.uuid.as_str().into());
     all.insert("index.version.created".into(), version(dialect).into());
-    if !dialect.rules.has_types {
+    if !dialect.rules.omits_later_members {
         all.insert("index.provided_name".into(), info.name.as_str().into());
     }
     for row in [model::settings::NUMBER_OF_SHARDS, model::settings::NUMBER_OF_REPLICAS] {
@@ -164,12 +164,12 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         Some(_) => return Err(Error::new(ErrorKind::Parse, "request body must be an object")),
         None => Map::new(),
     };
-    if call.dialect.rules.has_types
+    if call.dialect.rules.takes_settings_in_url
         && let Some(interval) = call.params.take("refresh_interval")
     {
         settings.insert("index.refresh_interval".into(), interval.into());
     }
-    if call.dialect.rules.has_types {
+    if call.dialect.rules.takes_settings_in_url {
         // The URL of 2015 could carry settings.
         for (name, value) in call.params.take_prefixed("index.") {
             settings.insert(name, value.into());
@@ -190,7 +190,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         preserve_existing,
     };
     match call.rest.alter(alteration).await {
-        Err(error) if call.dialect.rules.has_types => {
+        Err(error) if call.dialect.rules.settings_refusal_words => {
             let infos = call.rest.indices(&names).await?;
             let names: Vec<String> = infos.iter().map(|i| i.name.to_string()).collect();
             return Err(es2_errors::at_settings(error, &names));

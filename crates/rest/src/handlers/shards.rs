@@ -33,7 +33,7 @@ pub(super) fn segments_of(stats: &IndexStats, shard: u64) -> impl Iterator<Item 
 
 /// `GET /_segments`, `GET /i/_segments`.
 pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
-    if crate::answers_of_2015(call.dialect) {
+    if call.dialect.rules.former_shard_apis {
         return super::apis_2015::all_segments(call).await;
     }
     let target = call.target()?;
@@ -80,7 +80,7 @@ pub(super) fn recovered_from(info: &IndexInfo, now_ms: i64) -> &'static str {
 
 /// `GET /_recovery`, `GET /i/_recovery`: everything is here, and nothing is on its way.
 pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
-    if crate::answers_of_2015(call.dialect) {
+    if call.dialect.rules.former_shard_apis {
         return super::apis_2015::all_recoveries(call).await;
     }
     let target = admin_target(&mut call)?;
@@ -116,7 +116,7 @@ pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
 
 /// `GET /_shard_stores`, `GET /i/_shard_stores`: where the copies of shards of some health are kept.
 pub(crate) async fn stores(mut call: Call) -> Result<Answer> {
-    if crate::answers_of_2015(call.dialect) {
+    if call.dialect.rules.former_shard_apis {
         return super::apis_2015::all_stores(call).await;
     }
     let target = admin_target(&mut call)?;

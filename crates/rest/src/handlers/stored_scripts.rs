@@ -14,13 +14,13 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let context = call.params.take("context").or_else(|| call.arg("context").map(str::to_owned));
     call.params.finish()?;
     if let Some(name) = context.as_deref().filter(|name| name.starts_with('_'))
-        && !call.dialect.rules.has_types
+        && !call.dialect.rules.has_script_languages
     {
         // An endpoint below this path, with a method that it does not have, is no name of a script.
         return Err(unknown_context(name));
     }
     let body = node.into_value();
-    if call.dialect.rules.has_types
+    if call.dialect.rules.has_script_languages
         && let Some(name) = call.arg("context").map(str::to_owned)
     {
         return put_2015(call, id, name, &body).await;
@@ -127,7 +127,7 @@ async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
 /// `GET /_scripts/{id}`.
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
-    if let Some(name) = call.arg("context").filter(|_| call.dialect.rules.has_types) {
+    if let Some(name) = call.arg("context").filter(|_| call.dialect.rules.has_script_languages) {
         let found = kept(&call, name).await?.filter(|body| body["lang"] == id.as_str());
         return Ok(match found {
             Some(body) => Answer::ok(
@@ -149,7 +149,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
     call.params.finish()?;
     if let Some(name) = call
         .arg("context")
-        .filter(|_| call.dialect.rules.has_types)
+        .filter(|_| call.dialect.rules.has_script_languages)
         .map(str::to_owned)
     {
         let found = kept(&call, &name).await?.filter(|body| body["lang"] == id.as_str());

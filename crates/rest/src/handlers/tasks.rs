@@ -1,9 +1,9 @@
 //! `_tasks`: what runs, what has ended, and stopping it.
 
 use super::nodes::is_this_node;
+use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
-use crate::{Rest, answers_of_2015};
 use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
@@ -128,7 +128,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
         "none" => json!({ "tasks": tasks.into_iter().map(|(_, v)| v).collect::<Vec<_>>() }),
         "parents" => json!({ "tasks": tasks }),
         "nodes" if !here => json!({ "nodes": {} }),
-        "nodes" if answers_of_2015(call.dialect) => json!({ "nodes": { rest.names.node_id.clone(): {
+        "nodes" if call.dialect.rules.former_task_answers => json!({ "nodes": { rest.names.node_id.clone(): {
             "name": rest.names.node, "transport_address": rest.names.address, "host": "127.0.0.1", "ip": rest.names.address,
             "tasks": tasks } } }),
         "nodes" => json!({ "nodes": { rest.names.node_id.clone(): {
@@ -158,7 +158,7 @@ fn number(rest: &Rest, id: &str) -> Result<u64> {
 /// In 2015 a task of a node that nobody knows was none.
 fn is_elsewhere(call: &Call, id: &str) -> bool {
     let parts = id.rsplit_once(':');
-    answers_of_2015(call.dialect)
+    call.dialect.rules.former_task_answers
         && parts.is_some_and(|(node, number)| node != call.rest.names.node_id && number.parse::<u64>().is_ok())
 }
 

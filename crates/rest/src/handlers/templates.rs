@@ -15,9 +15,9 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         None
     };
     let name = call.needed("name")?;
-    let typed = call.dialect.rules.has_types && kind == TemplateKind::Legacy;
+    let former = call.dialect.rules.has_former_templates && kind == TemplateKind::Legacy;
     let node = match call.json_needed() {
-        Err(error) if typed => {
+        Err(error) if former => {
             return Err(match error.kind() {
                 ErrorKind::JsonEof | ErrorKind::JsonParse => Error::illegal("failed to parse template source"),
                 ErrorKind::Parse => crate::es2_errors::underivable(),
@@ -34,8 +34,8 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     if let Some(order) = order {
         body.entry("order").or_insert_with(|| order.into());
     }
-    check(&name, kind, &mut body, call.dialect.rules.has_types)?;
-    if typed {
+    check(&name, kind, &mut body, call.dialect.rules.has_former_templates)?;
+    if former {
         check_2015(&name, &body)?;
         if let Some(warmers) = body.get_mut("warmers") {
             *warmers = Value::Object(super::warmers::checked(warmers)?);
@@ -55,7 +55,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         })
         .await
         .map_err(|error| match error.kind() {
-            ErrorKind::IllegalArgument if typed && error.reason().contains("already exists") => Error::new(
+            ErrorKind::IllegalArgument if former && error.reason().contains("already exists") => Error::new(
                 ErrorKind::TemplateAlreadyExists,
                 format!("index_template [{}] already exists", shown.as_str()),
             ),
@@ -152,7 +152,7 @@ fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
 
 /// Refuses what is no template, and brings one into the form in which it is kept: a list of patterns, aliases with
 /// their routing split in two.
-pub(super) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, typed: bool) -> Result<()> {
+pub(super) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, former: bool) -> Result<()> {
     let invalid = |what: &str| {
         Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -160,7 +160,7 @@ pub(super) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
         ))
     };
     let mut known = parts(kind).to_vec();
-    if typed && kind == TemplateKind::Legacy {
+    if former && kind == TemplateKind::Legacy {
         known.push("warmers");
         let problem = if name.contains(' ') {
             Some("name must not contain a space")
@@ -222,13 +222,13 @@ pub(super) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
             }));
         }
         if !named("index_patterns") && !old_form {
-            return invalid(if typed {
+            return invalid(if former {
                 "template is missing"
             } else {
                 "index patterns are missing"
             });
         }
-        if old_form && !typed && !named("index_patterns") {
+        if old_form && !former && !named("index_patterns") {
             let one = body.remove("template").unwrap_or_default();
             body.insert("index_patterns".into(), json!([one]));
         }
@@ -290,7 +290,12 @@ async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
         let status = if found.is_empty() && exact { 404 } else { 200 };
         let out: Map<String, Value> = found
             .into_iter()
-            .map(|(name, body)| (name, legacy(body, call.dialect.rules.has_types, flat, include_type_name)))
+            .map(|(name, body)| {
+                (
+                    name,
+                    legacy(body, call.dialect.rules.has_former_templates, flat, include_type_name),
+                )
+            })
             .collect();
         return Ok(Answer::of(status, Value::Object(out)));
     }
@@ -319,10 +324,10 @@ async fn get(mut call: Call, kind: TemplateKind) -> Result<Answer> {
 }
 
 /// A legacy template with every part it has by default.
-fn legacy(body: Value, typed: bool, flat: bool, include_type_name: Option<bool>) -> Value {
+fn legacy(body: Value, former: bool, flat: bool, include_type_name: Option<bool>) -> Value {
     let mut out = Map::new();
     out.insert("order".into(), body.get("order").cloned().unwrap_or(json!(0)));
-    if typed {
+    if former {
         let pattern = body
             .get("template")
             .cloned()
@@ -345,7 +350,7 @@ fn legacy(body: Value, typed: bool, flat: bool, include_type_name: Option<bool>)
         "mappings".into(),
         super::indices::type_level(part("mappings"), include_type_name),
     );
-    if let Some(warmers) = body.get("warmers").filter(|_| typed) {
+    if let Some(warmers) = body.get("warmers").filter(|_| former) {
         out.insert("warmers".into(), warmers.clone());
     }
     out.insert("aliases".into(), part("aliases"));
@@ -360,7 +365,7 @@ async fn exists(call: Call, kind: TemplateKind) -> Result<Answer> {
 async fn delete(call: Call, kind: TemplateKind) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;
-    let several = name.contains(',') && crate::answers_of_2015(call.dialect);
+    let several = name.contains(',') && call.dialect.rules.has_former_templates;
     let found = if several { Vec::new() } else { list(&call, kind).await? };
     if found.is_empty() && name != "*" {
         let missing = match kind {

@@ -449,7 +449,7 @@ pub(super) async fn by_query(
         return Err(Error::illegal(reason));
     }
     let start = call.rest.clock.monotonic();
-    let deletes = matches!(what, ByQuery::Delete) && !call.dialect.rules.has_types;
+    let deletes = matches!(what, ByQuery::Delete) && !call.dialect.rules.deletions_count_updates;
     let (relations, of) = (call.rest.relations.clone(), id.clone());
     // A lost connection stops nothing that was begun.
     let done = tokio::spawn(async move { relations.stage_by_query(&of, &target, query, &what, max_docs).await }).await;

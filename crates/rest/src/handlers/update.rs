@@ -3,7 +3,6 @@
 use super::documents::{Place, one, timing};
 use super::get::{filtered, routed_among, source_params};
 use super::writes::{answer, compile, placed, refuse_pipeline, settled, status, with_warnings};
-use crate::answers_of_2015;
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
@@ -32,8 +31,8 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let place = Place::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
-    let expect = call.params.take_expect(call.dialect.rules.has_types)?;
-    if !call.dialect.rules.has_types && (expect.version.is_some() || expect.version_type.is_some()) {
+    let expect = call.params.take_expect(call.dialect.rules.guards_updates_by_version)?;
+    if !call.dialect.rules.guards_updates_by_version && (expect.version.is_some() || expect.version_type.is_some()) {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead;",
@@ -49,9 +48,9 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let body = body.validated()?;
     write.expect = expect
         .or(body.if_seq_no, body.if_primary_term)?
-        .expect(call.dialect.rules.has_types)?;
-    update_conditions(write.expect, retries, call.dialect.rules.has_types)?;
-    refuse_conditional_upsert(write.expect, &body, call.dialect.rules.has_types)?;
+        .expect(call.dialect.rules.guards_updates_by_version)?;
+    update_conditions(write.expect, retries, call.dialect.rules.guards_updates_by_version)?;
+    refuse_conditional_upsert(write.expect, &body, call.dialect.rules.guards_updates_by_version)?;
     let spec = if from_url == SourceSpec::Default {
         body.source.clone()
     } else {
@@ -71,7 +70,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
-        Err(error) if answers_of_2015(call.dialect) => {
+        Err(error) if call.dialect.rules.former_document_answers => {
             return Err(placed(&call.rest, es2_errors::in_update(error), &write).await);
         }
         other => other?,
@@ -169,7 +168,7 @@ impl UpdateUrl {
 }
 
 /// Conditions that an update cannot have.
-pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: bool) -> Result<()> {
+pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, by_version: bool) -> Result<()> {
     let invalid = |what: &str| {
         Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -177,7 +176,7 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
         ))
     };
     match (expect, retries.unwrap_or(0)) {
-        (Expect::NewerThan { .. }, _) if typed => invalid("version type [EXTERNAL] is not supported by the update API"),
+        (Expect::NewerThan { .. }, _) if by_version => invalid("version type [EXTERNAL] is not supported by the update API"),
         (Expect::Forced(_), 1..) => invalid("can't provide both retry_on_conflict and a specific version"),
         (Expect::NewerThan { .. }, _) => invalid(
             "internal versioning can not be used for optimistic concurrency control. Please use `if_seq_no` and `if_primary_term` instead",
@@ -192,8 +191,8 @@ pub(super) fn update_conditions(expect: Expect, retries: Option<u32>, typed: boo
 ///
 /// # Errors
 /// An update that makes the document where there is none.
-pub(super) fn refuse_conditional_upsert(expect: Expect, body: &UpdateBody, typed: bool) -> Result<()> {
-    if matches!(expect, Expect::Unchanged { .. }) && (body.doc_as_upsert || body.upsert.is_some()) && !typed {
+pub(super) fn refuse_conditional_upsert(expect: Expect, body: &UpdateBody, by_version: bool) -> Result<()> {
+    if matches!(expect, Expect::Unchanged { .. }) && (body.doc_as_upsert || body.upsert.is_some()) && !by_version {
         let reason = "Validation Failed: 1: upsert requests don't support `if_seq_no` and `if_primary_term`;";
         return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
     }
@@ -214,7 +213,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         None => None,
         Some(source) => match compile(&call.rest, source).await {
             Ok(script) => Some(script),
-            Err(error) if call.dialect.rules.has_types || wraps(&error) => {
+            Err(error) if call.dialect.rules.script_failures_are_remote || wraps(&error) => {
                 // A script is compiled when there is a document to run it on.
                 let read = Read {
                     routing: write.routing.clone().or_else(|| write.parent.clone()),
@@ -227,7 +226,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     .await
                     .is_ok_and(|found| found.iter().any(Option::is_some));
                 if there || body.scripted_upsert {
-                    return Err(if call.dialect.rules.has_types {
+                    return Err(if call.dialect.rules.script_failures_are_remote {
                         es2_errors::in_update(error)
                     } else {
                         Error::illegal("failed to execute script").caused_by(error)
@@ -247,7 +246,7 @@ pub(super) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
         moves: false,
         detect_noop: body.detect_noop,
         lenient_op: true,
-        of_2015: call.dialect.rules.has_types,
+        of_2015: call.dialect.rules.former_updates,
         budget: Budget::default(),
         now_ms: call.rest.clock.wall_ms(),
     })
@@ -265,10 +264,10 @@ pub(super) fn after(
     }
     let Some(source) = &written.source else {
         // 2015 told of what was deleted that it had been found.
-        if answers_of_2015(dialect) && written.effect == engine::Effect::Deleted {
+        if dialect.rules.former_document_answers && written.effect == engine::Effect::Deleted {
             return Ok(Some(json!({ "found": true })));
         }
-        if !answers_of_2015(dialect) && written.effect == engine::Effect::Deleted && !written.stamp.is_staged() {
+        if !dialect.rules.former_document_answers && written.effect == engine::Effect::Deleted && !written.stamp.is_staged() {
             let (seq_no, term) = (written.stamp.seq_no, written.stamp.primary_term);
             return Ok(Some(json!({ "_seq_no": seq_no, "_primary_term": term, "found": true })));
         }
@@ -276,7 +275,7 @@ pub(super) fn after(
     };
     let value = source.parse()?;
     let mut out = Map::new();
-    if !answers_of_2015(dialect) && !written.stamp.is_staged() {
+    if !dialect.rules.former_document_answers && !written.stamp.is_staged() {
         out.insert("_seq_no".into(), written.stamp.seq_no.into());
         out.insert("_primary_term".into(), written.stamp.primary_term.into());
     }

@@ -80,7 +80,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             SearchRequest::parse(node, call.dialect)
         });
         let mut request = match read {
-            Err(error) if call.dialect.rules.has_types => return Err(es2_errors::at_shards(error, Some(&content), &index)),
+            Err(error) if call.dialect.rules.shards_parse_bodies => {
+                return Err(es2_errors::at_shards(error, Some(&content), &index));
+            }
             other => other?,
         };
         request.types = target.types.clone();
@@ -153,5 +155,5 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 
 /// What `GET /i` shows of them.
 pub(super) fn shown(info: &IndexInfo, dialect: Dialect) -> Option<Value> {
-    dialect.rules.has_types.then(|| Value::Object(of_index(info)))
+    dialect.rules.has_warmers.then(|| Value::Object(of_index(info)))
 }

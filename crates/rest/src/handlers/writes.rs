@@ -3,7 +3,7 @@
 use crate::blocking::{aside, is_scripted};
 use crate::call::Call;
 use crate::respond::Answer;
-use crate::{Rest, answers_of_2015, shows_doc_type, write_shards};
+use crate::{Rest, write_shards};
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use engine::{Conflict, Effect, Expect, Found, Inspected, Inspection, Outcome, Refresh, Write, Written};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -243,7 +243,7 @@ pub(super) fn creates(write: &Write, dialect: Dialect) -> bool {
         return false;
     }
     match write.op {
-        engine::WriteOp::Delete => dialect.rules.has_types || matches!(write.expect, Expect::NewerThan { .. }),
+        engine::WriteOp::Delete => dialect.rules.deletions_create_indices || matches!(write.expect, Expect::NewerThan { .. }),
         _ => true,
     }
 }
@@ -270,7 +270,7 @@ pub(super) fn conflict_error(conflict: &Conflict, dialect: Dialect) -> Error {
     let id = &conflict.at.id.id;
     let stamp = conflict.found.stamp();
     let version = stamp.map_or(-1, |s| i64::try_from(s.version).unwrap_or(i64::MAX));
-    if answers_of_2015(dialect) {
+    if dialect.rules.former_document_answers {
         let name = format!("[{}][{id}]", conflict.at.id.doc_type.as_deref().unwrap_or("_doc"));
         let exists = match conflict.expect {
             Expect::AbsentAt { version, compare } => compare.holds(version, conflict.found),
@@ -352,7 +352,7 @@ pub(super) fn head(at: &DocAddress, dialect: Dialect) -> Map<String, Value> {
     out.insert("_index".into(), at.index.as_str().into());
     if let Some(doc_type) = &at.id.doc_type {
         out.insert("_type".into(), (&**doc_type).into());
-    } else if shows_doc_type(dialect) {
+    } else if dialect.rules.shows_doc_type {
         out.insert("_type".into(), "_doc".into());
     }
     out.insert("_id".into(), (&*at.id.id).into());
@@ -372,7 +372,7 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
         write_shards(replicas)
     };
     out.insert("_version".into(), written.stamp.version.into());
-    if answers_of_2015(dialect) {
+    if dialect.rules.former_document_answers {
         out.insert("_shards".into(), shards);
         // Nothing came of an upsert: there is no version.
         if noop && written.stamp.version == 0 {
@@ -399,7 +399,7 @@ pub(super) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Di
 
 /// Is [`write_members`] what [`answer`] says of it?
 pub(super) fn is_members(written: &Written, dialect: Dialect) -> bool {
-    !answers_of_2015(dialect) && written.effect != Effect::Noop && !written.stamp.is_staged()
+    !dialect.rules.former_document_answers && written.effect != Effect::Noop && !written.stamp.is_staged()
 }
 
 /// Writes what [`answer`] says of a write that was done as the members of a JSON object, without a tree in between.
@@ -410,7 +410,7 @@ pub(super) async fn write_members(out: &mut String, rest: &Rest, written: &Writt
     if let Some(doc_type) = &written.at.id.doc_type {
         out.push_str(",\"_type\":");
         quote(out, doc_type);
-    } else if shows_doc_type(dialect) {
+    } else if dialect.rules.shows_doc_type {
         out.push_str(",\"_type\":\"_doc\"");
     }
     out.push_str(",\"_id\":");
@@ -470,7 +470,7 @@ pub(super) fn refuse_pipeline(call: &mut Call) -> Result<()> {
         return Err(Error::illegal(format!("No write consistency match [{level}]")));
     }
     call.params.check_duration("timeout")?;
-    if answers_of_2015(call.dialect) {
+    if call.dialect.rules.ignores_active_shards {
         return Ok(());
     }
     if let Some(given) = call.params.peek("wait_for_active_shards").filter(|given| *given != "all") {

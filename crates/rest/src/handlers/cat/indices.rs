@@ -70,7 +70,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
         fill(&mut row, columns, figures.as_ref());
         rows.push(row);
     }
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.former_cat_tables {
         return layout.write(columns, rows);
     }
     let without = |i: &usize| *i != UUID;
@@ -113,7 +113,7 @@ const ALIASES: &[Column] = &[
 pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
-    let typed = call.dialect.rules.has_types;
+    let former = call.dialect.rules.former_cat_tables;
     let mut rows = Vec::new();
     for info in call.rest.indices(&target).await? {
         for (alias, body) in &info.aliases {
@@ -132,7 +132,7 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
                 text("index_routing"),
                 text("search_routing"),
             ];
-            if !typed {
+            if !former {
                 row.push(write);
             }
             rows.push(row);
@@ -143,7 +143,7 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
         .into_iter()
         .map(|row| row.into_iter().map(Cell::Text).collect())
         .collect();
-    layout.write(if typed { &ALIASES[..5] } else { ALIASES }, rows)
+    layout.write(if former { &ALIASES[..5] } else { ALIASES }, rows)
 }
 
 const SHARDS: &[Column] = &[
