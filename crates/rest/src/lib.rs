@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub mod access;
+mod actions;
 mod answer_room;
 mod blocking;
 mod body;
@@ -34,6 +35,7 @@ mod path_args;
 mod percolator_type;
 mod query_params;
 mod read_timeout;
+mod render;
 mod request_line;
 mod respond;
 mod routes;
@@ -41,6 +43,7 @@ mod running;
 mod self_wake;
 mod serve;
 mod tables;
+mod targets;
 mod utf16;
 mod yaml;
 
@@ -63,14 +66,14 @@ pub struct Rest {
     pub(crate) destructive_requires_name: Option<bool>,
     /// What writes need to know of an index, kept until the catalog changes.
     known: KnownIndices,
-    pub(crate) scrolls: handlers::scroll::Scrolls,
-    pub(crate) points_in_time: handlers::pit_counts::PointsInTime,
+    pub(crate) scrolls: crate::actions::scroll::Scrolls,
+    pub(crate) points_in_time: crate::actions::pit_counts::PointsInTime,
     /// Scripts that this layer compiled since the process began; the engine counts its own.
     script_compilations: AtomicU64,
     /// Connections and bodies, for `_nodes/stats`.
     pub(crate) traffic: Traffic,
     /// Tasks of an earlier process, until somebody goes on with them.
-    left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
+    left: std::sync::Mutex<Vec<crate::actions::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The paths below `/_cat` of the table of endpoints, a line each.
@@ -134,8 +137,8 @@ impl Rest {
             access: access::Access::default(),
             destructive_requires_name: None,
             known: KnownIndices::default(),
-            scrolls: handlers::scroll::Scrolls::default(),
-            points_in_time: handlers::pit_counts::PointsInTime::default(),
+            scrolls: crate::actions::scroll::Scrolls::default(),
+            points_in_time: crate::actions::pit_counts::PointsInTime::default(),
             script_compilations: AtomicU64::new(0),
             traffic: Traffic::default(),
             left: std::sync::Mutex::default(),
@@ -174,7 +177,7 @@ impl Rest {
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
         self.relations.recover().await?;
-        let left = handlers::jobs::restored(self, self.relations.tasks_found().await?);
+        let left = crate::actions::jobs::restored(self, self.relations.tasks_found().await?);
         self.left
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -193,7 +196,7 @@ impl Rest {
     /// Goes on with the tasks of an earlier process. Called once there is a runtime.
     pub(crate) fn go_on(self: &Arc<Rest>) {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        handlers::jobs::go_on(self, left);
+        crate::actions::jobs::go_on(self, left);
     }
 
     /// The indices behind a target.

@@ -3,7 +3,7 @@
 //! An item of a bulk's answer may be ten times as long as its lines, and says little: it deflates to a tenth. The text is
 //! not sent before it is whole, because it begins with what only its end decides.
 //!
-//! Not here: what it says (`handlers::bulk`), who sends it (`serve`).
+//! Not here: what it says (`actions::writes`), who sends it (`serve`).
 
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -1,12 +1,13 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
+use crate::actions::locks::{is_about_locks, told};
 use crate::blocking::{BesideRequests, Through, beside_requests, is_carried_through};
 use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::Call;
-use crate::handlers::locks::{is_about_locks, told};
-use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::handlers::es2::{apis, cat};
+use crate::handlers::transactions::transaction_session;
 use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
 use crate::query_params::{Params, split_list};
@@ -402,7 +403,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
                     params.set_lenient(true);
                     params.set_api("indices.get");
                     let call = call_of(rest, request, style, args, params, *dialect);
-                    apis_2015::feature(call, &feature).boxed().await
+                    apis::feature(call, &feature).boxed().await
                 }
                 _ => Ok(unrouted(request, other, *dialect)),
             };
@@ -474,7 +475,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
     let mut parts = path.trim_matches('/').split('/');
     let (name, rest_of_path) = (parts.next().unwrap_or_default(), parts.next());
     if name.is_empty() {
-        return Ok(cat_2015::help());
+        return Ok(cat::help());
     }
     let argument = match name {
         "aliases" => "name",
@@ -489,7 +490,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
     params.set_lenient(true);
     params.set_api("cat.indices");
     let call = call_of(rest, request, style, args, params, Dialect::of(request.persona));
-    cat_2015::table(call, name).await
+    cat::table(call, name).await
 }
 
 /// Paths and methods that no row has, in the words of each dialect.

@@ -1,12 +1,12 @@
 //! Tables about indices: indices, shards, count, aliases, templates.
 
-use super::super::cluster::{Health, missing_replicas};
-use super::super::indices::sections;
-use super::super::shards::shard_state;
-use super::figures::{Table, fill};
-use super::{prepare, stats, time_of_day};
 use crate::call::Call;
 use crate::query_params::split_list;
+use crate::render::cat::{prepare, stats, time_of_day};
+use crate::render::cat_figures::{Table, fill};
+use crate::render::cluster::{Health, missing_replicas};
+use crate::render::indices::sections;
+use crate::render::shards::shard_state;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use engine::{IndexStats, Inspected, Inspection, TemplateKind};
@@ -213,7 +213,7 @@ const COMPONENT_TEMPLATES: &[Column] = &[
 
 /// `_cat/component_templates`.
 pub(crate) async fn component_templates(mut call: Call) -> Result<Answer> {
-    let layout = super::layout_only(&mut call)?;
+    let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let of_kind = async |kind| match call.rest.engine.inspect(Inspection::Templates(kind)).await? {
         Inspected::Templates(list) => Ok::<_, model::Error>(list),
@@ -262,7 +262,7 @@ const TEMPLATES: &[Column] = &[
 
 /// `_cat/templates`.
 pub(crate) async fn templates(mut call: Call) -> Result<Answer> {
-    let layout = super::layout_only(&mut call)?;
+    let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let mut rows = Vec::new();
     for kind in [TemplateKind::Legacy, TemplateKind::Index] {

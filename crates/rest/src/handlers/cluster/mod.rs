@@ -1,0 +1,7 @@
+//! Endpoints of the cluster and its nodes.
+
+pub(crate) mod hot_threads;
+pub(crate) mod nodes;
+pub(crate) mod overview;
+pub(crate) mod settings;
+pub(crate) mod stored_scripts;
