@@ -24,7 +24,7 @@ pub enum Dynamic {
     False,
     /// They are refused.
     Strict,
-    /// Those that a dynamic template is for are added, the others refused.
+    /// Fields that match a dynamic template are added, others refused.
     StrictAllowTemplates,
 }
 

@@ -46,9 +46,9 @@ pub struct Rule {
     pub holds: Holds,
     /// The subject, in a few words.
     pub about: &'static str,
-    /// What Elasticsearch 2 does.
+    /// Elasticsearch 2's behaviour.
     pub es2: &'static str,
-    /// What today's servers do.
+    /// The behaviour of today's servers.
     pub today: &'static str,
 }
 

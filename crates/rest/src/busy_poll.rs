@@ -28,7 +28,7 @@ const WOKEN_TIMES: u32 = 3;
 /// The connection by which the last request came.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What a connection knows of its client's habits.
+/// The rhythm of a connection's client.
 #[derive(Debug, Default)]
 struct Habit {
     /// Requests in a row that nobody else's came between.

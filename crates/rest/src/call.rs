@@ -14,7 +14,7 @@ use relations::transactions::{Digest, Key};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a handler gets.
+/// A request as its handler gets it.
 #[derive(Debug)]
 pub struct Call {
     pub(crate) rest: Arc<Rest>,
@@ -122,7 +122,7 @@ impl Call {
         } else {
             self.body.clone()
         };
-        // What was parsed lives as long as its handler wants it: it is booked to the end.
+        // A parsed body lives as long as its handler: it is booked to the end.
         self.book(dsl::json::parsed_bytes(&content))?;
         Ok(content)
     }

@@ -173,7 +173,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
         .caused_by(twice(wrapped))
 }
 
-/// What is no exception of the server's own is told with itself as its cause.
+/// An exception that is not the server's own is shown with itself as its cause.
 fn twice(error: Error) -> Error {
     let foreign = matches!(
         error.kind(),

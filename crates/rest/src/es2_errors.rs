@@ -23,7 +23,7 @@ fn index_of(error: &Error) -> &str {
     error.details().get("index").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What is worded otherwise wherever it arises.
+/// Refusals with other words in Elasticsearch 2, wherever they arise.
 pub(crate) fn reword(error: &Error) -> Error {
     let index = index_of(error);
     let reason = error.reason();

@@ -52,7 +52,7 @@ pub use respond::{Answer, Body};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
 
-/// What every request shares.
+/// The state that every request shares.
 #[derive(Debug)]
 pub struct Rest {
     pub(crate) engine: Arc<dyn Engine>,
@@ -64,7 +64,7 @@ pub struct Rest {
     pub(crate) access: access::Access,
     /// `action.destructive_requires_name` of the node, if it is given.
     pub(crate) destructive_requires_name: Option<bool>,
-    /// What writes need to know of an index, kept until the catalog changes.
+    /// Facts about indices, cached until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: crate::actions::scroll::Scrolls,
     pub(crate) points_in_time: crate::actions::pit_counts::PointsInTime,
@@ -80,7 +80,7 @@ pub struct Rest {
     cat_paths: fn() -> String,
 }
 
-/// What comes by HTTP, all listeners together.
+/// Counts of connections, all listeners together.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Connections that are open.
@@ -210,7 +210,7 @@ impl Rest {
         let altered = self.engine.alter(alteration).await;
         self.known.forget();
         if deletes && altered.is_ok() {
-            // What cannot be forgotten now is when its document is made again, or by the next start.
+            // A failure is harmless: the next start forgets the locks, or the next document of that id.
             let _ = self.relations.forget_gone().await;
         }
         altered
@@ -226,7 +226,7 @@ impl Rest {
         self.known.has(name)
     }
 
-    /// What is known of one index or alias; `None` if it is missing.
+    /// The facts about one index or alias; `None` if it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
         let seen = match self.known.look(name) {
             Ok(known) => return Some(known),

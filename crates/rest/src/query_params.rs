@@ -48,7 +48,7 @@ impl Params {
             lenient: false,
         })
     }
-    /// Those of an earlier request.
+    /// The parameters of an earlier request.
     pub(crate) fn again(path: &str, given: BTreeMap<String, String>, api: &'static str, lenient: bool) -> Params {
         Params {
             path: path.to_owned(),
@@ -57,7 +57,7 @@ impl Params {
             lenient,
         }
     }
-    /// What is not taken yet.
+    /// Parameters that nobody has taken yet.
     pub(crate) fn given(&self) -> &BTreeMap<String, String> {
         &self.given
     }
@@ -366,7 +366,7 @@ impl Params {
         )))
     }
 
-    /// What changes nothing is read all the same: a value that could not be one is refused.
+    /// Values without effect are read, too: one of the wrong form is refused.
     fn check_silent(&self) -> Result<()> {
         for (name, text) in &self.given {
             let is = |names: &[&'static str]| names.iter().find(|known| *known == name).copied();
@@ -420,7 +420,7 @@ const COUNTS: &[(&str, &str, i32)] = &[
     ("pre_filter_shard_size", "preFilterShardSize", 1),
 ];
 
-/// What is no number of a kind, `int` or `long`.
+/// The refusal of a text that is no number of a kind, `int` or `long`.
 pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
     Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).caused_by(Error::no_number(text))
 }
@@ -550,7 +550,7 @@ pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<
 /// How versions may be compared.
 const VERSION_TYPES: [&str; 5] = ["internal", "external", "external_gt", "external_gte", "force"];
 
-/// What a refusal calls a type of versions.
+/// The name of a type of versions in refusals.
 fn version_type_word(name: Option<&str>) -> String {
     match name {
         Some("external_gt") => "EXTERNAL".into(),

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, OnceLock};
 
-/// What answers a request.
+/// The function that answers a request.
 pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
 
 /// One row.
@@ -22,7 +22,7 @@ pub struct Endpoint {
     pub methods: &'static [&'static str],
     /// Paths; `{name}` is one segment.
     pub paths: &'static [&'static str],
-    /// What answers.
+    /// The handler.
     pub handler: Handler,
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn cat_paths() -> String {
     out
 }
 
-/// What a path leads to.
+/// The result of looking a path up.
 #[derive(Debug)]
 pub(crate) enum Matched {
     /// A row and the parts of the path (percent-decoded).
@@ -265,7 +265,7 @@ pub(crate) fn literals() -> &'static BTreeSet<&'static str> {
 /// in ids in 2015, and whether `_doc` may stand for a type, so that `/i/_doc/_search` is a search and not a document.
 pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     let plus_is_space = persona == Persona::Es2;
-    // What stood between two slashes and was nothing, 2015 passed over.
+    // Elasticsearch 2 passes over an empty part between two slashes.
     let collapsed = if plus_is_space && path.contains("//") {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Cow::Owned(format!("/{}", parts.join("/")))
@@ -371,7 +371,7 @@ fn by_length() -> &'static [Rows] {
         }
         for (_, lists) in rows.iter_mut().flat_map(|rows| &mut rows.by_method) {
             for list in lists {
-                // Of two alike the first of the table.
+                // The first row of the table wins.
                 list.sort_by_key(|row| std::cmp::Reverse(rank(&row.parts)));
             }
         }

@@ -9,7 +9,7 @@ use engine::tasks::Task;
 use model::Target;
 use std::sync::Arc;
 
-/// What tasks of searches are called.
+/// The name of search tasks.
 pub(crate) const ACTION: &str = "indices:data/read/search";
 /// Bytes of the body that a description shows.
 const SHOWN_BYTES: usize = 1024;

@@ -96,7 +96,7 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
         let mut forgot: Option<std::time::Instant> = None;
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
-            // What fails is tried again by the next tick.
+            // The next tick retries.
             let _ = futures::executor::block_on(rest.relations.sweep());
             if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
                 forgot = Some(std::time::Instant::now());
@@ -119,7 +119,7 @@ fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
             let interval = futures::executor::block_on(rest.relations.expiry_interval());
             if interval.is_ok_and(|interval| begun.elapsed() >= interval) {
                 begun = std::time::Instant::now();
-                // What fails is tried again by the next round.
+                // The next round retries.
                 let _ = futures::executor::block_on(rest.relations.delete_expired());
             }
         }
@@ -213,7 +213,7 @@ async fn accept(rest: Arc<Rest>, listener: TcpListener, persona: Persona, stop: 
                 refuse(&stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
             }
             open.fetch_sub(1, Ordering::AcqRel);
-            // What cannot be ended now ends with the next sweep.
+            // The next sweep retries.
             let _ = ended.relations.disconnected(number).await;
         }));
     }
@@ -306,7 +306,7 @@ const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 
 /// Reads a body within the bounds.
 async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) -> Result<Bytes> {
-    // What is announced is believed up to a bound: room for the rest is made when it comes.
+    // An announced length is believed up to a bound; the rest is booked when it comes.
     let announced = incoming.size_hint().lower();
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
     while let Some(frame) = poll_fn(|cx| inside(|| Pin::new(&mut incoming).poll_frame(cx))).await {
@@ -649,7 +649,7 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
         bytes = smaller;
         set("content-encoding", "gzip");
     }
-    // What is sent is held until the client has taken it.
+    // The answer stays booked until the client has taken it.
     let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
     if let Some(text) = pieces {
         let length = text.bytes();

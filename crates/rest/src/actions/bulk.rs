@@ -46,7 +46,7 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// What [`text`] says is all that there is to say of what was done.
+    /// Whether [`text`] is the whole answer of the item.
     pub(crate) fn says_no_more(&self, call: &Call, written: &Written, default: &SourceSpec) -> Result<bool> {
         if !is_members(written, call.dialect) {
             return Ok(false);
@@ -130,7 +130,7 @@ impl Planned {
     }
 }
 
-/// What an item expects of what is there.
+/// The expectation of an item.
 pub(crate) fn expectation(call: &Call, item: &BulkItem<'_>, at: &DocAddress, generated: bool) -> Result<Expect> {
     if at.index.as_str().is_empty() {
         return Err(Error::new(

@@ -62,7 +62,7 @@ impl Api {
 /// The most documents of a batch.
 pub(crate) const BATCH_MAX: usize = 10_000;
 
-/// What the URL says about a job besides the job.
+/// The options of a job in its URL.
 pub(crate) struct Options {
     pub(crate) wait: bool,
     key: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     locks: Vec<String>,
 }
 
-/// What asks for nothing but a pace is looked at all the same: a word that is none is refused.
+/// Checks a pace, which has no effect: a word that is none is refused.
 pub(crate) fn check_slices(params: &Params) -> Result<()> {
     if let Some(given) = params.peek("slices").filter(|given| *given != "auto")
         && !given.parse::<u32>().is_ok_and(|slices| slices > 0)
@@ -298,7 +298,7 @@ pub(crate) fn search_of_url(call: &mut Call, api: Api, body: &mut ByQueryBody) -
     call.params.check_bool("version")
 }
 
-/// What a search may say and a job may not.
+/// Options of a search that a job refuses.
 pub(crate) fn check_search(body: &ByQueryBody, api: Api) -> Result<()> {
     let search = &body.search;
     let mut problems = Vec::new();

@@ -35,7 +35,7 @@ pub(crate) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
         return Ok(node.into_value().to_string().into_bytes().into());
     }
-    // What a document is written in is told by its first sign.
+    // The first sign of a document tells its format.
     if content
         .iter()
         .find(|b| !b.is_ascii_whitespace())
@@ -72,7 +72,7 @@ impl Place {
     pub(crate) fn says_nothing(&self) -> bool {
         self.locks.is_empty() && self.transaction.is_none()
     }
-    /// What the answer says of it.
+    /// The members of the answer.
     pub(crate) fn show(self, body: &mut Map<String, Value>) {
         body.extend(self.locks.into_iter().next().map(|id| ("lock".to_owned(), id.into())));
         body.extend(self.transaction.map(|id| ("transaction".to_owned(), id.into())));

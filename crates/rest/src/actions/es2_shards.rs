@@ -24,7 +24,7 @@ pub(crate) async fn segments(call: &mut Call) -> Result<Answer> {
             let count = if shard == 0 { s.segments } else { 0 };
             let mut segments = Map::new();
             for n in 0..count {
-                // What is known of each segment is what is known of all.
+                // Every segment shows the same facts.
                 let (docs, deleted, size) = if n == 0 {
                     (s.lucene_docs, s.deleted, s.size_bytes)
                 } else {

@@ -256,7 +256,7 @@ async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, k
     }
     let outcome = done.as_ref().map(|counts| render(counts, shape, false)).map_err(Clone::clone);
     if recorded && !done.as_ref().is_err_and(goes_on_later) {
-        // What cannot be written now is found by the next start, which ends it.
+        // If this cannot be written now, the next start finds the job and ends it.
         let _ = rest.relations.ended(&task, keep, &outcome).await;
     }
     rest.tasks.finish(&task, outcome, keep, rest.clock.wall_ms());
@@ -302,7 +302,7 @@ fn status(failures: &[Value]) -> u16 {
     statuses.max().and_then(|status| u16::try_from(status).ok()).unwrap_or(200)
 }
 
-/// What a job came to. Warnings have a header where there is one.
+/// The answer of a job. Warnings stand in a header where there is one.
 fn render(counts: &Counts, shape: Shape, has_header: bool) -> Value {
     let mut out = Map::new();
     out.insert("took".into(), counts.took_ms.into());
@@ -384,7 +384,7 @@ pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
                 let later = goes_on_later(&error);
                 let outcome = Err(error);
                 if !later {
-                    // What cannot be written now is found by the next start, which ends it.
+                    // If this cannot be written now, the next start finds the job and ends it.
                     let _ = rest.relations.ended(&task, keep, &outcome).await;
                 }
                 rest.tasks.finish(&task, outcome, keep, rest.clock.wall_ms());

@@ -162,7 +162,7 @@ pub(crate) fn check_alive(call: &Call, locks: &[String]) -> Result<()> {
     locks.iter().try_for_each(|id| call.rest.relations.lease(id).map(|_| ()))
 }
 
-/// What deletes, closes or renames indices that enforce locks needs a lock on them, if others hold any there.
+/// Checks that a request which deletes, closes or renames indices with locks holds a lock there, if others hold any.
 ///
 /// # Errors
 /// Others do.

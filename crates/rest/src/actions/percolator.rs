@@ -91,7 +91,7 @@ pub(crate) async fn prepare_update(call: &Call, write: &Write) -> Result<Option<
     let there = value.as_ref().zip(found.as_ref().map(|found| found.stamp));
     let times = found.as_ref().map(|found| found.times).unwrap_or_default();
     let applied = update.apply_timed(&write.at, there, write.routing.as_deref(), times, &mut write.timing.clone());
-    // What cannot be applied is refused by who applies it.
+    // The writer refuses an update that cannot be applied.
     if let Ok(Applied::Put(after)) = applied {
         prepare(call, &write.at, after.to_string().as_bytes()).await?;
         let looked_at = found.map_or(Expect::Absent, |found| Expect::Unchanged {
@@ -155,7 +155,7 @@ pub(crate) fn named_fields(query: &Value) -> Vec<String> {
     out
 }
 
-/// What a request says besides its document.
+/// The options of a request beside its document.
 pub(crate) struct Asked {
     pub(crate) percolation: Percolation,
     /// Matches that are shown; none: all.

@@ -14,7 +14,7 @@ use model::{DocAddress, DocId, Error, IndexName, Result, path};
 use serde_json::{Map, Value};
 use std::io::Write as _;
 
-/// What a read takes from the URL besides where.
+/// The parameters of a read beside its address.
 pub(crate) struct Wanted {
     pub(crate) source: SourceSpec,
     pub(crate) stored: Option<Vec<String>>,
@@ -41,7 +41,7 @@ pub(crate) fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
         } else {
             None
         },
-        // What is forced holds with whatever is there.
+        // A forced version holds with every version.
         expect: match call.params.api() == "get_source" && !call.dialect.rules.sources_have_versions {
             // A source has no version.
             true => Expect::Anything,
@@ -137,12 +137,12 @@ pub(crate) async fn as_indexed(call: &Call, document: &Document, answer: &mut Ma
     Ok(())
 }
 
-/// What the mapping keeps of a document besides what it finds it by.
+/// The source and the stored fields that an answer shows.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// `_source` is enabled.
     pub(crate) source: bool,
-    /// Of the fields asked for those that can be shown.
+    /// The wanted fields that can be shown.
     pub(crate) fields: Vec<String>,
 }
 
@@ -249,7 +249,7 @@ pub(crate) async fn fetch_together(
         }
         return Ok(out);
     }
-    // What each of them reads: several places where it may be of whatever type.
+    // The places that each item reads: several where its type is not given.
     let mut looks = Vec::with_capacity(wanted.len());
     let mut reads = Vec::with_capacity(wanted.len());
     for wanted in wanted {
@@ -414,7 +414,7 @@ pub(crate) async fn expected(wanted: &Wanted, document: &Document, call: &Call) 
     Err(error.with("shard", model::routing::shard_of(routing, shards).to_string()))
 }
 
-/// What stands before the source of a found document.
+/// The members before the source of a found document.
 pub(crate) fn described(document: &Document, call: &Call) -> Map<String, Value> {
     let mut text = Vec::new();
     describe(document, call, &mut text);

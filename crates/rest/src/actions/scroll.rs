@@ -75,7 +75,7 @@ impl Scrolls {
         }
     }
 
-    /// What is counted of an index.
+    /// The counts of an index.
     pub(crate) fn count_into(&self, uuid: &str, stats: &mut IndexStats, now: Duration) {
         let counted = self.counts().get(uuid).copied().unwrap_or_default();
         let open = self.locked();
@@ -237,7 +237,7 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
     Ok(Answer::ok(Value::Object(out)))
 }
 
-/// What a client sees: base64, so that no one builds on its content.
+/// The id that a client sees: base64, so that no one builds on its content.
 pub(crate) fn scroll_id(view: &str) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::URL_SAFE.encode(format!("scroll:{view}"))

@@ -20,7 +20,7 @@ use dsl::search::{
 use model::{Dialect, Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
 
-/// What errors of a body call the index.
+/// The name of the index in errors of a body.
 pub(crate) fn named_target(call: &Call) -> Target {
     Target::of(call.arg("index").map(split_list).unwrap_or_default())
 }
@@ -76,7 +76,7 @@ pub(crate) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) ->
         // Its own moment is opened while the look lasts.
         let look = visibility.look(&call, &target, None).await?;
         let scan = search_type.as_deref() == Some("scan");
-        // What only some searches need has its room only then: every request has room for all that it may come to.
+        // Boxed: every request has room for the largest future of its handler.
         let answer = Box::pin(scroll::start(&call, target, *request, keep_alive, scan)).await;
         return look.over(&call, answer).await;
     }
@@ -134,7 +134,7 @@ pub(crate) fn names(target: &Target, error: &Error) -> bool {
     target.expressions.iter().any(|named| named == index || named.contains('*'))
 }
 
-/// What an error calls the index of a target.
+/// The name of a target's index in errors.
 pub(crate) fn named(target: &Target) -> &str {
     target.expressions.first().map_or("_all", String::as_str)
 }
@@ -263,7 +263,7 @@ pub(crate) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
     Ok(warned(Answer::ok(Value::Object(out))))
 }
 
-/// What Elasticsearch 7 warned of in a search.
+/// The deprecation warnings of Elasticsearch 7 for a search.
 pub(crate) fn deprecations(request: &SearchRequest) -> Vec<String> {
     let mut out = Vec::new();
     let default = |field: &FieldAndFormat| field.format.as_deref() == Some("use_field_mapping");
@@ -314,7 +314,7 @@ pub(crate) async fn found(call: &Call, target: &Target, mut request: SearchReque
         let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded").status_of(503);
         return Err(envelope::all_shards_failed(error, named(target), call.dialect));
     }
-    // What has begun counts: no search takes no time.
+    // Every begun millisecond counts, so no search takes 0.
     let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
     response.took_ms = u64::try_from(took).unwrap_or(0);
     Ok(response)

@@ -12,7 +12,7 @@ use model::{CommitSeq, Error, Result, Target};
 use relations::transactions::{ReadLevel, ReadScope};
 use serde_json::{Value, json};
 
-/// What a read asks for.
+/// The promises that a read asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visibility {
     /// Everything up to this change is seen.

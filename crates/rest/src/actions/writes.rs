@@ -1,4 +1,4 @@
-//! What the document APIs share: sending one write, creating a missing index, wording conflicts, answering.
+//! Writes that the document APIs share: sending one, creating a missing index, wording conflicts, answering.
 
 use crate::blocking::{aside, is_scripted};
 use crate::call::Call;
@@ -32,7 +32,7 @@ pub(crate) async fn send_in(call: &Call, transaction: Option<&str>, writes: Vec<
     }
 }
 
-/// What the writes of one request have in common.
+/// The options that all writes of one request have.
 struct Sender<'a> {
     rest: &'a Rest,
     refresh: Refresh,
@@ -51,7 +51,7 @@ impl Sender<'_> {
     }
 }
 
-/// What came of one, and whose locks it passed.
+/// The outcome of one write, and the warnings about the locks that it passed.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) outcome: Outcome,
@@ -189,7 +189,7 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>
     let sent: Vec<Write> = ready.iter().map(|(_, w)| w.clone()).collect();
     let done = rest.relations.write(sent, refresh).await?;
     let missing = |outcome: &Outcome| matches!(outcome, Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound);
-    // What makes an index makes it for all the others of the request.
+    // An index that one write makes is there for the other writes of the request.
     let made: HashSet<_> = ready
         .iter()
         .zip(&done)

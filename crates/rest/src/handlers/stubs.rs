@@ -1,4 +1,4 @@
-//! What clients ask for before they go on, and what this server has none of: data streams, ingest pipelines, snapshots.
+//! Features that clients ask about and this server has none of: data streams, ingest pipelines, snapshots.
 //!
 //! Nothing is there, so reading and deleting are answered as the reference answers where there is nothing; making one is refused
 //! (`unsupported`). Reading the repositories of snapshots is `es2::apis`.

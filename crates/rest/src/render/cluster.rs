@@ -24,7 +24,7 @@ pub(crate) fn missing_replicas(info: &IndexInfo, persona: Persona) -> u64 {
 pub(crate) struct Health {
     pub(crate) active: u64,
     pub(crate) unassigned: u64,
-    /// Those among them that are no replicas.
+    /// Missing shards that are no replicas.
     pub(crate) unassigned_primaries: u64,
     /// Some index is damaged.
     pub(crate) stopped: bool,
@@ -46,7 +46,7 @@ impl Health {
             troubled: infos.iter().any(|i| i.troubled),
         }
     }
-    /// Of the whole store, where a change may wait for an operator.
+    /// The health of the whole store, where a change may wait for an operator.
     pub(crate) async fn of_all(infos: &[IndexInfo], call: &Call) -> Health {
         let rest = &call.rest;
         let health = Health::of(infos, call.dialect.persona);

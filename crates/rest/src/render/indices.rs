@@ -7,7 +7,7 @@ use mapping::has_type_level;
 use model::{Dialect, Error, ErrorKind, Persona};
 use serde_json::{Map, Value, json};
 
-/// What a body is refused for that is read into a map before anything is looked for in it.
+/// The refusal of a body that cannot be read into a map.
 pub(crate) fn no_map(error: Error) -> Error {
     match error.kind() {
         ErrorKind::JsonEof | ErrorKind::JsonParse => {

@@ -34,7 +34,7 @@ pub(crate) async fn node_stats(call: &Call) -> Result<NodeStats> {
     }
 }
 
-/// What this node does, in the words of a server, which sorts them.
+/// The roles of this node, sorted.
 pub(crate) fn roles(persona: Persona) -> &'static [&'static str] {
     match persona {
         Persona::Opensearch1 => &["data", "ingest", "master", "remote_cluster_client"],
@@ -61,7 +61,7 @@ pub(crate) fn of_node(call: &Call, chosen: bool, node: Value) -> Answer {
     )
 }
 
-/// What caches hold in all: entries of deleted indices are in their memory until they make room.
+/// Adds the memory of all caches: entries of deleted indices stay until they make room.
 pub(crate) fn with_caches(indices: &mut Map<String, Value>, own: &NodeStats) {
     let derived = own.breakers.iter().find(|breaker| breaker.name == "fielddata");
     for (section, bytes) in [
@@ -81,7 +81,7 @@ pub(crate) fn scripts(call: &Call, own: &NodeStats) -> Value {
     json!({ "compilations": compilations, "cache_evictions": 0, "compilation_limit_triggered": 0 })
 }
 
-/// What does not succeed behind the scenes.
+/// Background failures.
 pub(crate) fn troubles(all: &[Trouble]) -> Value {
     let row = |t: &Trouble| json!({ "work": t.work, "reason": t.reason, "failures": t.failures, "since_in_millis": t.since_ms });
     all.iter().map(row).collect()

@@ -13,7 +13,7 @@ pub(crate) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &
     let mut all: Map<String, Value> = info
         .settings
         .iter()
-        // What it is about is shown by `_warmer`.
+        // `_warmer` shows them.
         .filter(|(k, v)| !v.is_null() && *k != model::settings::WARMERS.name)
         .map(|(k, v)| (k.clone(), text(v)))
         .collect();

@@ -37,7 +37,7 @@ pub(crate) fn shard_state(info: &IndexInfo) -> &'static str {
     }
 }
 
-/// What a shard was made from: nothing, if it is new since this process began; else what was on the disk.
+/// The source of a shard's recovery: empty if it is new since this process began, else the disk.
 pub(crate) fn recovered_from(info: &IndexInfo, now_ms: i64) -> &'static str {
     let up = i64::try_from(crate::machine::Machine::look().uptime_ms).unwrap_or(i64::MAX);
     match info.open && info.created_ms >= now_ms.saturating_sub(up) {

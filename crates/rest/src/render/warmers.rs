@@ -15,7 +15,7 @@ pub(crate) fn of_index(info: &IndexInfo) -> Map<String, Value> {
     }
 }
 
-/// What `warmers` of a new index or of a template says, as it is kept.
+/// The stored form of `warmers` in a new index or a template.
 ///
 /// # Errors
 /// Not an object of objects.
@@ -44,7 +44,7 @@ pub(crate) fn at_creation(given: &Value) -> Result<Option<(String, Value)>> {
     Ok((!warmers.is_empty()).then(|| (WARMERS.name.to_owned(), Value::Object(warmers).to_string().into())))
 }
 
-/// What `GET /i` shows of them.
+/// The warmers that `GET /i` shows.
 pub(crate) fn shown(info: &IndexInfo, dialect: Dialect) -> Option<Value> {
     dialect.rules.has_warmers.then(|| Value::Object(of_index(info)))
 }

@@ -1,4 +1,4 @@
-//! What is asked of a node beside what it is and does: its busiest threads, its keystore.
+//! Busy threads and the keystore of a node.
 //!
 //! Not here: `_nodes` and `_nodes/stats`, which are `nodes`'.
 

@@ -45,7 +45,7 @@ pub(crate) async fn info(mut call: Call) -> Result<Answer> {
     }
     let mut settings = shape(settings, flat);
     if !flat && persona != Persona::Es2 {
-        // What has a default of its own is an object in today's servers.
+        // A setting with its own default is an object in today's servers.
         for part in ["http", "transport"] {
             settings[part]["type"] = json!({ "default": settings[part]["type"] });
         }
@@ -110,7 +110,7 @@ const NODE_SECTIONS: &[&str] = &[
     "indexing_pressure",
 ];
 
-/// What `_nodes/stats` can be asked for; some of it there is nothing to tell of here.
+/// Metrics of `_nodes/stats`; some are empty here.
 const STATS_METRICS: &[&str] = &[
     "_all",
     "adaptive_selection",

@@ -96,7 +96,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         || !nodes_ok
         || !shards_ok;
     if timed_out {
-        // What is waited for cannot come while one process serves: waiting is cut short at a second.
+        // No other node can join, so waiting ends after a second.
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
     }
     let mut out = health_body(&call, health.status(), &health, timed_out);
@@ -120,7 +120,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
 }
 
-/// What waiting for an index that is not there comes to.
+/// The health of an index that is missing, after waiting for it.
 async fn missing_health(call: &Call, timeout: Option<std::time::Duration>) -> Answer {
     tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
     let none = Health {

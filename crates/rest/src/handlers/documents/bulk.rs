@@ -129,16 +129,16 @@ const CHUNK_OPERATIONS: usize = 8192;
 /// Bytes of sources that are written at once.
 const CHUNK_BYTES: usize = 8 << 20;
 
-/// What the answer takes for a line of the body, about.
+/// Memory of the answer for one line of the body, about.
 const ANSWER_BYTES_OF_A_LINE: usize = 128;
 
-/// What that takes when it is packed: an id that was made is most of it.
+/// Memory of the same when it is packed: a generated id is most of it.
 const PACKED_BYTES_OF_A_LINE: usize = 16;
 
 /// So many times as much where the answer is filtered or laid out: an item is fifteen values.
 const ANSWER_AS_TREES_TIMES: usize = 16;
 
-/// What holds for every item.
+/// The options that hold for every item.
 struct Request {
     transaction: Option<String>,
     default_source: SourceSpec,
@@ -147,7 +147,7 @@ struct Request {
     refresh: Refresh,
 }
 
-/// What was answered so far.
+/// The answer so far.
 #[derive(Default)]
 struct Answered {
     /// The items as JSON, with commas between them.
@@ -177,7 +177,7 @@ async fn next_chunk(call: &Call, reader: &mut BulkReader<'_, '_>, fields: Option
     Ok(chunk)
 }
 
-/// What is no update, or could never be one operation, is no bulk: nothing of it is written.
+/// Refuses the whole bulk for an item that is no update or could never be one operation.
 fn refuse_invalid(call: &Call, planned: &[Planned]) -> Result<()> {
     if call.dialect.rules.invalid_items_fail_alone {
         return Ok(());
@@ -295,7 +295,7 @@ async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, 
 
 /// The answer of one item.
 enum Item {
-    /// What goes under its label.
+    /// The object under the item's label.
     Tree(Map<String, Value>),
     /// Label and answer as the text of JSON.
     Text(String),

@@ -14,7 +14,7 @@ use engine::{Document, Expect, Read};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value, json};
 
-/// What an item takes beside its document: what it wants, what was found, its part of the answer. Measured with a million.
+/// Memory of an item beside its document: its options, its result, its part of the answer. Measured with a million.
 const ITEM_BYTES: usize = 2560;
 
 /// `_mget`.
@@ -92,7 +92,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     look.over(&call, answer).await
 }
 
-/// What an item reads.
+/// The read of an item.
 async fn wanted(
     call: &Call,
     item: &MgetItem,

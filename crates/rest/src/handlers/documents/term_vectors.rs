@@ -20,7 +20,7 @@ use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-/// What the URL asks of all documents.
+/// The options of the URL for all documents.
 fn from_url(call: &mut Call) -> Result<(TermVectors, bool)> {
     let all = TermVectors::default();
     let params = &mut call.params;
@@ -195,7 +195,7 @@ async fn address(call: &Call, spec: &TermVectors) -> DocAddress {
     }
 }
 
-/// What is read of a document of an index.
+/// The read of one indexed document.
 fn read_of(spec: &TermVectors, at: &DocAddress, realtime: bool) -> Result<Wanted> {
     let parts = ExpectParts {
         version: spec.version.filter(|version| *version >= 0),

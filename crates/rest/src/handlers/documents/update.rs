@@ -14,7 +14,7 @@ use engine::{Outcome, Refresh, Write, WriteOp};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-/// What an update makes of a kept query is looked at so often, if others write the query meanwhile.
+/// How often an updated percolator query is checked again if others write it meanwhile.
 const LOOKS_MAX: usize = 16;
 
 /// `POST /i/_update/1`.
@@ -99,7 +99,7 @@ async fn sent(call: &Call, write: &Write, place: &Place, refresh: Refresh) -> Re
     }
 }
 
-/// What the URL of an update could say in 2015, beside the body.
+/// Parameters of an update's URL in Elasticsearch 2, beside the body.
 #[derive(Default)]
 struct UpdateUrl {
     script: Option<ScriptSource>,

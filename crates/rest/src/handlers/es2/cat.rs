@@ -130,7 +130,7 @@ fn tables() -> &'static HashMap<&'static str, Vec<Column>> {
 /// The facts of one row, by column.
 type Facts = HashMap<&'static str, Cell>;
 
-/// What a fact is in a table: text as it stands, an empty one nothing.
+/// A fact as a cell of a table: text as it stands, an empty one for null.
 trait Fact {
     fn cell(&self) -> Cell;
 }
@@ -180,7 +180,7 @@ fn columns_of(columns: &[Column]) -> String {
         .collect()
 }
 
-/// What a row says in a column; what we do not count is nothing of its unit.
+/// The cell of a row in a column; a fact that we do not count is zero in its unit.
 fn cell(table: &str, column: &Column, facts: &Facts) -> Cell {
     if let Some(known) = facts.get(column.name) {
         return known.clone();
@@ -345,7 +345,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             let mut out = Vec::new();
             for (info, s) in stats(call, false).await? {
                 for n in 0..s.segments {
-                    // What is known of each segment is what is known of all.
+                    // Every segment shows the same facts.
                     let (docs, deleted, size) = if n == 0 {
                         (s.lucene_docs, s.deleted, s.size_bytes)
                     } else {

@@ -173,7 +173,7 @@ async fn check_filter(call: &Call, target: &Target, alias: &str, filter: &Value)
     let mut asks_others = false;
     query.visit(&mut |query| asks_others |= matches!(query.clause, Clause::Join(_) | Clause::TermsLookup(_)));
     if asks_others {
-        // What others answer is looked at when the alias is searched.
+        // Other refusals show when the alias is searched.
         return Ok(());
     }
     let inspection = Inspection::Validate {
@@ -195,7 +195,7 @@ async fn check_filter(call: &Call, target: &Target, alias: &str, filter: &Value)
     Ok(())
 }
 
-/// What is written through an alias goes one way.
+/// Refuses several index routings: writes through an alias go one way.
 fn one_index_routing(alias: &str, routing: &str) -> Result<()> {
     if routing.contains(',') {
         return Err(Error::illegal(format!(
@@ -205,7 +205,7 @@ fn one_index_routing(alias: &str, routing: &str) -> Result<()> {
     Ok(())
 }
 
-/// What 2015 said of actions that it could not carry out.
+/// The refusals of Elasticsearch 2 for actions that it cannot carry out.
 fn check_of_2015(node: &dsl::json::Node, call: &Call) -> Result<()> {
     let body = node.to_value();
     let Some(list) = body.get("actions").and_then(Value::as_array) else {
@@ -232,7 +232,7 @@ fn check_of_2015(node: &dsl::json::Node, call: &Call) -> Result<()> {
     Ok(())
 }
 
-/// What an alias carries.
+/// The options of an alias.
 fn body_of(action: &dsl::document::AliasAction) -> Map<String, Value> {
     let mut out = Map::new();
     let mut put = |name: &str, value: Option<Value>| {

@@ -72,7 +72,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(if body.explain {
         explained(&analyzer, &name, &body, max, former)?
     } else {
-        // Of an analyzer that is no index's there is no field to have a gap.
+        // An analyzer of no index has no field, and so no gap.
         let gap = match (&index, &body.tokenizer) {
             (None, None) if !former => 0,
             _ => analyzer.position_increment_gap(),
@@ -81,7 +81,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     }))
 }
 
-/// What a body of 2015 may have, and how.
+/// Checks the keys of a body as Elasticsearch 2 does.
 fn known_in_2015(node: &dsl::json::Node) -> Result<()> {
     let dsl::json::Json::Object(members) = &node.value else {
         return Ok(());
@@ -142,10 +142,10 @@ fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
 /// The name of what was put together of parts.
 const CUSTOM: &str = "__custom__";
 
-/// What a request means.
+/// The analyzer of a request, and its name.
 struct Chosen {
     analyzer: Analyzer,
-    /// What `explain` shows.
+    /// The tokens that `explain` shows.
     name: String,
     /// Tokens that it may make.
     max: usize,

@@ -129,7 +129,7 @@ async fn must_have_no_documents(call: &Call, target: &model::Target, name: &str)
     }
 }
 
-/// Of each alias the index that writes go to.
+/// The index of each alias that writes go to.
 fn write_indices(infos: &[IndexInfo], expressions: &[String]) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for expression in expressions {
@@ -288,7 +288,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     })
 }
 
-/// What 2015 counted among the fields of a type.
+/// Metadata fields that Elasticsearch 2 counts among the fields of a type.
 const METADATA_OF_2015: &[&str] = &[
     "_all",
     "_field_names",
@@ -602,7 +602,7 @@ fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool
                 rest = object;
             }
         }
-        // What Lucene's join field is made of.
+        // The parts of Lucene's join field.
         if let Some((join, kind)) = info.mapping.join_field() {
             for (parent, _) in &kind.relations {
                 let name = format!("{join}#{parent}");

@@ -1,4 +1,4 @@
-//! What index templates would make of a new index, without making it.
+//! The index that templates would make, without making it.
 
 use crate::actions::template_overlap::{overlap, patterns, refuse_equals};
 use crate::actions::templates::{check, list_of};
@@ -8,7 +8,7 @@ use engine::TemplateKind;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
 
-/// What a template of the request is called.
+/// The name of the request's own template.
 const OWN: &str = "simulate_index_template";
 
 /// `POST /_index_template/_simulate_index/i`: the template of that index, beside one of the request.
@@ -99,7 +99,7 @@ impl Known {
         refuse_equals(name, body, &self.index)
     }
 
-    /// What a template comes to with its components, and which others are for some of the same indices.
+    /// A template with its components, and other templates that overlap it.
     fn answer(&self, name: &str, body: &Value) -> Result<Answer> {
         let mut parts: Vec<&Value> = Vec::new();
         for component in body["composed_of"].as_array().into_iter().flatten().filter_map(Value::as_str) {

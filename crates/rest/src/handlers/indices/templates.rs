@@ -64,7 +64,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
-/// What only a template of 2015 was checked for when it was put: mappings, numbers of shards.
+/// Checks mappings and numbers of shards when a template is put, as Elasticsearch 2 does.
 fn check_2015(name: &str, body: &Map<String, Value>) -> Result<()> {
     if body.get("template").is_none() {
         return Err(Error::new(

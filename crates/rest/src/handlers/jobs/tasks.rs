@@ -169,7 +169,7 @@ pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
 /// The task that is to be cancelled, running or kept with its outcome; otherwise what its node says.
 ///
 /// # Errors
-/// What is no id of a task.
+/// The refusal of a text that is no id of a task.
 fn chosen_of(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Value>> {
     let (node, number) = id
         .rsplit_once(':')
@@ -210,7 +210,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     };
     let mut tasks = Map::new();
     for task in &chosen {
-        // What lasts first: nobody who was told finds the task going on after a restart.
+        // The durable record first: after the answer no restart goes on with the task.
         if task.outcome().is_none() {
             if task.action != crate::running::ACTION {
                 rest.relations.stop(task.id).await?;

@@ -76,7 +76,7 @@ fn refused(call: &Call, error: Error) -> Error {
     }
 }
 
-/// What is not searchable in the moment matches nothing.
+/// A document that is not searchable yet matches nothing.
 async fn explain_in(
     call: &Call,
     at: &DocAddress,

@@ -67,7 +67,7 @@ pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
     ))
 }
 
-/// What a transaction is asked for with, in the URL or in a body.
+/// The options of a transaction, in the URL or in a body.
 struct Asked {
     keep_alive: Option<String>,
     locks: Vec<String>,
@@ -150,7 +150,7 @@ fn conflict(call: &Call, id: &str, moved: &[Moved]) -> Answer {
     Answer::of(error.status(), body)
 }
 
-/// What could be staged and cannot be written any more.
+/// The refusal of writes that were staged and cannot be committed any more.
 fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -> Answer {
     let mut first: Option<Error> = None;
     let mut items = Vec::with_capacity(failed.len());
@@ -375,7 +375,7 @@ pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     layout.write(COLUMNS, rows)
 }
 
-/// What has no place in a transaction is refused by name, in every dialect.
+/// Refuses by name, in every dialect, an API that has no place in a transaction.
 ///
 /// # Errors
 /// The API takes no `transaction`.
