@@ -288,8 +288,7 @@ rules! {
         has_script_languages Typed "Stored scripts", "They have a language, an id and a version.", "They have an id and a context.";
         former_document_answers TypedNotEs7 "Answers and conflicts of writes and reads by id", "`created` and `found`; refusals name the shard.",
             "`result`, `_seq_no` and `_primary_term`.";
-        former_updates Typed "Scripts of updates", "`ctx` has `_timestamp` and `_ttl`, and no `op` of its own; an unknown `op` changes nothing.",
-            "`ctx.op` is `index`.";
+        former_updates Typed "Scripts of updates", "`ctx.op` is empty; `ctx` has `_timestamp` and `_ttl`.", "`ctx.op` is `index`.";
     }
 
     "Indices" {

@@ -432,6 +432,23 @@ pub(crate) fn url_into(params: &mut Params, request: &mut SearchRequest, dialect
     if let Some(n) = params.take_number::<i64>("terminate_after")? {
         request.terminate_after = usize::try_from(n).map_err(|_| Error::illegal("terminateAfter must be > 0"))?;
     }
+    count_hits_exactly(request, dialect)?;
+    if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
+        return Err(Error::illegal(format!(
+            "Pipeline {name} is not defined: search pipelines are not supported yet"
+        )));
+    }
+    if let Some(field) = params.take("suggest_field") {
+        request.suggest.push(suggestion_of_url(params, field, queried)?);
+    }
+    Ok(())
+}
+
+/// Counts all hits where the answer or the dialect wants a number.
+///
+/// # Errors
+/// The answer is to have a number, and the request limits the count.
+fn count_hits_exactly(request: &mut SearchRequest, dialect: Dialect) -> Result<()> {
     if request.dialect.total_as_int {
         if let TrackTotal::UpTo(n) = request.track_total_hits
             && n != 10_000
@@ -447,27 +464,25 @@ pub(crate) fn url_into(params: &mut Params, request: &mut SearchRequest, dialect
     if dialect.rules.counts_all_hits {
         request.track_total_hits = TrackTotal::Exact;
     }
-    if let Some(name) = params.take("search_pipeline").filter(|name| name != "_none") {
-        return Err(Error::illegal(format!(
-            "Pipeline {name} is not defined: search pipelines are not supported yet"
-        )));
-    }
-    if let Some(field) = params.take("suggest_field") {
-        let (text, mode) = (params.take("suggest_text"), params.take("suggest_mode"));
-        let size = params.take_number::<usize>("suggest_size")?;
-        let mut term = TermSuggester::new(field.as_str());
-        term.size = size.unwrap_or(term.size).max(1);
-        if let Some(mode) = mode {
-            term.mode = SuggestMode::parse(&mode)?;
-        }
-        let text = text.or_else(|| queried.clone());
-        request.suggest.push(Suggestion {
-            text: text.ok_or_else(|| Error::illegal("The required text option is missing"))?,
-            name: field,
-            by: Suggester::Term(term),
-        });
-    }
     Ok(())
+}
+
+/// The term suggestion for `suggest_field`, with `q` for its text where none is given.
+fn suggestion_of_url(params: &mut Params, field: String, queried: Option<String>) -> Result<Suggestion> {
+    let (text, mode) = (params.take("suggest_text"), params.take("suggest_mode"));
+    let size = params.take_number::<usize>("suggest_size")?;
+    let mut term = TermSuggester::new(field.as_str());
+    term.size = size.unwrap_or(term.size).max(1);
+    if let Some(mode) = mode {
+        term.mode = SuggestMode::parse(&mode)?;
+    }
+    Ok(Suggestion {
+        text: text
+            .or(queried)
+            .ok_or_else(|| Error::illegal("The required text option is missing"))?,
+        name: field,
+        by: Suggester::Term(term),
+    })
 }
 
 /// `q=` with its options.

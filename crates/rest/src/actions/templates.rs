@@ -57,20 +57,7 @@ pub(crate) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
     let mut known = parts(kind).to_vec();
     if former && kind == TemplateKind::Legacy {
         known.push("warmers");
-        let problem = if name.contains(' ') {
-            Some("name must not contain a space")
-        } else if name.contains(',') {
-            Some("name must not contain a ','")
-        } else if name.contains('#') {
-            Some("name must not contain a '#'")
-        } else if name.starts_with('_') {
-            Some("name must not start with '_'")
-        } else if name.to_lowercase() != name {
-            Some("name must be lower cased")
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
+        if let Some(problem) = former_name_problem(name) {
             return Err(invalid_2015(name, problem));
         }
     }
@@ -135,18 +122,40 @@ pub(crate) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
     } else {
         body.get_mut("template").and_then(Value::as_object_mut)
     };
-    if let Some(aliases) = inner
+    let aliases = inner
         .and_then(|inner| inner.get_mut("aliases"))
-        .and_then(Value::as_object_mut)
-    {
-        for options in aliases.values_mut().filter_map(Value::as_object_mut) {
-            if let Some(routing) = options.remove("routing") {
-                options.entry("index_routing").or_insert_with(|| routing.clone());
-                options.entry("search_routing").or_insert(routing);
-            }
-        }
+        .and_then(Value::as_object_mut);
+    if let Some(aliases) = aliases {
+        split_routings(aliases);
     }
     Ok(())
+}
+
+/// The rule that a template's name breaks, in the words of Elasticsearch 2.
+fn former_name_problem(name: &str) -> Option<&'static str> {
+    if name.contains(' ') {
+        Some("name must not contain a space")
+    } else if name.contains(',') {
+        Some("name must not contain a ','")
+    } else if name.contains('#') {
+        Some("name must not contain a '#'")
+    } else if name.starts_with('_') {
+        Some("name must not start with '_'")
+    } else if name.to_lowercase() != name {
+        Some("name must be lower cased")
+    } else {
+        None
+    }
+}
+
+/// Puts the `routing` of each alias under the two names that it stands for.
+fn split_routings(aliases: &mut Map<String, Value>) {
+    for options in aliases.values_mut().filter_map(Value::as_object_mut) {
+        if let Some(routing) = options.remove("routing") {
+            options.entry("index_routing").or_insert_with(|| routing.clone());
+            options.entry("search_routing").or_insert(routing);
+        }
+    }
 }
 
 pub(crate) async fn list(call: &Call, kind: TemplateKind) -> Result<Vec<(String, Value)>> {

@@ -207,16 +207,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
             "level parameter must be one of [node] or [indices] or [shards] but was [{level}]"
         )));
     }
-    if let Some(list) = call.arg("metric").filter(|_| !call.dialect.rules.tolerates_unknown_words) {
-        let wanted = crate::query_params::split_list(list);
-        if let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) {
-            let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");
-            return Err(Error::illegal(format!(
-                "request [{}] contains unrecognized metric: [{unknown}]{meant}",
-                call.params.path()
-            )));
-        }
-    }
+    check_metrics(&call)?;
     let (chosen, metrics) = nodes_and_metrics(&call);
     let names = &call.rest.names;
     let mut target = Target::of(Vec::new());
@@ -308,4 +299,20 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         ],
     );
     Ok(of_node(&call, chosen, node))
+}
+
+/// Refuses an unknown metric, with the nearest known one.
+fn check_metrics(call: &Call) -> Result<()> {
+    let Some(list) = call.arg("metric").filter(|_| !call.dialect.rules.tolerates_unknown_words) else {
+        return Ok(());
+    };
+    let wanted = crate::query_params::split_list(list);
+    let Some(unknown) = wanted.iter().find(|one| !STATS_METRICS.contains(&one.as_str())) else {
+        return Ok(());
+    };
+    let meant = model::nearest::question(unknown, STATS_METRICS.iter().copied()).replace(" did", " -> did");
+    Err(Error::illegal(format!(
+        "request [{}] contains unrecognized metric: [{unknown}]{meant}",
+        call.params.path()
+    )))
 }

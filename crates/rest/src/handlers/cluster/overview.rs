@@ -211,31 +211,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         .arg("metric")
         .map(crate::query_params::split_list)
         .unwrap_or_else(|| vec!["_all".into()]);
-    let known = [
-        "_all",
-        "version",
-        "master_node",
-        "cluster_manager_node",
-        "blocks",
-        "nodes",
-        "metadata",
-        "routing_table",
-        "routing_nodes",
-        "customs",
-    ];
-    if let Some(unknown) = metrics
-        .iter()
-        .find(|m| !known.contains(&m.as_str()))
-        .filter(|_| !call.dialect.rules.tolerates_unknown_words)
-    {
-        let near = nearest::nearest(unknown, known)
-            .map(|n| format!(" -> did you mean [{n}]?"))
-            .unwrap_or_default();
-        return Err(Error::illegal(format!(
-            "request [{}] contains unrecognized metric: [{unknown}]{near}",
-            call.params.path()
-        )));
-    }
+    check_metrics(&call, &metrics)?;
     let wants = |m: &str| metrics.iter().any(|x| x == m || x == "_all");
     let names = &call.rest.names;
     let infos = call.rest.indices(&target).await?;
@@ -255,24 +231,7 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         }
     }
     if wants("blocks") {
-        let closed: Map<String, Value> = infos
-            .iter()
-            .filter(|i| !i.open)
-            .map(|i| {
-                (
-                    i.name.to_string(),
-                    json!({ "4": { "description": "index closed", "retryable": false, "levels": ["read", "write"] } }),
-                )
-            })
-            .collect();
-        out.insert(
-            "blocks".into(),
-            if closed.is_empty() {
-                json!({})
-            } else {
-                json!({ "indices": closed })
-            },
-        );
+        out.insert("blocks".into(), blocks_of_closed(&infos));
     }
     if wants("nodes") {
         out.insert("nodes".into(), json!({ names.node_id.clone(): node_of(&call) }));
@@ -307,6 +266,46 @@ pub(crate) async fn state(mut call: Call) -> Result<Answer> {
         }
     }
     Ok(Answer::ok(Value::Object(out)))
+}
+
+/// The parts of the cluster state.
+const STATE_METRICS: [&str; 10] = [
+    "_all",
+    "version",
+    "master_node",
+    "cluster_manager_node",
+    "blocks",
+    "nodes",
+    "metadata",
+    "routing_table",
+    "routing_nodes",
+    "customs",
+];
+
+/// Refuses an unknown part of the cluster state, with the nearest known one.
+fn check_metrics(call: &Call, metrics: &[String]) -> Result<()> {
+    let unknown = metrics.iter().find(|m| !STATE_METRICS.contains(&m.as_str()));
+    let Some(unknown) = unknown.filter(|_| !call.dialect.rules.tolerates_unknown_words) else {
+        return Ok(());
+    };
+    let near = nearest::nearest(unknown, STATE_METRICS)
+        .map(|n| format!(" -> did you mean [{n}]?"))
+        .unwrap_or_default();
+    Err(Error::illegal(format!(
+        "request [{}] contains unrecognized metric: [{unknown}]{near}",
+        call.params.path()
+    )))
+}
+
+/// The blocks of closed indices.
+fn blocks_of_closed(infos: &[IndexInfo]) -> Value {
+    let block = json!({ "4": { "description": "index closed", "retryable": false, "levels": ["read", "write"] } });
+    let closed = infos.iter().filter(|i| !i.open);
+    let closed: Map<String, Value> = closed.map(|i| (i.name.to_string(), block.clone())).collect();
+    match closed.is_empty() {
+        true => json!({}),
+        false => json!({ "indices": closed }),
+    }
 }
 
 /// This node where shards are told to be. 2015 had no second id that changes with each start; here it is the same.

@@ -223,23 +223,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
         "master" => vec![node()],
         "thread_pool" => {
             let mut facts = node();
-            for (name, kind, pool) in crate::render::pools::all(&node_stats(call).await?.pools, Dialect::of(Persona::Es2)) {
-                for column in tables().get("thread_pool").into_iter().flatten() {
-                    let cell = match column.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) {
-                        Some("active") => Cell::of(pool.active),
-                        Some("queue") => Cell::of(pool.queue),
-                        Some("queueSize") => Cell::if_any(pool.queue_max),
-                        Some("rejected") => Cell::of(pool.rejected),
-                        Some("largest") => Cell::of(pool.largest),
-                        Some("completed") => Cell::of(pool.completed),
-                        Some("size" | "min" | "max") => Cell::of(pool.threads),
-                        Some("type") => Cell::of(kind),
-                        Some("keepAlive") => Cell::of("5m"),
-                        _ => continue,
-                    };
-                    facts.insert(column.name, cell);
-                }
-            }
+            facts.extend(thread_pools(call).await?);
             vec![facts]
         }
         "fielddata" => {
@@ -248,35 +232,8 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             vec![facts]
         }
         "nodes" => {
-            let machine = crate::machine::Machine::look();
             let mut facts = node();
-            facts.extend(
-                facts! { "version": call.dialect.persona.version(), "build": env!("CARGO_PKG_VERSION"), "jdk": "-",
-                "load": format!("{:.2}", machine.load[0]), "node.role": "d", "master": "*", "cpu": machine.cpu_percent(),
-                "heap.percent": percent(machine.resident_bytes, machine.memory_total_bytes),
-                "ram.percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes),
-                "file_desc.current": machine.open_files, "file_desc.max": machine.open_files_max,
-                "file_desc.percent": percent(machine.open_files, machine.open_files_max) },
-            );
-            let mut target = Target::of(Vec::new());
-            (target.forbid_closed, target.expand_closed) = (false, true);
-            let own = node_stats(call).await?;
-            let mut figures = crate::render::indices::summed(&rest.stats(target).await?, Dialect::of(Persona::Es2));
-            crate::render::nodes::with_caches(&mut figures, &own);
-            figures.insert("script".into(), crate::render::nodes::scripts(call, &own));
-            for column in tables().get("nodes").into_iter().flatten() {
-                if let Some(figure) = figure(&figures, column.name) {
-                    facts.entry(column.name).or_insert(figure);
-                }
-            }
-            for (name, bytes) in [
-                ("heap.current", machine.resident_bytes),
-                ("heap.max", machine.memory_total_bytes),
-                ("ram.current", machine.memory_used_bytes()),
-                ("ram.max", machine.memory_total_bytes),
-            ] {
-                facts.insert(name, Cell::Bytes(bytes));
-            }
+            add_node(&mut facts, call).await?;
             vec![facts]
         }
         "nodeattrs" | "pending_tasks" | "plugins" | "repositories" | "snapshots" => Vec::new(),
@@ -378,6 +335,62 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             ));
         }
     })
+}
+
+/// The cells of every thread pool.
+async fn thread_pools(call: &Call) -> Result<Facts> {
+    let mut facts = Facts::new();
+    for (name, kind, pool) in crate::render::pools::all(&node_stats(call).await?.pools, Dialect::of(Persona::Es2)) {
+        for column in tables().get("thread_pool").into_iter().flatten() {
+            let cell = match column.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) {
+                Some("active") => Cell::of(pool.active),
+                Some("queue") => Cell::of(pool.queue),
+                Some("queueSize") => Cell::if_any(pool.queue_max),
+                Some("rejected") => Cell::of(pool.rejected),
+                Some("largest") => Cell::of(pool.largest),
+                Some("completed") => Cell::of(pool.completed),
+                Some("size" | "min" | "max") => Cell::of(pool.threads),
+                Some("type") => Cell::of(kind),
+                Some("keepAlive") => Cell::of("5m"),
+                _ => continue,
+            };
+            facts.insert(column.name, cell);
+        }
+    }
+    Ok(facts)
+}
+
+/// Adds the machine and the figures of all indices to the facts of this node.
+async fn add_node(facts: &mut Facts, call: &Call) -> Result<()> {
+    let machine = crate::machine::Machine::look();
+    facts.extend(
+        facts! { "version": call.dialect.persona.version(), "build": env!("CARGO_PKG_VERSION"), "jdk": "-",
+        "load": format!("{:.2}", machine.load[0]), "node.role": "d", "master": "*", "cpu": machine.cpu_percent(),
+        "heap.percent": percent(machine.resident_bytes, machine.memory_total_bytes),
+        "ram.percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes),
+        "file_desc.current": machine.open_files, "file_desc.max": machine.open_files_max,
+        "file_desc.percent": percent(machine.open_files, machine.open_files_max) },
+    );
+    let mut target = Target::of(Vec::new());
+    (target.forbid_closed, target.expand_closed) = (false, true);
+    let own = node_stats(call).await?;
+    let mut figures = crate::render::indices::summed(&call.rest.stats(target).await?, Dialect::of(Persona::Es2));
+    crate::render::nodes::with_caches(&mut figures, &own);
+    figures.insert("script".into(), crate::render::nodes::scripts(call, &own));
+    for column in tables().get("nodes").into_iter().flatten() {
+        if let Some(figure) = figure(&figures, column.name) {
+            facts.entry(column.name).or_insert(figure);
+        }
+    }
+    for (name, bytes) in [
+        ("heap.current", machine.resident_bytes),
+        ("heap.max", machine.memory_total_bytes),
+        ("ram.current", machine.memory_used_bytes()),
+        ("ram.max", machine.memory_total_bytes),
+    ] {
+        facts.insert(name, Cell::Bytes(bytes));
+    }
+    Ok(())
 }
 
 async fn aliases(call: &mut Call) -> Result<Vec<Facts>> {
