@@ -4,7 +4,7 @@
 //! `mapping.rules().has_all_field`. docs/dialects.md is generated from the rows. Not here: types as part of an address
 //! ([`crate::DocId`]), differences among today's servers ([`Persona`]), how a rule is carried out.
 
-use crate::Persona;
+use crate::persona::Persona;
 
 /// The requests for which a rule holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,6 +14,7 @@ pub mod geohash;
 pub mod lock_index;
 pub mod nearest;
 pub mod path;
+mod persona;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
 pub mod routing;
@@ -25,6 +26,7 @@ pub mod units;
 
 pub use address::{DocAddress, DocId, ID_MAX_BYTES, IndexName, Target};
 pub use cancellation::Cancellation;
-pub use dialect::{Depths, Dialect, Persona};
+pub use dialect::{Depths, Dialect};
 pub use error::{Error, ErrorKind, Result};
+pub use persona::Persona;
 pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};
