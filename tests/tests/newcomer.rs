@@ -88,7 +88,7 @@ pub(super) fn parse(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     Edit {
         row: ENDPOINT,
         file: "rest/src/handlers/mod.rs",
-        anchor: Some("pub(crate) mod templates;\n"),
+        anchor: Some("pub(crate) mod stubs;\n"),
         text: "pub(crate) mod toy;\n",
     },
     Edit {

@@ -261,7 +261,10 @@ impl Store {
             model::blocks::check(&view.settings, view.name.as_str(), model::blocks::Level::Read)?;
         }
         // 2015 took a boost of an index that there is not for one of none.
-        let boosts = request.indices_boost.iter().filter(|_| !request.dialect.rules.has_types);
+        let boosts = request
+            .indices_boost
+            .iter()
+            .filter(|_| !request.dialect.rules.boosts_missing_indices);
         for (name, _) in boosts {
             let boosted = Target {
                 expressions: vec![name.clone()],

@@ -6,6 +6,7 @@ use crate::names::ALL;
 use crate::parameters::{self, Context};
 use crate::wording::text_of;
 use analysis::Registry;
+use model::compat::IndexRules;
 use model::path::SourceFilter;
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -47,8 +48,10 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
     inner.collect(&root, "", root.dynamic.unwrap_or_default(), in_all, 1)?;
     inner.root = root;
     let total = inner.leaves.len() + inner.objects.len();
-    if typed {
+    if inner.rules().documents_expire {
         inner.add_times()?;
+    }
+    if inner.rules().has_all_field {
         inner.add_all()?;
     }
     if total > inner.limits.total_fields {
@@ -123,7 +126,7 @@ impl Inner {
         let context = Context {
             registry: &self.registry,
             limits: &self.limits,
-            typed: true,
+            rules: IndexRules::of(true),
         };
         let field = parameters::parse(&context, ALL, &body, false)?;
         self.add(ALL, Arc::new(field));

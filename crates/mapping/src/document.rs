@@ -77,7 +77,9 @@ impl Mapping {
             return first.finish(None);
         }
         let growth = crate::dynamic::grow(self, object, &first.copies_missing).map_err(|e| {
-            let conflict = self.is_typed() && e.kind() == ErrorKind::IllegalArgument && e.reason().starts_with("mapper [");
+            let conflict = self.rules().document_refusal_words
+                && e.kind() == ErrorKind::IllegalArgument
+                && e.reason().starts_with("mapper [");
             if conflict {
                 malformed("failed to parse").caused_by(e)
             } else {
@@ -133,7 +135,10 @@ impl<'a> Reader<'a> {
         let dynamic = mapping.root.dynamic.unwrap_or_default();
         reader.object(object, &mut String::with_capacity(64), None, dynamic)?;
         reader.copy()?;
-        if let Some(leaf) = mapping.leaf(ALL).filter(|_| mapping.typed && !reader.all.is_empty()) {
+        if let Some(leaf) = mapping
+            .leaf(ALL)
+            .filter(|_| mapping.rules().has_all_field && !reader.all.is_empty())
+        {
             let text = FieldValue::Text(reader.all.join(" "));
             reader.root.0.push((leaf.path.clone(), text));
         }
@@ -164,7 +169,7 @@ impl<'a> Reader<'a> {
                 "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
             ));
             // They never were fields of a document.
-            if self.mapping.typed && [TIMESTAMP, TTL].contains(&key) {
+            if self.mapping.rules().documents_expire && [TIMESTAMP, TTL].contains(&key) {
                 return Err(cause);
             }
             return Err(self.field_error(key, key, value, cause));
@@ -172,7 +177,7 @@ impl<'a> Reader<'a> {
         if key.as_bytes().contains(&b'.')
             && let Some((head, tail)) = key.split_once('.')
         {
-            if self.mapping.typed {
+            if self.mapping.rules().forbids_dots_in_names {
                 return Err(malformed(format!("Field name [{key}] cannot contain '.'")));
             }
             if key.split('.').any(|part| part.trim().is_empty()) {
@@ -297,7 +302,7 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>, copy: bool) -> Result<()> {
         self.single(leaf, value, scope)?;
-        if copy && leaf.in_all && self.mapping.typed {
+        if copy && leaf.in_all && self.mapping.rules().has_all_field {
             self.add_to_all(leaf, value);
         }
         for at in &leaf.multi {
@@ -333,7 +338,8 @@ impl<'a> Reader<'a> {
 
     fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
         let field = &leaf.field;
-        let coerced = self.mapping.typed || field.coerce;
+        let rules = self.mapping.rules();
+        let coerced = rules.coerces_values || field.coerce;
         let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
         let value = if nothing { &Value::Null } else { value };
         let value = match (value, &field.null_value) {
@@ -341,21 +347,21 @@ impl<'a> Reader<'a> {
             (Value::Null, Some(null_value)) => null_value,
             (value, _) => value,
         };
-        let read = if self.mapping.typed && field.kind == Kind::Boolean && !value.is_object() {
+        let read = if rules.coerces_values && field.kind == Kind::Boolean && !value.is_object() {
             Ok(types::boolean::lenient(value))
-        } else if self.mapping.typed && field.kind == Kind::Ip && value.as_str().is_some_and(|t| t.contains(':')) {
+        } else if rules.refuses_later_values && field.kind == Kind::Ip && value.as_str().is_some_and(|t| t.contains(':')) {
             Err(Error::illegal(format!(
                 "failed to parse ip [{}], not a valid ip address",
                 text_of(value)
             )))
         } else if let (true, Some(text)) = (
-            self.mapping.typed && field.kind.is_integer() && field.kind != Kind::TokenCount,
+            rules.refuses_later_values && field.kind.is_integer() && field.kind != Kind::TokenCount,
             value.as_str(),
         ) && text.parse::<i64>().is_err()
         {
             // A text had to be a whole number.
             Err(Error::no_number(text))
-        } else if self.mapping.typed && field.kind.is_date() && value.is_f64() {
+        } else if rules.refuses_later_values && field.kind.is_date() && value.is_f64() {
             Err(Error::illegal(format!("Invalid format: \"{}\"", text_of(value))))
         } else if field.kind == Kind::Completion
             && let Some(value) = types::contexts::from_paths(field, value, self.document)
@@ -371,7 +377,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             Err(cause) => {
-                let cause = if self.mapping.typed {
+                let cause = if rules.document_refusal_words {
                     cause
                 } else {
                     as_json_error(field, value, cause)
@@ -381,7 +387,9 @@ impl<'a> Reader<'a> {
         };
         match &read {
             // In 2015 analyzed texts as well.
-            FieldValue::Text(text) if self.mapping.typed && field.ignore_above.is_some_and(|limit| is_longer(text, limit)) => {
+            FieldValue::Text(text)
+                if rules.ignores_long_texts && field.ignore_above.is_some_and(|limit| is_longer(text, limit)) =>
+            {
                 return Ok(());
             }
             FieldValue::Keyword(term) => {
@@ -483,7 +491,7 @@ impl<'a> Reader<'a> {
     }
 
     fn field_error(&self, path: &str, type_name: &str, value: &Value, cause: Error) -> Error {
-        let reason = if self.mapping.typed {
+        let reason = if self.mapping.rules().document_refusal_words {
             format!("failed to parse [{path}]")
         } else if type_name == "geo_point" {
             format!("failed to parse field [{path}] of type [geo_point]")

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// The mapping that the unknown fields of a document need, `copies` being values for unknown targets.
 pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(String, Value)]) -> Result<Mapping> {
     let top = &mapping.0.top;
-    let syntax = PatternSyntax::of(mapping.is_typed());
+    let syntax = PatternSyntax::of(mapping.rules().joda_patterns);
     let formats = match date_formats(top) {
         Some(formats) => formats
             .iter()
@@ -45,7 +45,7 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
     let parsed = Mapping::parse_in(&body, mapping.registry(), &limits, mapping.is_typed());
     // A type that only a template names was looked for when a document came.
     parsed.map_err(|error| match error.reason().strip_prefix("No handler for type [") {
-        Some(rest) if mapping.is_typed() => {
+        Some(rest) if mapping.rules().mapping_refusal_words => {
             let (kind, name) = rest.split_once("] declared on field [").unwrap_or((rest, ""));
             malformed(format!(
                 "failed to find type parsed [{kind}] for [{}]",
@@ -160,8 +160,8 @@ impl Growth<'_> {
 
     /// The mapping of a new field with that value.
     fn scalar(&self, key: &str, path: &str, value: &Value) -> Value {
-        let typed = self.mapping.is_typed();
-        let double = if typed { "double" } else { "float" };
+        let strings = self.mapping.rules().has_string_fields;
+        let double = if strings { "double" } else { "float" };
         match value {
             Value::Bool(_) => self.simple(key, path, "boolean", "boolean"),
             Value::Number(number) if number.is_f64() => self.simple(key, path, "double", double),
@@ -190,9 +190,9 @@ impl Growth<'_> {
                         return self.simple(key, path, "double", double);
                     }
                 }
-                let dynamic_type = if typed { "string" } else { "text" };
+                let dynamic_type = if strings { "string" } else { "text" };
                 self.template(key, path, &["string"], dynamic_type).unwrap_or_else(|| {
-                    if typed {
+                    if strings {
                         json!({"type": "string"})
                     } else {
                         json!({"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}})
@@ -210,7 +210,7 @@ impl Growth<'_> {
     /// Whether a text is a date, and the format to map it with if it is not the default.
     fn date(&self, text: &str) -> Option<Option<String>> {
         // In 2015 only what has one of these could be a date.
-        if self.mapping.is_typed() && !text.contains([':', '-', '/']) {
+        if self.mapping.rules().dates_have_separators && !text.contains([':', '-', '/']) {
             return None;
         }
         if self.custom {
@@ -222,7 +222,7 @@ impl Growth<'_> {
             return Some(Some(self.slashes_text.to_owned()));
         }
         let separators = |c: char| text.matches(c).count();
-        let enough = if self.mapping.is_typed() { 2 } else { 1 };
+        let enough = if self.mapping.rules().dates_have_separators { 2 } else { 1 };
         if separators('-') < enough && separators(':') < enough || text.starts_with('-') {
             return None;
         }
@@ -261,7 +261,7 @@ impl Growth<'_> {
         let object = body.as_object_mut()?;
         object.entry("type").or_insert_with(|| dynamic_type.into());
         // 2015 passed over what an object does not have.
-        if self.mapping.is_typed() && object.get("type").is_some_and(|t| t == "object" || t == "nested") {
+        if self.mapping.rules().tolerates_mapping_mistakes && object.get("type").is_some_and(|t| t == "object" || t == "nested") {
             const OF_OBJECTS: &[&str] = &[
                 "type",
                 "properties",

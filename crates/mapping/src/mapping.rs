@@ -24,7 +24,7 @@ pub enum Dynamic {
     False,
     /// They are refused.
     Strict,
-    /// Those that a dynamic template is for are added, the others refused.
+    /// Fields that match a dynamic template are added, others refused.
     StrictAllowTemplates,
 }
 
@@ -40,9 +40,9 @@ impl Dynamic {
         }
     }
     /// The same; 2015 took every other word for yes.
-    pub(crate) fn parse_in(value: &Value, typed: bool) -> Result<Dynamic> {
+    pub(crate) fn parse_in(value: &Value, lenient: bool) -> Result<Dynamic> {
         match Dynamic::parse(value) {
-            Err(_) if typed && value.as_str() != Some("runtime") => Ok(Dynamic::True),
+            Err(_) if lenient && value.as_str() != Some("runtime") => Ok(Dynamic::True),
             read => read,
         }
     }
@@ -236,7 +236,7 @@ impl Mapping {
 
     /// The dialect rules of its index.
     pub fn rules(&self) -> &'static IndexRules {
-        IndexRules::of(self.0.typed)
+        self.0.rules()
     }
 
     /// Whether nothing has been said in it.
@@ -251,6 +251,11 @@ impl Mapping {
 }
 
 impl Inner {
+    /// The dialect rules of its index.
+    pub(crate) fn rules(&self) -> &'static IndexRules {
+        IndexRules::of(self.typed)
+    }
+
     /// Adds a field at its full path; its position.
     pub(crate) fn add(&mut self, path: &str, field: Arc<FieldType>) -> usize {
         let path: Arc<str> = path.into();

@@ -4,6 +4,7 @@ use crate::build::build;
 use crate::mapping::{Mapping, Node, ObjectNode, Root};
 use crate::parameters;
 use crate::wording::java;
+use model::compat::IndexRules;
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 impl Mapping {
     /// This mapping with an update laid over it. Fields keep their order; new ones come last.
     pub fn merge(&self, update: &Mapping) -> Result<Mapping> {
-        self.laid_over(update, top(&self.0.top, &update.0.top, self.0.typed)?)
+        self.laid_over(update, top(&self.0.top, &update.0.top, self.0.rules())?)
     }
 
     /// A type's first mapping, with this one as its default: what it says itself counts.
@@ -49,7 +50,7 @@ impl Mapping {
 
     fn laid_over(&self, update: &Mapping, root_options: Root) -> Result<Mapping> {
         let (old, new) = (&*self.0, &*update.0);
-        let root = object("", &old.root, &new.root, old.typed)?;
+        let root = object("", &old.root, &new.root, old.rules())?;
         let inner = build(root, root_options, old.registry.clone(), old.limits.clone(), old.typed)?;
         inner.check_references()?;
         Ok(Mapping(Arc::new(inner)))
@@ -75,19 +76,19 @@ fn adopt(object: &mut ObjectNode, prefix: &str, others: &[&Mapping]) {
     }
 }
 
-fn top(old: &Root, new: &Root, typed: bool) -> Result<Root> {
+fn top(old: &Root, new: &Root, rules: &IndexRules) -> Result<Root> {
     let mut merged = old.clone();
     for (key, value) in new {
         match (key.as_str(), old.get(key)) {
-            ("_source", before) if !typed => check_fixed(
+            ("_source", before) if !rules.former_merges => check_fixed(
                 key,
                 before,
                 value,
                 &[("enabled", "true"), ("includes", "[]"), ("excludes", "[]")],
             )?,
             // In 2015 only the templates and formats of dates could change.
-            ("date_detection" | "numeric_detection" | "include_in_all", _) if typed => continue,
-            ("_routing", before) if !typed => check_fixed(key, before, value, &[("required", "false")])?,
+            ("date_detection" | "numeric_detection" | "include_in_all", _) if rules.former_merges => continue,
+            ("_routing", before) if !rules.former_merges => check_fixed(key, before, value, &[("required", "false")])?,
             ("_parent", Some(before)) if before != value => {
                 return Err(Error::illegal("The _parent field's type option can't be changed"));
             }
@@ -123,17 +124,17 @@ fn check_fixed(section: &str, old: Option<&Value>, new: &Value, keys: &[(&str, &
     Ok(())
 }
 
-pub(crate) fn node(path: &str, old: &Node, new: &Node, typed: bool) -> Result<Node> {
+pub(crate) fn node(path: &str, old: &Node, new: &Node, rules: &IndexRules) -> Result<Node> {
     match (old, new) {
-        (Node::Object(old), Node::Object(new)) => object(path, old, new, typed).map(Node::Object),
+        (Node::Object(old), Node::Object(new)) => object(path, old, new, rules).map(Node::Object),
         (Node::Field(old), Node::Field(new)) => {
-            parameters::merge(path, old, new, typed).map(|merged| Node::Field(Arc::new(merged)))
+            parameters::merge(path, old, new, rules).map(|merged| Node::Field(Arc::new(merged)))
         }
-        (Node::Field(old), Node::Object(_)) if typed => Err(Error::illegal(format!(
+        (Node::Field(old), Node::Object(_)) if rules.mapping_refusal_words => Err(Error::illegal(format!(
             "mapper [{path}] of different type, current_type [{}], merged_type [ObjectMapper]",
             old.wire()
         ))),
-        (Node::Object(_), Node::Field(_)) if typed => Err(Error::illegal(format!(
+        (Node::Object(_), Node::Field(_)) if rules.mapping_refusal_words => Err(Error::illegal(format!(
             "Can't merge a non object mapping [{path}] with an object mapping [{path}]"
         ))),
         (Node::Field(_), Node::Object(_)) => Err(Error::illegal(format!(
@@ -148,7 +149,7 @@ pub(crate) fn node(path: &str, old: &Node, new: &Node, typed: bool) -> Result<No
 /// New properties that are looked for one by one among the old; more are looked up by hash.
 const WALKED_MOST: usize = 8;
 
-fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result<ObjectNode> {
+fn object(path: &str, old: &ObjectNode, new: &ObjectNode, rules: &IndexRules) -> Result<ObjectNode> {
     match (old.nested, new.nested) {
         (true, false) => {
             return Err(Error::illegal(format!(
@@ -163,7 +164,7 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
         _ => {}
     }
     // 2015 passed over it.
-    if !typed && new.enabled.is_some_and(|enabled| enabled != old.enabled.unwrap_or(true)) {
+    if !rules.former_merges && new.enabled.is_some_and(|enabled| enabled != old.enabled.unwrap_or(true)) {
         return Err(Error::illegal(format!(
             "the [enabled] parameter can't be updated for the object mapping [{}]",
             if path.is_empty() { "_doc" } else { path }
@@ -192,7 +193,7 @@ fn object(path: &str, old: &ObjectNode, new: &ObjectNode, typed: bool) -> Result
         match place {
             Some(at) => {
                 let known = &mut merged.properties[at].1;
-                *known = node(&below, known, update, typed)?;
+                *known = node(&below, known, update, rules)?;
             }
             None => merged.properties.push((name.clone(), update.clone())),
         }

@@ -12,6 +12,7 @@ use crate::parameters::{self, Context};
 use crate::wording::{java, malformed, text_of};
 use crate::{root, templates};
 use analysis::Registry;
+use model::compat::IndexRules;
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -83,19 +84,20 @@ impl<'a> Read<'a> {
                 return Err(malformed(format!("Expected map for mapping but got [{}]", java(other))));
             }
         };
-        let context = Context { registry, limits, typed };
+        let rules = IndexRules::of(typed);
+        let context = Context { registry, limits, rules };
         let mut object = ObjectNode::default();
         let mut top = Root::new();
         for (key, value) in body {
             match key.as_str() {
                 "properties" => object.properties = parse_properties(&context, "", value, 1)?,
-                "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, typed)?),
+                "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, rules.tolerates_mapping_mistakes)?),
                 "enabled" => object.enabled = Some(text_of(value) != "false"),
                 "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
                 "runtime" => return Err(malformed("runtime fields are not supported yet")),
                 // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
                 "type" if value == "object" => {}
-                key if root::is_key(key, typed) => {
+                key if root::is_key(key, rules.takes_former_parameters) => {
                     top.insert(key.to_owned(), value.clone());
                 }
                 key => {
@@ -106,12 +108,12 @@ impl<'a> Read<'a> {
                 }
             }
         }
-        if typed {
+        if rules.takes_former_parameters {
             root::check_typed(&mut top)?;
         } else {
             root::check(&mut top)?;
         }
-        templates::check(&top, typed)?;
+        templates::check(&top, rules)?;
         Ok(Read {
             root: object,
             top,
@@ -159,7 +161,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         let Value::Object(body) = body else {
             return Err(malformed(format!(
                 "Expected map for property [fields] on field [{name}] but got a {}",
-                if context.typed {
+                if context.rules.mapping_refusal_words {
                     "class java.lang.String".into()
                 } else {
                     java(body)
@@ -167,12 +169,12 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             )));
         };
         // Points at the end of a name mean nothing.
-        let name = match context.typed {
+        let name = match context.rules.forbids_dots_in_names {
             false if !name.trim_end_matches('.').is_empty() => name.trim_end_matches('.'),
             _ => name.as_str(),
         };
         check_name(context, name)?;
-        if prefix.is_empty() && depth == 1 && !context.typed && METADATA.contains(&name) {
+        if prefix.is_empty() && depth == 1 && !context.rules.tolerates_mapping_mistakes && METADATA.contains(&name) {
             return Err(malformed(format!("Field [{name}] is defined more than once")));
         }
         let (mut segments, mut last) = (Vec::new(), name);
@@ -184,7 +186,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             }
         }
         let node = parse_node(context, last, body, depth + segments.len())?;
-        insert(&mut properties, &mut places, &segments, last, node, context.typed)?;
+        insert(&mut properties, &mut places, &segments, last, node, context.rules)?;
     }
     Ok(properties)
 }
@@ -193,7 +195,7 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
     if name.trim().is_empty() {
         return Err(Error::illegal("field name cannot be an empty string"));
     }
-    if name.contains('.') && context.typed {
+    if name.contains('.') && context.rules.forbids_dots_in_names {
         return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
     }
     if name.split('.').any(|part| part.trim().is_empty()) {
@@ -240,7 +242,7 @@ fn insert(
     way: &[&str],
     name: &str,
     node: Node,
-    typed: bool,
+    rules: &IndexRules,
 ) -> Result<()> {
     let (mut at, mut path) = (properties, String::new());
     for segment in way {
@@ -264,7 +266,7 @@ fn insert(
     match known.get(name) {
         Some(place) => {
             let known = &mut at[*place].1;
-            *known = crate::merge::node(name, known, &node, typed)?;
+            *known = crate::merge::node(name, known, &node, rules)?;
             if matches!(known, Node::Object(_)) {
                 path.push_str(if path.is_empty() { "" } else { "." });
                 places.forget(&(path + name));
@@ -279,7 +281,7 @@ fn insert(
 }
 
 fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, depth: usize) -> Result<Node> {
-    let single = if context.typed {
+    let single = if context.rules.takes_former_parameters {
         parameters::without_multi_field(name, body)
     } else {
         None
@@ -287,7 +289,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
     let body = single.as_ref().unwrap_or(body);
     let type_name = body.get("type").map(text_of);
     match type_name.as_deref() {
-        None if !looks_like_an_object(body, context.typed) => {
+        None if !looks_like_an_object(body, context.rules.takes_former_parameters) => {
             // Elasticsearch takes a body without type for an object only if it looks like one.
             Err(malformed(format!("No type specified for field [{name}]")))
         }
@@ -300,11 +302,11 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
                 match key.as_str() {
                     "type" => {}
                     "properties" => object.properties = parse_properties(context, name, value, depth + 1)?,
-                    "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, context.typed)?),
+                    "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, context.rules.tolerates_mapping_mistakes)?),
                     "enabled" => object.enabled = Some(text_of(value) != "false"),
                     "include_in_parent" if object.nested => object.include_in_parent = text_of(value) == "true",
                     "include_in_root" if object.nested => object.include_in_root = text_of(value) == "true",
-                    "include_in_all" | "path" if context.typed => {
+                    "include_in_all" | "path" if context.rules.takes_former_parameters => {
                         object.extras.insert(key.clone(), value.clone());
                     }
                     key => {
@@ -322,8 +324,8 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
 }
 
 /// A body without a type: today's servers go by its properties, or by `enabled` if that is all.
-fn looks_like_an_object(body: &Map<String, Value>, typed: bool) -> bool {
-    if typed {
+fn looks_like_an_object(body: &Map<String, Value>, former: bool) -> bool {
+    if former {
         let keys = ["properties", "dynamic", "enabled", "include_in_all"];
         return keys.iter().any(|key| body.contains_key(*key));
     }

@@ -42,7 +42,7 @@ impl Inner {
                 Some(target) if target.field.kind == Kind::Alias => {
                     return refuse("an alias cannot refer to another alias.");
                 }
-                Some(_) if !self.typed && self.nested_around(target) != self.nested_around(path) => {
+                Some(_) if !self.rules().tolerates_mapping_mistakes && self.nested_around(target) != self.nested_around(path) => {
                     let scope = |path: &str, what: &str| match self.nested_around(path) {
                         Some(nested) => format!("{what} nested scope is [{nested}]"),
                         None => format!("{what} is not nested").replace("'s is", " is"),
@@ -58,19 +58,23 @@ impl Inner {
             }
         }
         let joins = || self.leaves.iter().filter(|leaf| leaf.field.kind == Kind::Join);
-        if let Some(inside) = joins().find(|leaf| !self.typed && leaf.path.contains('.')) {
+        if let Some(inside) = joins().find(|leaf| !self.rules().tolerates_mapping_mistakes && leaf.path.contains('.')) {
             return Err(Error::illegal(format!(
                 "join field [{}] cannot be added inside an object or in a multi-field",
                 inside.path
             )));
         }
         if joins().count() > 1 {
-            return Err(match self.typed {
+            return Err(match self.rules().mapping_refusal_words {
                 true => Error::illegal("Only one [parent-join] field can be defined per index"),
                 false => malformed("Field [_parent_join] is defined more than once"),
             });
         }
-        if self.typed { Ok(()) } else { self.check_copies() }
+        if self.rules().tolerates_mapping_mistakes {
+            Ok(())
+        } else {
+            self.check_copies()
+        }
     }
 
     /// Copies go to fields of their own document or of one around it.

@@ -5,6 +5,7 @@
 use crate::field::Kind;
 use crate::mapping::{Mapping, Node};
 use crate::wording::text_of;
+use model::compat::IndexRules;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -34,32 +35,32 @@ impl Mapping {
             out.insert(key.clone(), value.clone());
         }
         if !self.0.root.properties.is_empty() {
-            out.insert("properties".into(), properties(&self.0.root.properties, self.0.typed));
+            out.insert("properties".into(), properties(&self.0.root.properties, self.0.rules()));
         }
         Value::Object(out)
     }
 }
 
 /// `properties`, each field by its name.
-pub(crate) fn properties(properties: &[(String, Node)], typed: bool) -> Value {
+pub(crate) fn properties(properties: &[(String, Node)], rules: &IndexRules) -> Value {
     let mut sorted: Vec<_> = properties.iter().collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0));
-    Value::Object(sorted.into_iter().map(|(name, of)| (name.clone(), node(of, typed))).collect())
+    Value::Object(sorted.into_iter().map(|(name, of)| (name.clone(), node(of, rules))).collect())
 }
 
-fn node(of: &Node, typed: bool) -> Value {
+fn node(of: &Node, rules: &IndexRules) -> Value {
     let object = match of {
         Node::Field(field) => {
             let mut rendered = field.render();
             // Elasticsearch 2 writes the default format out.
-            if typed
+            if rules.renders_former_defaults
                 && field.kind == Kind::Date
                 && let Some(out) = rendered.as_object_mut()
             {
                 out.entry("format").or_insert_with(|| model::date::FORMAT_DEFAULT.into());
             }
             // Texts had none anyway.
-            if typed
+            if rules.renders_former_defaults
                 && field.string
                 && field.kind.is_text()
                 && let Some(out) = rendered.as_object_mut()
@@ -67,14 +68,14 @@ fn node(of: &Node, typed: bool) -> Value {
             {
                 out.remove("doc_values");
             }
-            if typed
+            if rules.renders_former_defaults
                 && !field.string
                 && let Some(out) = rendered.as_object_mut()
                 && out.get("index").is_some_and(|index| index == "not_analyzed")
             {
                 out.remove("index");
             }
-            if typed
+            if rules.renders_former_defaults
                 && !field.string
                 && let Some(out) = rendered.as_object_mut()
                 && out.contains_key("boost")
@@ -109,7 +110,7 @@ fn node(of: &Node, typed: bool) -> Value {
         out.insert(key.clone(), value.clone());
     }
     if !object.properties.is_empty() {
-        out.insert("properties".into(), properties(&object.properties, typed));
+        out.insert("properties".into(), properties(&object.properties, rules));
     }
     Value::Object(out)
 }

@@ -35,8 +35,8 @@ const ROOT_KEYS_TYPED: &[&str] = &[
 const NEVER_TYPED: &[&str] = &["_data_stream_timestamp"];
 
 /// Is it a key of the root?
-pub(crate) fn is_key(key: &str, typed: bool) -> bool {
-    ROOT_KEYS.contains(&key) && !(typed && NEVER_TYPED.contains(&key)) || typed && ROOT_KEYS_TYPED.contains(&key)
+pub(crate) fn is_key(key: &str, former: bool) -> bool {
+    ROOT_KEYS.contains(&key) && !(former && NEVER_TYPED.contains(&key)) || former && ROOT_KEYS_TYPED.contains(&key)
 }
 
 /// Checks the root of a mapping of today, and brings it into the form that is rendered.

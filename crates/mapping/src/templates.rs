@@ -2,6 +2,7 @@
 
 use crate::mapping::Root;
 use crate::wording::{java, malformed, text_of};
+use model::compat::IndexRules;
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ const TEMPLATE_KEYS: &[&str] = &[
 ];
 
 /// Checks what stands at the root of a mapping and matters here.
-pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
+pub(crate) fn check(top: &Root, rules: &IndexRules) -> Result<()> {
     if let Some(templates) = top.get("dynamic_templates") {
         let Value::Array(templates) = templates else {
             return Err(malformed(
@@ -26,21 +27,24 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
             ));
         };
         for template in templates {
-            let alone = typed || template.as_object().is_some_and(|template| template.len() == 1);
+            let alone = rules.tolerates_mapping_mistakes || template.as_object().is_some_and(|template| template.len() == 1);
             let Some((name, body)) = name_and_body(template).filter(|_| alone) else {
                 return Err(malformed("A dynamic template must be defined with a name"));
             };
-            if let Some(unknown) = body.keys().find(|key| !typed && !TEMPLATE_KEYS.contains(&key.as_str())) {
+            if let Some(unknown) = body
+                .keys()
+                .find(|key| !rules.tolerates_mapping_mistakes && !TEMPLATE_KEYS.contains(&key.as_str()))
+            {
                 return Err(Error::illegal(format!("Illegal dynamic template parameter: [{unknown}]")));
             }
             if !body.get("mapping").is_some_and(Value::is_object) {
-                return Err(malformed(if typed {
+                return Err(malformed(if rules.mapping_refusal_words {
                     "template must have mapping set".to_owned()
                 } else {
                     format!("template [{name}] must have a mapping set")
                 }));
             }
-            if !typed
+            if !rules.tolerates_mapping_mistakes
                 && !["match", "path_match", "match_mapping_type"]
                     .iter()
                     .any(|key| body.contains_key(*key))
@@ -51,7 +55,7 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
                 )));
             }
             if let Some(kind) = body.get("match_mapping_type").map(text_of)
-                && !typed
+                && !rules.tolerates_mapping_mistakes
                 && !["*", "object", "string", "long", "double", "boolean", "date", "binary"].contains(&kind.as_str())
             {
                 return Err(Error::illegal(format!(
@@ -76,7 +80,7 @@ pub(crate) fn check(top: &Root, typed: bool) -> Result<()> {
         }
     }
     for format in date_formats(top).unwrap_or_default() {
-        DateFormat::parse_pattern_of(&format, PatternSyntax::of(typed))?;
+        DateFormat::parse_pattern_of(&format, PatternSyntax::of(rules.joda_patterns))?;
     }
     Ok(())
 }

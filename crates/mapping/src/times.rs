@@ -9,6 +9,7 @@ use crate::mapping::{Inner, Mapping, Root};
 use crate::names::{TIMESTAMP, TTL};
 use crate::parameters::{self, Context};
 use crate::wording::{java, malformed, text_of};
+use model::compat::IndexRules;
 use model::date::{DateFormat, PatternSyntax};
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::Value;
@@ -104,7 +105,7 @@ impl Mapping {
     /// # Errors
     /// A timestamp that is no date, or is missing where the type wants one; a life that is over.
     pub fn times(&self, at: &DocAddress, timing: &Timing, now_ms: i64) -> Result<Times> {
-        if !self.0.typed {
+        if !self.rules().documents_expire {
             return Ok(Times::default());
         }
         let is_judged = timing.judged_ms.is_some();
@@ -282,7 +283,7 @@ impl Inner {
             let context = Context {
                 registry: &self.registry,
                 limits: &self.limits,
-                typed: true,
+                rules: IndexRules::of(true),
             };
             let field = parameters::parse(&context, name, &body, false)?;
             self.add(name, Arc::new(field));

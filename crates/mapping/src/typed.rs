@@ -10,6 +10,7 @@ use crate::read::failed_at_creation;
 use crate::times;
 use crate::wording::{java, malformed, text_of};
 use analysis::Registry;
+use model::compat::IndexRules;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -213,7 +214,7 @@ impl TypedMappings {
                             field.wire()
                         )));
                     }
-                    parameters::merge(path, known, field, true)?;
+                    parameters::merge(path, known, field, IndexRules::of(true))?;
                     if known.params.get("format") != field.params.get("format") {
                         return Err(Error::illegal(format!(
                             "Mapper for [{path}] conflicts with existing mapping in other types:\n[mapper [{path}] has different [format] values]"

@@ -46,9 +46,9 @@ pub struct Rule {
     pub holds: Holds,
     /// The subject, in a few words.
     pub about: &'static str,
-    /// What Elasticsearch 2 does.
+    /// Elasticsearch 2's behaviour.
     pub es2: &'static str,
-    /// What today's servers do.
+    /// The behaviour of today's servers.
     pub today: &'static str,
 }
 
@@ -94,6 +94,29 @@ rules! {
             "At most 512 bytes; an empty one is refused.";
         null_index_overrides_url Typed "`_index` of a bulk line that is null or empty", "No index is given.",
             "The index of the URL counts.";
+        star_is_a_type TypedNotEs7 "The type `*` in a URL", "A type of that name.", "All types.";
+        names_expressions Typed "`resource.type` in refusals of a document's index", "`index_expression`.", "`index_or_alias`.";
+        removes_through_aliases TypedNotEs7 "Deleting an index by the name of an alias", "The indices behind it are deleted.", "It is refused.";
+        skips_missing_indices TypedNotEs7 "Missing indices in the cluster state and `_search_shards`", "They are passed over.",
+            "They are refused.";
+        deletions_create_indices Typed "Deleting a document of a missing index", "The index is made.", "404.";
+    }
+
+    "URLs" {
+        skips_unknown_parameters Typed "Parameters that nobody knows", "They are passed over, and booleans are words.",
+            "They are refused with the nearest known one.";
+        checks_escapes Typed "Broken escapes such as `%zz` in a path", "They are refused.", "They stand for themselves.";
+        answers_in_request_format Typed "A body in YAML", "The answer is in YAML.", "`format` and `Accept` decide.";
+        has_index_features Typed "`GET /{index}/_settings,_mappings` and the like", "The named parts of the index.", "No such endpoint.";
+        takes_query_beside_body Typed "`q` beside a body", "It counts.", "It is refused where there is a body.";
+        former_unknown_paths Typed "Paths without an endpoint", "A missing index, an invalid name, or a sentence as text.",
+            "A refusal with the method and path.";
+        has_former_search_types Typed "The search types `count` and `scan`", "They are known.", "They are unknown.";
+        searches_chosen_shards TypedNotEs7 "`preference` and `routing` that choose no shard", "Nothing is found.",
+            "They change nothing.";
+        ignores_active_shards TypedNotEs7 "`wait_for_active_shards` of writes", "It is not read.",
+            "It is checked.";
+        takes_settings_in_url Typed "Settings as parameters of `PUT /{index}/_settings`", "They are taken.", "They are unknown.";
     }
 
     "Bodies" {
@@ -146,8 +169,28 @@ rules! {
             "`parsing_exception` or `illegal_argument_exception`.";
         number_refusals_are_parser_errors Typed "A version that is no number, in `_mget` and `_bulk`",
             "The number parser's own refusal.", "`illegal_argument_exception`.";
-        validates_alias_actions Typed "Alias actions without their parts",
+        validates_missing_parts Typed "Alias actions and cluster settings without their parts",
             "`action_request_validation_exception` with the list of missing parts.", "`illegal_argument_exception`.";
+        empty_documents_fail_to_map Typed "A document without a body", "`mapper_parsing_exception`.", "`parse_exception`.";
+        creation_refusal_words Typed "An index that cannot be made", "`index_creation_exception` and `validation_exception`.",
+            "`illegal_argument_exception`, `parse_exception`.";
+        settings_refusal_words Typed "Settings of an index that cannot change", "`Can't update non dynamic settings` with a list of indices.",
+            "The setting and why.";
+        scroll_refusal_words Typed "Scroll ids that cannot be read", "`Malformed scrollId` with the id.", "`Cannot parse scroll id`.";
+        former_words TypedOrEs2 "Missing, closed and existing indices, invalid names, blocks", "The sentences of that version.",
+            "The sentences of today's.";
+        script_failures_are_remote Typed "A script of an update that does not compile", "`remote_transport_exception` at the root.",
+            "`illegal_argument_exception`.";
+        one_shard_words TypedNotEs7 "`_explain` of a query that cannot be run", "The exception of the shard by itself.",
+            "The cause in the shard's failure.";
+        lookups_fail_at_shards TypedNotEs7 "A terms lookup in a missing index", "`search_phase_execution_exception`.",
+            "`index_not_found_exception`.";
+        omits_index_uuids TypedNotEs7 "`index_uuid` in refusals", "It is left out.", "It is shown.";
+        validation_asks_once Typed "`_validate/query`", "The first refusal is text, and `all_shards` is not known.",
+            "Each shard explains with `all_shards`; a refusal has its cause.";
+        shards_parse_items TypedNotEs7 "A search of `_msearch` that cannot be read, in its answer",
+            "`search_phase_execution_exception`.", "The parser's refusal.";
+        views_take_index_options TypedNotEs7 "`ignore_unavailable` beside a point in time", "It is taken.", "It is refused.";
     }
 
     "Queries" {
@@ -227,13 +270,70 @@ rules! {
     "Documents" {
         has_document_times Typed "`_timestamp` and `_ttl`", "A document has a time, and a life after which it is deleted.",
             "They are unknown.";
+        guards_updates_by_version Typed "`version` of updates, deletions and bulk lines", "A condition on the current version.",
+            "It is refused, unless it is external.";
+        guards_writes_by_version TypedNotEs7 "`version` of writes and reads by id", "A condition on the current version; `force` sets it.",
+            "It is refused for writes, unless it is external.";
+        existence_ignores_version TypedNotEs7 "`version` of `HEAD`", "It is passed over.", "It is compared.";
+        sources_have_versions TypedNotEs7 "`version` of `_source`", "It is compared.", "It is passed over.";
+        generated_ids_are_plain_writes Typed "The operation of a write without id", "`index`.", "`create`.";
+        documents_show_fields TypedNotEs7 "`fields` of reads by id", "Stored fields, or values of the source.",
+            "`stored_fields` is the name, and sources are not looked at.";
+        refreshes_searched_reads TypedNotEs7 "`refresh` of a read by id", "It counts with `realtime=false`.", "It always counts.";
+        missing_source_is_empty Typed "`_source` of a missing document", "404 without a body.", "404 with a refusal.";
+        invalid_items_fail_alone TypedNotEs7 "Bulk items that could never be carried out", "Each fails alone.",
+            "The whole bulk is refused.";
+        has_percolator_type TypedNotEs7 "The type `.percolator`", "Its documents are kept queries, which searches pass over.",
+            "It is a type like others.";
+        has_script_languages Typed "Stored scripts", "They have a language, an id and a version.", "They have an id and a context.";
+        former_document_answers TypedNotEs7 "Answers and conflicts of writes and reads by id", "`created` and `found`; refusals name the shard.",
+            "`result`, `_seq_no` and `_primary_term`.";
+        former_updates Typed "Scripts of updates", "`ctx.op` is empty; `ctx` has `_timestamp` and `_ttl`.", "`ctx.op` is `index`.";
     }
 
-    "Answers" {
+    "Indices" {
+        bodies_are_settings Typed "A creation body without known parts", "It is the settings.", "It is refused.";
+        skips_unknown_settings Typed "Settings of the cluster that nobody knows", "They are passed over.", "They are refused.";
+        has_warmers Typed "Warmers", "They are kept and shown with the index.", "They are unknown.";
+        has_former_templates Typed "Templates", "`template` is one pattern, `warmers` are taken; several names are one.",
+            "`index_patterns` is a list.";
+        former_mapping_apis TypedNotEs7 "Putting and reading mappings and fields", "Its refusals, and 404 where a type lacks a field.",
+            "A field that is missing is left out.";
+        shows_missing_types Typed "Reading mappings of types", "`_default_` is shown; a missing type is 404 where nothing else is found.",
+            "`_default_` is left out; a missing type is always 404.";
+        former_alias_answers Typed "Reading aliases", "A missing alias is empty where an index is named.", "404 with what was found.";
+        tolerates_alias_mistakes Typed "Filters that cannot be read, several routings, aliases as indices, in alias actions",
+            "They are taken.", "They are refused.";
+        alias_removals_must_exist Typed "Removing an alias that does not exist", "404.", "404 if nothing else is asked for.";
+        reads_no_exclusions Typed "`-name` behind a wildcard, where aliases are read", "A name.", "It is excluded.";
+        exists_without_wildcards Typed "`HEAD` of wildcards that match no index", "404.", "200.";
+        closes_something TypedNotEs7 "Closing wildcards that match no index", "404.", "Nothing is closed.";
+        flush_refreshes Typed "`_flush`", "It refreshes, too.", "It does not refresh.";
+        has_synced_flush Typed "`_flush/synced`", "It is known.", "It warns.";
+        former_statistics Typed "`_stats`", "The members of that version.", "Those of today's versions.";
+        tolerates_unknown_levels TypedNotEs7 "Unknown levels of `_stats` and health", "The totals, or nothing.", "They are refused.";
+    }
+
+    "Other answers" {
         hits_total_is_number TypedOrEs2 "`hits.total`", "A number.", "An object with `value` and `relation`.";
-        shows_doc_type TypesShown "`_type` of hits and documents", "It is shown.", "It is left out; `es7` and `opensearch1` show `_doc`.";
+        shows_doc_type TypesShown "`_type` of hits and documents", "It is shown.",
+            "It is left out; `es7` and `opensearch1` show `_doc`.";
         omits_later_members Typed "Members that later versions added, such as `skipped`, `_ignored`, `shards_acknowledged`",
             "They are left out.", "They are shown.";
+        omits_later_node_members TypedNotEs7 "Members of nodes and the cluster that later versions added", "They are left out.",
+            "They are shown.";
+        deletions_count_updates Typed "`updated` in the answer of `_delete_by_query`", "It is shown.", "It is left out.";
+        lacks_delete_by_query TypedEs2 "`_delete_by_query`", "The name of a type, and refused.", "An endpoint.";
+        former_job_answers TypedNotEs7 "Answers of by-query jobs", "No slices, and failures of that version.", "Those of today's versions.";
+        former_task_answers TypedNotEs7 "`_tasks`", "Tasks of other nodes are empty; nodes have no roles.", "A missing task is 404.";
+        former_cluster_answers TypedNotEs7 "Nodes and health of the cluster", "Its counts and refusals.", "Those of today's versions.";
+        shows_all_shards Typed "Shards in the cluster state and `_search_shards`", "As many as the index asks for.", "One.";
+        former_node_statistics TypedNotEs7 "Statistics of nodes and thread pools", "Its pools, and `cpu_percent` of the system.",
+            "Those of today's versions.";
+        former_shard_apis TypedNotEs7 "`_segments`, `_recovery`, `_shard_stores`", "All shards that an index asks for.", "One shard.";
+        former_cat_tables Typed "`_cat`", "Its columns.", "Those of today's versions.";
+        former_analyze Typed "`_analyze`", "A body may be the text, `text` is a list, numbers are refused.",
+            "A body is an object; only texts and keywords are analyzed.";
     }
 
     "Aggregations and fields of a search" {
@@ -248,10 +348,33 @@ rules! {
 
     "Mappings" {
         joda_patterns TypedIndex "The letters of date patterns", "Those of Joda.", "Those of `java.time`.";
+        has_string_fields TypedIndex "The type `string`", "It is a text or a keyword; new texts get it, and new fractions are `double`.",
+            "It is unknown; new texts are `text` with a keyword, and new fractions are `float`.";
+        takes_former_parameters TypedIndex "Parameters of that version", "They are taken, such as `include_in_all`, `_parent`, `multi_field`.",
+            "They are refused.";
+        forbids_dots_in_names TypedIndex "A name with a dot", "It is refused.", "It is a path.";
+        tolerates_mapping_mistakes TypedIndex "Parameters, references and dynamic templates that make no sense", "They are taken.",
+            "They are refused.";
+        mapping_refusal_words TypedIndex "A mapping that cannot be read", "The sentences of that version.", "Those of today's versions.";
+        former_merges TypedIndex "What an update of a mapping may change",
+            "Index, store, norms and analyzer conflict; an unnamed `coerce` stays.", "Each parameter says whether it may change.";
+        renders_former_defaults TypedIndex "Defaults in mappings that are shown", "Formats of dates and norms of boosts are shown.",
+            "They are left out.";
+        columns_for_indexed_fields TypedIndex "Columns", "Every indexed field but texts has one.", "`doc_values` decides.";
+        dates_have_separators TypedIndex "New texts that look like dates", "They need two of `-` or `:`.", "They need one.";
     }
 
     "Documents of an index" {
-        has_all_field TypedIndex "`_all`", "Every value is in it; queries without a field search it.", "Queries without a field search all fields.";
+        has_all_field TypedIndex "`_all`", "Every value is in it; queries without a field search it.",
+            "Queries without a field search all fields.";
+        documents_expire TypedIndex "`_timestamp` and `_ttl`", "Mappings turn them on; a document whose life is over is refused.",
+            "They are unknown.";
+        coerces_values TypedIndex "Words as booleans and texts as numbers", "They are always converted.", "`coerce` decides for numbers.";
+        refuses_later_values TypedIndex "Addresses of IPv6, fractions as dates, texts with fractions as whole numbers", "They are refused.",
+            "They are taken.";
+        ignores_long_texts TypedIndex "`ignore_above` of analyzed texts", "It counts.", "It is for keywords.";
+        document_refusal_words TypedIndex "A value that a field cannot hold", "`failed to parse [field]`.",
+            "The field's type, the document and a preview of the value.";
     }
 
     "Searches of an index" {

@@ -17,7 +17,7 @@ pub const CORS_ENABLED: &str = "http.cors.enabled";
 /// Their origins, where `*` is every origin.
 pub const CORS_ALLOW_ORIGIN: &str = "http.cors.allow-origin";
 
-/// What a page may send once its origin is allowed, as Elasticsearch has it.
+/// Headers that a page may send once its origin is allowed, as Elasticsearch has it.
 const METHODS: &str = "OPTIONS,HEAD,GET,POST,PUT,DELETE";
 const HEADERS: &str =
     "X-Requested-With,Content-Type,Content-Length,Authorization,Accept,User-Agent,X-Elastic-Client-Meta,X-Opaque-Id";
@@ -107,7 +107,7 @@ impl Admitted {
             .header("access-control-max-age", MAX_AGE);
         Some(answer)
     }
-    /// What lets the page read an answer.
+    /// The headers that let a page read an answer.
     pub(crate) fn headers(&self) -> Vec<(&'static str, &str)> {
         let allowed = self
             .origin

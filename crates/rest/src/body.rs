@@ -1,4 +1,4 @@
-//! What comes in: one request with its headers read, its body decompressed, its media type understood.
+//! A request: its headers read, its body decompressed, its media type understood.
 
 use crate::trace_context::TraceParent;
 use bytes::Bytes;
@@ -44,7 +44,7 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
     /// The bytes of its body, booked with `in_flight_requests`.
     pub(crate) booking: Booking,
-    /// Of the listener.
+    /// The listener's persona.
     pub(crate) persona: Persona,
     /// The connection it came by, and who says to be there.
     pub(crate) caller: Caller,
@@ -205,7 +205,7 @@ mod tests {
         check(gzipped(b""), 1 << 20, Ok(b""));
         check(gzipped(b"{}"), 1 << 20, Ok(b"{}"));
         check(gzipped(&long), 2 << 20, Ok(&long));
-        // What says its length needs no room to grow.
+        // A body with a length needs no room to grow.
         check(gzipped(&long), 1 << 20, Ok(&long));
         check(gzipped(&long), 800_000, Err(429));
         // The last of several members does not say the length of all.

@@ -17,7 +17,7 @@ use relations::transactions::{Digest, Key};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a handler gets.
+/// A request as its handler gets it.
 #[derive(Debug)]
 pub struct Call {
     pub(crate) rest: Arc<Rest>,
@@ -124,7 +124,7 @@ impl Call {
     /// How JSON is read in this dialect.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
-            lenient: self.dialect.rules.has_types,
+            lenient: self.dialect.rules.reads_loose_json,
             depth_max: usize::from(self.dialect.depths.json),
             ..Reading::default()
         }
@@ -140,7 +140,7 @@ impl Call {
         } else {
             self.body.clone()
         };
-        // What was parsed lives as long as its handler wants it: it is booked to the end.
+        // A parsed body lives as long as its handler: it is booked to the end.
         self.book(dsl::json::parsed_bytes(&content))?;
         Ok(content)
     }
@@ -210,7 +210,7 @@ impl Call {
         if self.dialect.rules.has_types {
             let types = self.arg("type").map(crate::query_params::split_list).unwrap_or_default();
             // In 2015 a star was the name of a type like others.
-            let any = types.iter().any(|t| t == "*") && !crate::answers_of_2015(self.dialect);
+            let any = types.iter().any(|t| t == "*") && !self.dialect.rules.star_is_a_type;
             target.types = if any { Vec::new() } else { types };
         }
         Ok(target)

@@ -29,7 +29,7 @@ pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
 /// Errors that name an index also say its uuid, `_na_` of one that is not there: decoders of clients in Java build an index
 /// from both. An error's causes, roots and failed shards are looked at, too. 2015 had none.
 pub(crate) async fn with_uuids(rest: &Rest, error: &mut Value, dialect: Dialect) {
-    if crate::answers_of_2015(dialect) {
+    if dialect.rules.omits_index_uuids {
         return;
     }
     let mut names = BTreeMap::new();
@@ -103,7 +103,7 @@ pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
 
 /// The same refusal in the words of 2015, where they differ.
 fn worded(error: &Error, dialect: Dialect) -> Error {
-    if dialect.persona != Persona::Es2 && !dialect.rules.has_types {
+    if !dialect.rules.former_words {
         return error.clone();
     }
     es2_errors::reword(error)
@@ -123,7 +123,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
     if error.kind() == ErrorKind::ClusterBlock {
         return error;
     }
-    if dialect.rules.has_types {
+    if dialect.rules.shards_parse_bodies {
         return es2_errors::at_shards(error, None, index);
     }
     let persona = dialect.persona;
@@ -173,7 +173,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
         .caused_by(twice(wrapped))
 }
 
-/// What is no exception of the server's own is told with itself as its cause.
+/// An exception that is not the server's own is shown with itself as its cause.
 fn twice(error: Error) -> Error {
     let foreign = matches!(
         error.kind(),

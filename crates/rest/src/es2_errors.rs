@@ -23,7 +23,7 @@ fn index_of(error: &Error) -> &str {
     error.details().get("index").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What is worded otherwise wherever it arises.
+/// Refusals with other words in Elasticsearch 2, wherever they arise.
 pub(crate) fn reword(error: &Error) -> Error {
     let index = index_of(error);
     let reason = error.reason();
@@ -146,7 +146,11 @@ pub(crate) fn unread(error: Error, body: &[u8]) -> Error {
 
 /// [`unread`], in the typed dialect.
 pub(crate) fn unread_if(error: Error, body: &[u8], dialect: Dialect) -> Error {
-    if dialect.rules.has_types { unread(error, body) } else { error }
+    if dialect.rules.fails_to_derive_content {
+        unread(error, body)
+    } else {
+        error
+    }
 }
 
 /// `Failed to derive xcontent`.

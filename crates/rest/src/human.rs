@@ -16,7 +16,7 @@ pub(crate) fn humane(value: &Value) -> Value {
                     }
                     _ => None,
                 };
-                // Of settings the two that are no texts for people.
+                // Two settings that are no texts for people.
                 let settled = match (key.as_str(), value.as_str().and_then(|text| text.parse::<i64>().ok())) {
                     ("creation_date", Some(ms)) => Some(date_text(ms)),
                     ("created", Some(id)) if id > 999_999 => Some(version_of(id)),

@@ -1,4 +1,4 @@
-//! What requests ask of an index besides its documents, kept until the catalog changes.
+//! A cache of facts about indices that requests need, kept until the catalog changes.
 //!
 //! **Invariant:** what is learned of a catalog that has changed since is not kept: nobody would ever forget it.
 
@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// Names that are kept at most.
 const KEPT_MAX: usize = 10_000;
 
-/// What a write or search asks of an index.
+/// Facts about an index that writes and searches need.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     /// The index that a document is read from by this name, if it is one.
     pub(crate) read: Option<IndexName>,
     /// The index that is written to by this name, if there is one.
     pub(crate) written: Option<IndexName>,
-    /// Of the first index of that name.
+    /// The identity of the first index of that name.
     pub(crate) uuid: Arc<str>,
     pub(crate) typed: bool,
     /// It has no type and no mapping yet: its first typed request may make it typed.
@@ -48,7 +48,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Of the indices behind a name; `None` if there are none.
+    /// The facts about the indices behind a name; `None` if there are none.
     pub(crate) fn of(name: &str, infos: &[IndexInfo]) -> Option<Known> {
         let first = infos.first()?;
         let alias = first.aliases.get(name);
@@ -123,7 +123,7 @@ fn source_enabled(info: &IndexInfo) -> bool {
     }
 }
 
-/// What is known, by name.
+/// The cached facts, by name.
 #[derive(Debug, Default)]
 pub(crate) struct KnownIndices(ArcSwap<HashMap<String, Known>>);
 
@@ -131,7 +131,7 @@ pub(crate) struct KnownIndices(ArcSwap<HashMap<String, Known>>);
 pub(crate) struct Seen(Arc<HashMap<String, Known>>);
 
 impl KnownIndices {
-    /// What is known of a name; otherwise what is known now, to be held against what is found out.
+    /// The facts of a name, or else the state of the cache, which [`KnownIndices::learn`] compares.
     pub(crate) fn look(&self, name: &str) -> Result<Known, Seen> {
         match self.0.load().get(name) {
             Some(known) => Ok(known.clone()),

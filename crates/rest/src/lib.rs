@@ -7,13 +7,14 @@ use engine::breaker::CircuitBreakers;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo, IndexStats};
 use index_meta_cache::{Known, KnownIndices};
-use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target};
+use model::{Dialect, Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub mod access;
+mod actions;
 mod answer_room;
 mod blocking;
 mod body;
@@ -36,6 +37,7 @@ mod path_args;
 mod percolator_type;
 mod query_params;
 mod read_timeout;
+mod render;
 mod request_line;
 mod respond;
 mod routes;
@@ -44,6 +46,7 @@ mod self_wake;
 mod serve;
 mod slow_log;
 mod tables;
+mod targets;
 mod trace_context;
 mod transport;
 mod utf16;
@@ -55,7 +58,7 @@ pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
 pub use transport::{Listener, TlsConfig};
 
-/// What every request shares.
+/// The state that every request shares.
 #[derive(Debug)]
 pub struct Rest {
     pub(crate) engine: Arc<dyn Engine>,
@@ -67,10 +70,10 @@ pub struct Rest {
     pub(crate) access: access::Access,
     /// `action.destructive_requires_name` of the node, if it is given.
     pub(crate) destructive_requires_name: Option<bool>,
-    /// What writes need to know of an index, kept until the catalog changes.
+    /// Facts about indices, cached until the catalog changes.
     known: KnownIndices,
-    pub(crate) scrolls: handlers::scroll::Scrolls,
-    pub(crate) points_in_time: handlers::pit_counts::PointsInTime,
+    pub(crate) scrolls: crate::actions::scroll::Scrolls,
+    pub(crate) points_in_time: crate::actions::pit_counts::PointsInTime,
     /// Scripts that this layer compiled since the process began; the engine counts its own.
     script_compilations: AtomicU64,
     /// Connections and bodies, for `_nodes/stats`.
@@ -80,14 +83,14 @@ pub struct Rest {
     /// Which client calls: of the engine too, where that has one.
     pub(crate) clients: Arc<engine::client_activity::ClientActivity>,
     /// Tasks of an earlier process, until somebody goes on with them.
-    left: std::sync::Mutex<Vec<handlers::jobs::Left>>,
+    left: std::sync::Mutex<Vec<crate::actions::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The paths below `/_cat` of the table of endpoints, a line each.
     cat_paths: fn() -> String,
 }
 
-/// What comes by HTTP, all listeners together.
+/// Counts of connections, all listeners together.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Connections that are open.
@@ -146,8 +149,8 @@ impl Rest {
             access: access::Access::default(),
             destructive_requires_name: None,
             known: KnownIndices::default(),
-            scrolls: handlers::scroll::Scrolls::default(),
-            points_in_time: handlers::pit_counts::PointsInTime::default(),
+            scrolls: crate::actions::scroll::Scrolls::default(),
+            points_in_time: crate::actions::pit_counts::PointsInTime::default(),
             script_compilations: AtomicU64::new(0),
             traffic: Traffic::default(),
             metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
@@ -194,7 +197,7 @@ impl Rest {
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
         self.relations.recover().await?;
-        let left = handlers::jobs::restored(self, self.relations.tasks_found().await?);
+        let left = crate::actions::jobs::restored(self, self.relations.tasks_found().await?);
         self.left
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -213,7 +216,7 @@ impl Rest {
     /// Goes on with the tasks of an earlier process. Called once there is a runtime.
     pub(crate) fn go_on(self: &Arc<Rest>) {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        handlers::jobs::go_on(self, left);
+        crate::actions::jobs::go_on(self, left);
     }
 
     /// The indices behind a target.
@@ -227,7 +230,7 @@ impl Rest {
         let altered = self.engine.alter(alteration).await;
         self.known.forget();
         if deletes && altered.is_ok() {
-            // What cannot be forgotten now is when its document is made again, or by the next start.
+            // A failure is harmless: the next start forgets the locks, or the next document of that id.
             let _ = self.relations.forget_gone().await;
         }
         altered
@@ -243,7 +246,7 @@ impl Rest {
         self.known.has(name)
     }
 
-    /// What is known of one index or alias; `None` if it is missing.
+    /// The facts about one index or alias; `None` if it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
         let seen = match self.known.look(name) {
             Ok(known) => return Some(known),
@@ -327,14 +330,4 @@ pub(crate) fn missing_index(name: &str) -> Error {
 /// The `_shards` object of a write.
 pub(crate) fn write_shards(replicas: u64) -> Value {
     serde_json::json!({ "total": 1 + replicas, "successful": 1, "failed": 0 })
-}
-
-/// Answers in the shapes of 2015. Elasticsearch 7 still took types in URLs, and answered in its own.
-pub(crate) fn answers_of_2015(dialect: Dialect) -> bool {
-    dialect.rules.has_types && dialect.persona != Persona::Es7
-}
-
-/// Types are shown as `_doc` by these even where there are none.
-pub(crate) fn shows_doc_type(dialect: Dialect) -> bool {
-    dialect.rules.has_types || matches!(dialect.persona, Persona::Es7 | Persona::Opensearch1)
 }

@@ -1,4 +1,4 @@
-//! What the operating system says of this process and its machine, for `_nodes/stats` and `_cat/nodes`.
+//! Facts of the operating system about this process and its machine, for `_nodes/stats` and `_cat/nodes`.
 //!
 //! Read from `/proc` when asked; where that is missing a figure is zero. Not here: the data folder's disk, which the engine tells.
 
@@ -15,7 +15,7 @@ pub(crate) struct Machine {
     pub(crate) swap_free_bytes: u64,
     pub(crate) open_files: u64,
     pub(crate) open_files_max: u64,
-    /// Of the machine, over 1, 5 and 15 minutes.
+    /// The machine's load over 1, 5 and 15 minutes.
     pub(crate) load: [f64; 3],
     /// User and system time of the process.
     pub(crate) cpu_ms: u64,

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 pub(crate) enum Outgoing {
     /// `None`: nothing, or nothing any more.
     Whole(Option<Bytes>),
-    /// What is left of a text, counted until it is sent.
+    /// The rest of a text, counted until it is sent.
     Pieces { text: PackedText, left: u64, _booking: Booking },
 }
 

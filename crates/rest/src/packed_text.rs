@@ -3,7 +3,7 @@
 //! An item of a bulk's answer may be ten times as long as its lines, and says little: it deflates to a tenth. The text is
 //! not sent before it is whole, because it begins with what only its end decides.
 //!
-//! Not here: what it says (`handlers::bulk`), who sends it (`serve`).
+//! Not here: what it says (`actions::writes`), who sends it (`serve`).
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const PART_BYTES: usize = 256 << 10;
 pub struct PackedText {
     head: String,
     parts: VecDeque<Part>,
-    /// What comes behind the parts.
+    /// The text behind the parts.
     open: String,
     /// So much of it stays as it is.
     open_max_bytes: usize,
@@ -26,7 +26,7 @@ pub struct PackedText {
 #[derive(Clone, Debug)]
 struct Part {
     deflated: Bytes,
-    /// Of the text.
+    /// The length of the text.
     bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl PackedText {
         }
     }
 
-    /// What a text of so many bytes takes at most, if a line of which there are so many deflates to `line_bytes`.
+    /// The most memory that a text of so many bytes takes, if each of its lines deflates to `line_bytes`.
     pub(crate) fn bytes_held(bytes: usize, open_max_bytes: usize, lines: usize, line_bytes: usize) -> usize {
         let packed = lines.saturating_mul(line_bytes);
         bytes.min(open_max_bytes.max(packed).saturating_add(2 * PART_BYTES))
@@ -124,7 +124,7 @@ impl Part {
 
     fn text(&self) -> Bytes {
         let mut text = Vec::with_capacity(self.bytes);
-        // What was deflated here inflates.
+        // This process deflated it, so it inflates.
         let read = flate2::read::DeflateDecoder::new(&*self.deflated).read_to_end(&mut text);
         debug_assert!(
             read.is_ok_and(|read| read == self.bytes),

@@ -4,7 +4,7 @@
 //! nearest name that does. The tests show each parameter that has an effect having it; the rest is `docs/accepted-without-effect.md`.
 //! Not here: how values are read (`query_params`), paths (`routes`).
 
-/// What a parameter does.
+/// The effect of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It changes the answer to a request or what the request leaves behind.
@@ -18,7 +18,7 @@ pub enum Effect {
 pub struct Parameter {
     /// As in the URL.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
     /// The name went with 2015: today it is unknown.
     pub of_2015: bool,
@@ -112,7 +112,7 @@ const SYNTHETIC: Group =
     nothing!("_source is always kept as it was sent": force_synthetic_source ignore_errors_on_generated_fields;);
 /// Locks under which something is done.
 const LOCK: Group = changes!(lock);
-/// What a read is promised to see.
+/// Parameters that say what a read must see.
 const SIGHT: Group = changes!(lock after read_level);
 /// The transaction in which something is done.
 const HELD: Group = changes!(transaction);
@@ -201,7 +201,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
         )]),
     (&["count", "search_exists"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, BODY, BODY_TYPE, ONE_SHARD,
         changes!(min_score terminate_after)]),
-    // What else it takes are the parameters of the search that it comes to.
+    // It also takes the parameters of the search that it becomes.
     (&["search_template"], &[changes!(rest_total_hits_as_int typed_keys)]),
     (&["msearch", "msearch_template"], &[TARGET, THROTTLED, BODY, BODY_TYPE, changes!(index search_type rest_total_hits_as_int typed_keys),
         nothing!(

@@ -1,4 +1,4 @@
-//! What a path says: the values of the names in its endpoint's pattern.
+//! The values of the names in an endpoint's path.
 
 /// The parts of a path by their names in the pattern: few, so that they are looked through.
 #[derive(Clone, Debug, Default)]

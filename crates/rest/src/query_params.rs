@@ -48,7 +48,7 @@ impl Params {
             lenient: false,
         })
     }
-    /// Those of an earlier request.
+    /// The parameters of an earlier request.
     pub(crate) fn again(path: &str, given: BTreeMap<String, String>, api: &'static str, lenient: bool) -> Params {
         Params {
             path: path.to_owned(),
@@ -57,7 +57,7 @@ impl Params {
             lenient,
         }
     }
-    /// What is not taken yet.
+    /// Parameters that nobody has taken yet.
     pub(crate) fn given(&self) -> &BTreeMap<String, String> {
         &self.given
     }
@@ -221,17 +221,17 @@ impl Params {
     /// # Errors
     /// Values that are none. Combinations that make no sense are refused by [`ExpectParts::expect`], which comes after
     /// [`Params::finish`]: what the API does not know is told of first.
-    pub(crate) fn take_expect(&mut self, typed: bool) -> Result<ExpectParts> {
+    pub(crate) fn take_expect(&mut self, by_version: bool) -> Result<ExpectParts> {
         let version_type = self.take("version_type");
         Ok(ExpectParts {
-            version: if typed {
+            version: if by_version {
                 let given: Option<i64> = self.take_number("version")?;
                 given.map_or(Ok(None), |given| written_version(given, version_type.as_deref()))?
             } else {
                 self.take_number("version")?
             },
             version_type: match version_type {
-                Some(name) if !typed => Some(known_version_type(name)?),
+                Some(name) if !by_version => Some(known_version_type(name)?),
                 other => other,
             },
             if_seq_no: given_seq_no(self.take_number("if_seq_no")?)?,
@@ -243,16 +243,16 @@ impl Params {
     ///
     /// # Errors
     /// Combinations that make no sense.
-    pub(crate) fn take_version(&mut self, typed: bool) -> Result<Expect> {
+    pub(crate) fn take_version(&mut self, by_version: bool) -> Result<Expect> {
         let parts = ExpectParts {
-            version: match typed {
+            version: match by_version {
                 true => self.take_number::<u64>("version")?.map(u64::cast_signed),
                 false => self.take_number("version")?,
             },
             version_type: self.take("version_type"),
             ..ExpectParts::default()
         };
-        if let (Some(0), None | Some("internal"), false) = (parts.version, parts.version_type.as_deref(), typed) {
+        if let (Some(0), None | Some("internal"), false) = (parts.version, parts.version_type.as_deref(), by_version) {
             let reason = "Validation Failed: 1: illegal version value [0] for version type [INTERNAL];";
             return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
         }
@@ -271,14 +271,14 @@ impl Params {
     ///
     /// # Errors
     /// As [`Params::take_expect`], and operations that there are not.
-    pub(crate) fn take_expect_of_put(&mut self, typed: bool, create: bool) -> Result<ExpectParts> {
+    pub(crate) fn take_expect_of_put(&mut self, by_version: bool, create: bool) -> Result<ExpectParts> {
         Ok(ExpectParts {
             create: match self.take("op_type").as_deref() {
                 None => create,
                 Some("index") if !create || self.api == "index" => false,
                 Some("create") => true,
-                Some(other) if typed && other.eq_ignore_ascii_case("create") => true,
-                Some(other) if typed && other.eq_ignore_ascii_case("index") => create,
+                Some(other) if by_version && other.eq_ignore_ascii_case("create") => true,
+                Some(other) if by_version && other.eq_ignore_ascii_case("index") => create,
                 Some("index") => return Err(Error::illegal("opType must be 'create', found: [index]")),
                 Some(other) => {
                     return Err(Error::illegal(format!(
@@ -286,7 +286,7 @@ impl Params {
                     )));
                 }
             },
-            ..self.take_expect(typed)?
+            ..self.take_expect(by_version)?
         })
     }
     /// `ignore_unavailable`, `allow_no_indices`, `expand_wildcards` over the indices of the path.
@@ -366,7 +366,7 @@ impl Params {
         )))
     }
 
-    /// What changes nothing is read all the same: a value that could not be one is refused.
+    /// Values without effect are read, too: one of the wrong form is refused.
     fn check_silent(&self) -> Result<()> {
         for (name, text) in &self.given {
             let is = |names: &[&'static str]| names.iter().find(|known| *known == name).copied();
@@ -414,7 +414,7 @@ const COUNTS: &[(&str, &str, i32)] = &[
     ("pre_filter_shard_size", "preFilterShardSize", 1),
 ];
 
-/// What is no number of a kind, `int` or `long`.
+/// The refusal of a text that is no number of a kind, `int` or `long`.
 pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
     Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).caused_by(Error::no_number(text))
 }
@@ -446,7 +446,7 @@ impl ExpectParts {
     ///
     /// # Errors
     /// Combinations that make no sense.
-    pub(crate) fn expect(self, typed: bool) -> Result<Expect> {
+    pub(crate) fn expect(self, by_version: bool) -> Result<Expect> {
         let invalid = |what: &str| {
             Err(Error::new(
                 ErrorKind::ActionRequestValidation,
@@ -476,8 +476,8 @@ impl ExpectParts {
                 or_equal: false,
             },
             (Some(version), Some("external_gte"), ..) => Expect::NewerThan { version, or_equal: true },
-            (Some(version), None | Some("internal"), ..) if typed => Expect::Version(version),
-            (Some(version), Some("force"), ..) if typed => Expect::Forced(version),
+            (Some(version), None | Some("internal"), ..) if by_version => Expect::Version(version),
+            (Some(version), Some("force"), ..) if by_version => Expect::Forced(version),
             (Some(_), Some("force"), ..) => {
                 return Err(Error::illegal("version type [force] is not supported: it could lose updates"));
             }
@@ -497,7 +497,7 @@ impl ExpectParts {
             (true, Expect::Unchanged { .. }) => {
                 invalid("compare and write operations can not be used with create operations, use [op_type=index] instead")
             }
-            (true, Expect::NewerThan { .. }) if !typed => {
+            (true, Expect::NewerThan { .. }) if !by_version => {
                 invalid("create operations only support internal versioning. use index instead")
             }
             (true, Expect::Version(version)) => Ok(Expect::AbsentAt {
@@ -544,7 +544,7 @@ pub(crate) fn written_version(given: i64, version_type: Option<&str>) -> Result<
 /// How versions may be compared.
 const VERSION_TYPES: [&str; 5] = ["internal", "external", "external_gt", "external_gte", "force"];
 
-/// What a refusal calls a type of versions.
+/// The name of a type of versions in refusals.
 fn version_type_word(name: Option<&str>) -> String {
     match name {
         Some("external_gt") => "EXTERNAL".into(),

@@ -38,7 +38,7 @@ pub(crate) struct Arriving {
     stalled: Mutex<Option<Instant>>,
 }
 
-/// What took longer than it may.
+/// The step that took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
     /// A request did not come to its end.
@@ -89,7 +89,7 @@ impl Arriving {
         };
     }
 
-    /// What ends next, and when: the request that comes, or the answer that is not taken.
+    /// The next end and its time: of the request that comes, or of the answer that is not taken.
     fn deadline(&self, timeouts: Timeouts) -> Option<(Instant, Late)> {
         let request = match *self.state() {
             State::Arriving(since) => Some(since),
@@ -206,7 +206,7 @@ mod tests {
         write: LIMIT,
     };
 
-    /// What happens to a connection, each step 60 ms after the one before; whether it is cut in the end, 200 ms later.
+    /// Steps of a connection, 60 ms apart, and whether it is cut 200 ms after the last.
     async fn check(steps: &[fn(&Arriving)], expected: bool) {
         let arriving = Arriving::default();
         let serving = async {

@@ -18,9 +18,9 @@ const REFUSED: &[u8] = b"<>`\"";
 #[derive(Debug)]
 pub(crate) struct Escaping<S> {
     stream: S,
-    /// What is read next may begin a request.
+    /// The next byte may begin a request.
     between: bool,
-    /// What was read and has become too long to be given at once.
+    /// Bytes that were read and are too many to be given at once.
     left: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl<S> Escaping<S> {
     }
 }
 
-/// What was read with its request line escaped, if it has one that needs it.
+/// The bytes with their request line escaped, if it needs that.
 fn escaped(read: &[u8]) -> Option<Vec<u8>> {
     let line = &read[..read.iter().position(|byte| *byte == b'\r')?];
     if !line.iter().any(|byte| REFUSED.contains(byte)) {

@@ -14,7 +14,7 @@ use std::io::Write as _;
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
-    /// What it says.
+    /// The body.
     pub body: Body,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,
@@ -126,7 +126,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
         Body::Packed(text) if style.yaml => write(&Body::Raw(text.whole()), style, compatible_with),
         Body::Packed(text) => (text.whole(), json_type),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
-        // What a client stored is never added to.
+        // Nothing is added to a stored source.
         Body::Raw(bytes) if style.human => {
             let value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
             let style = Style {
@@ -245,7 +245,7 @@ fn parts(pattern: &str) -> Vec<String> {
     out
 }
 
-/// What of `value` the patterns keep; `None` if nothing.
+/// The part of `value` that the patterns keep; `None` if nothing.
 fn keep(value: &Value, patterns: &[Vec<&str>]) -> Option<Value> {
     if patterns.iter().any(|p| p.is_empty() || p.as_slice() == ["**"]) {
         return Some(value.clone());

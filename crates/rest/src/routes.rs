@@ -1,12 +1,7 @@
 //! Every endpoint in one table. The router, `OPTIONS`, 405 answers and the compatibility page are derived from it.
 
 use crate::call::Call;
-use crate::handlers::{
-    absent, aliases, analyze, apis_2015, bulk, by_query, cat, cluster, cluster_settings, documents, explain, get, health_report,
-    hot_threads, indices, locks, mappings, mget, nodes, percolate, prometheus, rank_eval, resolve, rollover, script_execution,
-    scroll, search, search_templates, settings, shards, simulate, stored_scripts, tasks, templates, term_vectors, transaction,
-    transaction_session, unsupported, update, warmers,
-};
+use crate::handlers::{cat, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, unsupported};
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -15,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, OnceLock};
 
-/// What answers a request.
+/// The function that answers a request.
 pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
 
 /// One row.
@@ -27,7 +22,7 @@ pub struct Endpoint {
     pub methods: &'static [&'static str],
     /// Paths; `{name}` is one segment.
     pub paths: &'static [&'static str],
-    /// What answers.
+    /// The handler.
     pub handler: Handler,
 }
 
@@ -41,148 +36,148 @@ macro_rules! endpoints {
 }
 
 endpoints! {
-    "info" ["GET", "HEAD"] ["/"] => cluster::info;
+    "info" ["GET", "HEAD"] ["/"] => cluster::overview::info;
 
-    "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::index;
-    "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] => documents::index;
-    "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] => documents::create;
-    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => get::get;
-    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => get::get_source;
-    "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::delete;
-    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => update::update;
-    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => mget::mget;
-    "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => bulk::bulk;
+    "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::write::index;
+    "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] => documents::write::index;
+    "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] => documents::write::create;
+    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::get::get;
+    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => documents::get::get_source;
+    "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::write::delete;
+    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => documents::update::update;
+    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => documents::mget::mget;
+    "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => documents::bulk::bulk;
 
-    "transaction" ["POST"] ["/_transaction"] => transaction::transaction;
-    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transaction_session::begin;
-    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transaction_session::commit;
-    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transaction_session::abort;
-    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transaction_session::get;
-    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transaction_session::resolve;
-    "lock.open" ["POST"] ["/_lock"] => locks::open;
-    "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::get;
-    "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::release;
-    "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::renew;
-    "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::break_lock;
+    "transaction" ["POST"] ["/_transaction"] => transactions::transaction::transaction;
+    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transactions::transaction_session::begin;
+    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transactions::transaction_session::commit;
+    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transactions::transaction_session::abort;
+    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::transaction_session::get;
+    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::transaction_session::resolve;
+    "lock.open" ["POST"] ["/_lock"] => locks::leases::open;
+    "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::leases::get;
+    "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;
+    "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::leases::renew;
+    "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::leases::break_lock;
 
-    "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::search;
-    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search_templates::search;
-    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => search_templates::render;
-    "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] => search_templates::put;
-    "get_template_2015" ["GET"] ["/_search/template/{id}"] => search_templates::get;
-    "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search_templates::delete;
-    "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] => search::suggest;
-    "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::exists;
-    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => search_templates::msearch;
-    "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::msearch;
-    "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::count;
-    "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => explain::explain;
+    "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::query::search;
+    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search::templates::search;
+    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => search::templates::render;
+    "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] => search::templates::put;
+    "get_template_2015" ["GET"] ["/_search/template/{id}"] => search::templates::get;
+    "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search::templates::delete;
+    "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] => search::query::suggest;
+    "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::query::exists;
+    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => search::templates::msearch;
+    "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::query::msearch;
+    "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::query::count;
+    "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => search::explain::explain;
     "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors",
-        "/{index}/_doc/{id}/_termvectors", "/{index}/{type}/_termvectors"] => term_vectors::one;
-    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => term_vectors::many;
-    "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => explain::validate;
-    "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => mappings::field_caps;
-    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] => cluster::search_shards;
-    "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::scroll;
-    "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => scroll::clear;
-    "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] => scroll::open_pit;
-    "close_point_in_time" ["DELETE"] ["/_pit", "/_search/point_in_time"] => scroll::close_pit;
-    "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] => scroll::close_all_pits;
-    "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] => scroll::list_pits;
+        "/{index}/_doc/{id}/_termvectors", "/{index}/{type}/_termvectors"] => documents::term_vectors::one;
+    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => documents::term_vectors::many;
+    "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => search::explain::validate;
+    "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => indices::mappings::field_caps;
+    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] => cluster::overview::search_shards;
+    "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => search::scroll::scroll;
+    "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => search::scroll::clear;
+    "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] => search::scroll::open_pit;
+    "close_point_in_time" ["DELETE"] ["/_pit", "/_search/point_in_time"] => search::scroll::close_pit;
+    "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] => search::scroll::close_all_pits;
+    "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] => search::scroll::list_pits;
 
-    "percolate" ["GET", "POST"] ["/{index}/{type}/_percolate", "/{index}/{type}/{id}/_percolate"] => percolate::percolate;
-    "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] => percolate::count;
-    "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] => percolate::several;
+    "percolate" ["GET", "POST"] ["/{index}/{type}/_percolate", "/{index}/{type}/{id}/_percolate"] => es2::percolate::percolate;
+    "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] => es2::percolate::count;
+    "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] => es2::percolate::several;
 
-    "delete_by_query" ["POST"] ["/{index}/_delete_by_query", "/{index}/{type}/_delete_by_query"] => by_query::delete;
-    "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => by_query::delete_2015;
-    "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => by_query::update;
-    "reindex" ["POST"] ["/_reindex"] => by_query::reindex;
+    "delete_by_query" ["POST"] ["/{index}/_delete_by_query", "/{index}/{type}/_delete_by_query"] => jobs::by_query::delete;
+    "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => jobs::by_query::delete_2015;
+    "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => jobs::by_query::update;
+    "reindex" ["POST"] ["/_reindex"] => jobs::by_query::reindex;
     "rethrottle" ["POST"] ["/_reindex/{task_id}/_rethrottle", "/_update_by_query/{task_id}/_rethrottle",
-        "/_delete_by_query/{task_id}/_rethrottle"] => tasks::rethrottle;
-    "tasks.list" ["GET"] ["/_tasks"] => tasks::list;
-    "tasks.get" ["GET"] ["/_tasks/{task_id}"] => tasks::get;
-    "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => tasks::cancel;
+        "/_delete_by_query/{task_id}/_rethrottle"] => jobs::tasks::rethrottle;
+    "tasks.list" ["GET"] ["/_tasks"] => jobs::tasks::list;
+    "tasks.get" ["GET"] ["/_tasks/{task_id}"] => jobs::tasks::get;
+    "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => jobs::tasks::cancel;
 
-    "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::put;
-    "scripts_painless_execute" ["GET", "POST"] ["/_scripts/painless/_execute"] => script_execution::execute;
-    "get_script_context" ["GET"] ["/_script_context"] => stored_scripts::contexts;
-    "get_script_languages" ["GET"] ["/_script_language"] => stored_scripts::languages;
-    "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::get;
-    "delete_script" ["DELETE"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => stored_scripts::delete;
+    "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::put;
+    "scripts_painless_execute" ["GET", "POST"] ["/_scripts/painless/_execute"] => search::script_execution::execute;
+    "get_script_context" ["GET"] ["/_script_context"] => cluster::stored_scripts::contexts;
+    "get_script_languages" ["GET"] ["/_script_language"] => cluster::stored_scripts::languages;
+    "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::get;
+    "delete_script" ["DELETE"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::delete;
 
-    "indices.create" ["PUT", "POST"] ["/{index}"] => indices::create;
-    "indices.delete" ["DELETE"] ["/{index}"] => indices::delete;
-    "indices.exists" ["HEAD"] ["/{index}"] => indices::exists;
-    "indices.exists_type" ["HEAD"] ["/{index}/{type}"] => indices::exists_type;
-    "indices.get" ["GET"] ["/{index}"] => indices::get;
-    "indices.open" ["POST"] ["/_open", "/{index}/_open"] => indices::open;
-    "indices.close" ["POST"] ["/_close", "/{index}/_close"] => indices::close;
-    "indices.refresh" ["GET", "POST"] ["/_refresh", "/{index}/_refresh"] => indices::refresh;
-    "indices.flush" ["GET", "POST"] ["/_flush", "/{index}/_flush", "/_flush/synced", "/{index}/_flush/synced"] => indices::flush;
-    "indices.forcemerge" ["GET", "POST"] ["/_forcemerge", "/{index}/_forcemerge", "/_optimize", "/{index}/_optimize"] => indices::forcemerge;
-    "indices.clear_cache" ["GET", "POST"] ["/_cache/clear", "/{index}/_cache/clear"] => indices::clear_cache;
-    "indices.stats" ["GET"] ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"] => indices::stats;
+    "indices.create" ["PUT", "POST"] ["/{index}"] => indices::admin::create;
+    "indices.delete" ["DELETE"] ["/{index}"] => indices::admin::delete;
+    "indices.exists" ["HEAD"] ["/{index}"] => indices::admin::exists;
+    "indices.exists_type" ["HEAD"] ["/{index}/{type}"] => indices::admin::exists_type;
+    "indices.get" ["GET"] ["/{index}"] => indices::admin::get;
+    "indices.open" ["POST"] ["/_open", "/{index}/_open"] => indices::admin::open;
+    "indices.close" ["POST"] ["/_close", "/{index}/_close"] => indices::admin::close;
+    "indices.refresh" ["GET", "POST"] ["/_refresh", "/{index}/_refresh"] => indices::admin::refresh;
+    "indices.flush" ["GET", "POST"] ["/_flush", "/{index}/_flush", "/_flush/synced", "/{index}/_flush/synced"] => indices::admin::flush;
+    "indices.forcemerge" ["GET", "POST"] ["/_forcemerge", "/{index}/_forcemerge", "/_optimize", "/{index}/_optimize"] => indices::admin::forcemerge;
+    "indices.clear_cache" ["GET", "POST"] ["/_cache/clear", "/{index}/_cache/clear"] => indices::admin::clear_cache;
+    "indices.stats" ["GET"] ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"] => indices::admin::stats;
     "indices.put_mapping" ["PUT", "POST"] ["/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
-        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] => mappings::put;
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] => indices::mappings::put;
     "indices.get_mapping" ["GET", "HEAD"] ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
-        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] => mappings::get;
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] => indices::mappings::get;
     "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
         "/{index}/{type}/_mapping/field/{fields}",
-        "/{index}/_mapping/{type}/field/{fields}"] => mappings::get_field;
-    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => settings::block;
-    "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => settings::put;
-    "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => settings::get;
+        "/{index}/_mapping/{type}/field/{fields}"] => indices::mappings::get_field;
+    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => indices::settings::block;
+    "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => indices::settings::put;
+    "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => indices::settings::get;
     "indices.put_warmer" ["PUT", "POST"] ["/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}",
-        "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => warmers::put;
+        "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => es2::warmers::put;
     "indices.get_warmer" ["GET"] ["/_warmer", "/_warmers", "/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer", "/{index}/_warmers",
-        "/{index}/_warmer/{name}", "/{index}/_warmers/{name}", "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => warmers::get;
-    "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] => warmers::delete;
-    "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] => apis_2015::upgrade;
-    "indices.get_upgrade" ["GET"] ["/_upgrade"] => apis_2015::all_upgrades;
-    "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] => shards::segments;
-    "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] => shards::recovery;
-    "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => shards::stores;
-    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => apis_2015::repositories;
-    "indices.update_aliases" ["POST"] ["/_aliases"] => aliases::update;
-    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] => aliases::put;
+        "/{index}/_warmer/{name}", "/{index}/_warmers/{name}", "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => es2::warmers::get;
+    "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] => es2::warmers::delete;
+    "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] => es2::apis::upgrade;
+    "indices.get_upgrade" ["GET"] ["/_upgrade"] => es2::apis::all_upgrades;
+    "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] => indices::shards::segments;
+    "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] => indices::shards::recovery;
+    "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => indices::shards::stores;
+    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => es2::apis::repositories;
+    "indices.update_aliases" ["POST"] ["/_aliases"] => indices::aliases::update;
+    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] => indices::aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
-        "/_aliases/{name}", "/{index}/_aliases/{name}"] => aliases::get;
-    "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => aliases::exists;
-    "indices.delete_alias" ["DELETE"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"] => aliases::delete;
-    "indices.put_template" ["PUT", "POST"] ["/_template/{name}"] => templates::put_legacy;
-    "indices.get_template" ["GET"] ["/_template", "/_template/{name}"] => templates::get_legacy;
-    "indices.exists_template" ["HEAD"] ["/_template/{name}"] => templates::exists_legacy;
-    "indices.delete_template" ["DELETE"] ["/_template/{name}"] => templates::delete_legacy;
-    "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] => templates::put_index;
-    "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] => templates::get_index;
-    "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] => templates::exists_index;
-    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}"] => simulate::template;
-    "indices.simulate_index_template" ["POST"] ["/_index_template/_simulate_index/{name}"] => simulate::index;
-    "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] => templates::delete_index;
-    "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] => templates::put_component;
-    "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => templates::get_component;
-    "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => templates::exists_component;
-    "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => templates::delete_component;
-    "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] => rollover::rollover;
-    "indices.resolve_index" ["GET", "POST"] ["/_resolve/index/{name}"] => resolve::resolve;
-    "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => analyze::analyze;
+        "/_aliases/{name}", "/{index}/_aliases/{name}"] => indices::aliases::get;
+    "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => indices::aliases::exists;
+    "indices.delete_alias" ["DELETE"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"] => indices::aliases::delete;
+    "indices.put_template" ["PUT", "POST"] ["/_template/{name}"] => indices::templates::put_legacy;
+    "indices.get_template" ["GET"] ["/_template", "/_template/{name}"] => indices::templates::get_legacy;
+    "indices.exists_template" ["HEAD"] ["/_template/{name}"] => indices::templates::exists_legacy;
+    "indices.delete_template" ["DELETE"] ["/_template/{name}"] => indices::templates::delete_legacy;
+    "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] => indices::templates::put_index;
+    "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] => indices::templates::get_index;
+    "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] => indices::templates::exists_index;
+    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}"] => indices::simulate::template;
+    "indices.simulate_index_template" ["POST"] ["/_index_template/_simulate_index/{name}"] => indices::simulate::index;
+    "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] => indices::templates::delete_index;
+    "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] => indices::templates::put_component;
+    "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => indices::templates::get_component;
+    "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => indices::templates::exists_component;
+    "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => indices::templates::delete_component;
+    "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] => indices::rollover::rollover;
+    "indices.resolve_index" ["GET", "POST"] ["/_resolve/index/{name}"] => indices::resolve::resolve;
+    "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => indices::analyze::analyze;
 
-    "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::health;
-    "health_report" ["GET"] ["/_health_report", "/_health_report/{indicator}"] => health_report::report;
-    "livez" ["GET", "HEAD"] ["/livez"] => health_report::live;
-    "readyz" ["GET", "HEAD"] ["/readyz"] => health_report::ready;
-    "prometheus.metrics" ["GET"] ["/_prometheus/metrics"] => prometheus::metrics;
-    "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::state;
-    "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::stats;
-    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster_settings::get;
-    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster_settings::put;
-    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => apis_2015::reroute;
-    "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => apis_2015::field_stats;
-    "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::pending_tasks;
-    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => nodes::info;
+    "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::overview::health;
+    "health_report" ["GET"] ["/_health_report", "/_health_report/{indicator}"] => cluster::health_report::report;
+    "livez" ["GET", "HEAD"] ["/livez"] => cluster::health_report::live;
+    "readyz" ["GET", "HEAD"] ["/readyz"] => cluster::health_report::ready;
+    "prometheus.metrics" ["GET"] ["/_prometheus/metrics"] => cluster::prometheus::metrics;
+    "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::overview::state;
+    "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::overview::stats;
+    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster::settings::get;
+    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster::settings::put;
+    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => es2::apis::reroute;
+    "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => es2::apis::field_stats;
+    "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::overview::pending_tasks;
+    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes::info;
     "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}",
-        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => nodes::stats;
+        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => cluster::nodes::stats;
 
     "cat.help" ["GET"] ["/_cat"] => cat::help;
     "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;
@@ -195,8 +190,8 @@ endpoints! {
     "cat.plugins" ["GET"] ["/_cat/plugins"] => cat::plugins;
     "cat.nodeattrs" ["GET"] ["/_cat/nodeattrs"] => cat::attributes;
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
-    "cat.locks" ["GET"] ["/_cat/locks"] => locks::cat;
-    "cat.transactions" ["GET"] ["/_cat/transactions"] => transaction_session::cat;
+    "cat.locks" ["GET"] ["/_cat/locks"] => locks::leases::cat;
+    "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::transaction_session::cat;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
@@ -211,26 +206,26 @@ endpoints! {
     "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] => unsupported::refuse;
     "indices.split" ["PUT", "POST"] ["/{index}/_split/{target}"] => unsupported::refuse;
     "indices.clone" ["PUT", "POST"] ["/{index}/_clone/{target}"] => unsupported::refuse;
-    "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] => absent::data_streams;
-    "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] => absent::delete_data_streams;
+    "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] => stubs::data_streams;
+    "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] => stubs::delete_data_streams;
     "indices.create_data_stream" ["PUT"] ["/_data_stream/{name}"] => unsupported::refuse;
-    "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => absent::pipelines;
+    "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => stubs::pipelines;
     "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
-    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => absent::in_repository;
-    "snapshot.get" ["GET", "DELETE"] ["/_snapshot/{repository}/{snapshot}"] => absent::in_repository;
-    "snapshot.status" ["GET"] ["/_snapshot/_status"] => absent::running_snapshots;
+    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => stubs::in_repository;
+    "snapshot.get" ["GET", "DELETE"] ["/_snapshot/{repository}/{snapshot}"] => stubs::in_repository;
+    "snapshot.status" ["GET"] ["/_snapshot/_status"] => stubs::running_snapshots;
     "snapshot" ["PUT", "POST"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
         "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
-    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => rank_eval::rank_eval;
+    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => search::rank_eval::rank_eval;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
-    "cluster.remote_info" ["GET"] ["/_remote/info"] => absent::remote_clusters;
+    "cluster.remote_info" ["GET"] ["/_remote/info"] => stubs::remote_clusters;
     "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] => unsupported::refuse;
-    "dangling_indices.list" ["GET"] ["/_dangling"] => absent::dangling;
+    "dangling_indices.list" ["GET"] ["/_dangling"] => stubs::dangling;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads", "/_cluster/nodes/hot_threads",
         "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads",
-        "/_cluster/nodes/hotthreads", "/_cluster/nodes/{node_id}/hotthreads"] => hot_threads::hot_threads;
-    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => hot_threads::reload_secure_settings;
+        "/_cluster/nodes/hotthreads", "/_cluster/nodes/{node_id}/hotthreads"] => cluster::hot_threads::hot_threads;
+    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => cluster::hot_threads::reload_secure_settings;
 }
 
 /// The list that `GET /_cat` shows.
@@ -247,7 +242,7 @@ pub(crate) fn cat_paths() -> String {
     out
 }
 
-/// What a path leads to.
+/// The result of looking a path up.
 #[derive(Debug)]
 pub(crate) enum Matched {
     /// A row and the parts of the path (percent-decoded).
@@ -274,7 +269,7 @@ pub(crate) fn literals() -> &'static BTreeSet<&'static str> {
 /// in ids in 2015, and whether `_doc` may stand for a type, so that `/i/_doc/_search` is a search and not a document.
 pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     let plus_is_space = persona == Persona::Es2;
-    // What stood between two slashes and was nothing, 2015 passed over.
+    // Elasticsearch 2 passes over an empty part between two slashes.
     let collapsed = if plus_is_space && path.contains("//") {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Cow::Owned(format!("/{}", parts.join("/")))
@@ -384,7 +379,7 @@ fn by_length() -> &'static [Rows] {
         }
         for (_, lists) in rows.iter_mut().flat_map(|rows| &mut rows.by_method) {
             for list in lists {
-                // Of two alike the first of the table.
+                // The first row of the table wins.
                 list.sort_by_key(|row| std::cmp::Reverse(rank(&row.parts)));
             }
         }

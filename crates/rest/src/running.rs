@@ -9,9 +9,9 @@ use model::{Cancellation, Error, ErrorKind, Result, Target};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What tasks of searches are called.
+/// The name of search tasks.
 const ACTION: &str = "indices:data/read/search";
-/// What the task of a request with several searches is called, while it is read.
+/// The name of the task of a request with several searches, while it is read.
 const ACTION_OF_MANY: &str = "indices:data/read/msearch";
 /// Ids that a client gives its request, by header.
 pub(crate) type TaskHeaders = Vec<(&'static str, String)>;

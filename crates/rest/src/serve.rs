@@ -1,12 +1,13 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
+use crate::actions::locks::{is_about_locks, told};
 use crate::blocking::{BesideRequests, Through, beside_requests, is_carried_through};
 use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::Call;
-use crate::handlers::locks::{is_about_locks, told};
-use crate::handlers::{apis_2015, cat_2015, transaction_session};
+use crate::handlers::es2::{apis, cat};
+use crate::handlers::transactions::transaction_session;
 use crate::metrics::Answered;
 use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
@@ -87,7 +88,7 @@ fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
         let mut forgot: Option<std::time::Instant> = None;
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
-            // What fails is tried again by the next tick.
+            // The next tick retries.
             let _ = futures::executor::block_on(rest.relations.sweep());
             if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
                 forgot = Some(std::time::Instant::now());
@@ -110,7 +111,7 @@ fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
             let interval = futures::executor::block_on(rest.relations.expiry_interval());
             if interval.is_ok_and(|interval| begun.elapsed() >= interval) {
                 begun = std::time::Instant::now();
-                // What fails is tried again by the next round.
+                // The next round retries.
                 let _ = futures::executor::block_on(rest.relations.delete_expired());
             }
         }
@@ -229,7 +230,7 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
                 }
             }
             open.fetch_sub(1, Ordering::AcqRel);
-            // What cannot be ended now ends with the next sweep.
+            // The next sweep retries.
             let _ = ended.relations.disconnected(number).await;
         }));
     }
@@ -326,7 +327,7 @@ const BODY_AT_ONCE_BYTES: usize = 1 << 20;
 
 /// Reads a body within the bounds.
 async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) -> Result<Bytes> {
-    // What is announced is believed up to a bound: room for the rest is made when it comes.
+    // An announced length is believed up to a bound; the rest is booked when it comes.
     let announced = incoming.size_hint().lower();
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
     while let Some(frame) = poll_fn(|cx| inside(|| Pin::new(&mut incoming).poll_frame(cx))).await {
@@ -378,7 +379,7 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
 
 async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
     let mut params = Params::parse(&request.path, &request.query)?;
-    style.pretty = if dialect.rules.has_types {
+    style.pretty = if dialect.rules.reads_boolean_words {
         params.take("pretty").is_some_and(|v| v != "false")
     } else {
         params.flag("pretty")?
@@ -388,7 +389,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     style.human = params.flag("human")?;
     style.trace = params.flag("error_trace")?;
     // In 2015 an answer was of the type that the request said it was of.
-    let asked_in_yaml = dialect.rules.has_types
+    let asked_in_yaml = dialect.rules.answers_in_request_format
         && request
             .content_type
             .as_deref()
@@ -401,14 +402,15 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         let most = rest.limits.body_max_bytes;
         request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
-    if dialect.rules.has_types {
+    if dialect.rules.checks_escapes {
         crate::query_params::check_escapes(&request.path)?;
-        if let Some(path) = request.path.strip_prefix("/_cat")
-            && request.method == "GET"
-        {
-            request.api = Some("cat.indices");
-            return cat_of_2015(rest, request, style, params, path).boxed().await;
-        }
+    }
+    if dialect.rules.former_cat_tables
+        && let Some(path) = request.path.strip_prefix("/_cat")
+        && request.method == "GET"
+    {
+        request.api = Some("cat.indices");
+        return cat_of_2015(rest, request, style, params, path).boxed().await;
     }
     let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.persona) {
         Matched::Found(endpoint, args) => (endpoint, args),
@@ -416,7 +418,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
             let mut segments = request.path.trim_matches('/').split('/');
             return match (segments.next(), segments.next(), segments.next()) {
                 (Some(index), Some(feature), None)
-                    if dialect.rules.has_types && request.method == "GET" && !index.starts_with('_') =>
+                    if dialect.rules.has_index_features && request.method == "GET" && !index.starts_with('_') =>
                 {
                     let mut args = PathArgs::default();
                     args.insert("index", crate::query_params::decode(index, false)?);
@@ -424,7 +426,7 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
                     params.set_lenient(true);
                     params.set_api("indices.get");
                     let call = call_of(rest, request, style, args, params, *dialect);
-                    apis_2015::feature(call, &feature).boxed().await
+                    apis::feature(call, &feature).boxed().await
                 }
                 _ => Ok(unrouted(request, other, *dialect)),
             };
@@ -438,13 +440,13 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
         && params.has_row("rest_total_hits_as_int")
         && params.flag("rest_total_hits_as_int")?;
     dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
-    params.set_lenient(dialect.rules.has_types);
+    params.set_lenient(dialect.rules.skips_unknown_parameters);
     transaction_session::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
     if !table {
         match params.take("format").as_deref() {
             None | Some("json" | "yaml") => {}
-            Some(_) if dialect.rules.has_types => {}
+            Some(_) if dialect.rules.tolerates_unknown_words => {}
             Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
         }
     }
@@ -500,7 +502,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
     let mut parts = path.trim_matches('/').split('/');
     let (name, rest_of_path) = (parts.next().unwrap_or_default(), parts.next());
     if name.is_empty() {
-        return Ok(cat_2015::help());
+        return Ok(cat::help());
     }
     let argument = match name {
         "aliases" => "name",
@@ -515,7 +517,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
     params.set_lenient(true);
     params.set_api("cat.indices");
     let call = call_of(rest, request, style, args, params, Dialect::of(request.persona));
-    cat_2015::table(call, name).await
+    cat::table(call, name).await
 }
 
 /// Paths and methods that no row has, in the words of each dialect.
@@ -527,14 +529,14 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
     };
     match matched {
         Matched::Method(allowed) if request.method == "OPTIONS" => {
-            let answer = if dialect.rules.has_types {
+            let answer = if dialect.rules.former_unknown_paths {
                 Answer::text(String::new())
             } else {
                 Answer::empty(200)
             };
             answer.header("allow", allowed.join(","))
         }
-        _ if dialect.rules.has_types => {
+        _ if dialect.rules.former_unknown_paths => {
             let last = request.path.rsplit('/').next().unwrap_or_default();
             let segments = request.path.split('/').filter(|s| !s.is_empty()).count();
             let name = request.path.trim_matches('/');
@@ -707,7 +709,7 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
         bytes = smaller;
         set("content-encoding", "gzip");
     }
-    // What is sent is held until the client has taken it.
+    // The answer stays booked until the client has taken it.
     let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
     if let Some(text) = pieces {
         let length = text.bytes();

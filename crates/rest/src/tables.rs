@@ -61,7 +61,7 @@ pub(crate) const fn extra_text(name: &'static str, aliases: &'static [&'static s
     }
 }
 
-/// What stands in a row, in its own unit: the client may ask for another.
+/// A cell in its own unit: the client may ask for another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     /// Empty; `null` in JSON.
@@ -235,7 +235,7 @@ impl Layout {
                     show(c.name, i);
                 }
             } else {
-                // What the table has not is left out, as by the original: a client asks several versions for their columns.
+                // An unknown column is left out, as by the original: a client asks several versions for their columns.
                 if let Some(i) = find(columns, header) {
                     show(header, i);
                 }

@@ -62,7 +62,7 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What stands behind a colon.
+/// The value behind a colon.
 fn below(value: &Value, object: usize, list: usize, out: &mut String) {
     match value {
         Value::Object(map) if !map.is_empty() => {

@@ -146,6 +146,32 @@ fn a_circle_is_refused() {
     );
 }
 
+/// What handlers share stands below them, in `actions`, `render` and `targets`.
+#[test]
+fn no_handler_imports_another() {
+    let handlers = workspace().join("crates/rest/src/handlers");
+    let mut wrong = Vec::new();
+    let files = all_files(&handlers, "rs");
+    assert!(files.len() > 30, "only {} handlers", files.len());
+    for file in files.iter().filter(|file| !file.ends_with("mod.rs")) {
+        let text = std::fs::read_to_string(file).expect("text");
+        wrong.extend(handler_imports(&text).map(|line| format!("{}: {line}", file.display())));
+    }
+    assert!(wrong.is_empty(), "handlers import handlers:\n{}", wrong.join("\n"));
+}
+
+/// The lines that name another handler; `use super::*` of tests names the file itself.
+fn handler_imports(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+    code.filter(|line| line.contains("handlers::") || line.contains("super::") && !line.ends_with("use super::*;"))
+}
+
+#[test]
+fn an_import_of_a_handler_is_seen() {
+    let text = "use crate::handlers::search::query;\nuse super::get::shown;\nlet a = super::get::shown();\n    use super::*;\n// super::get\n";
+    assert_eq!(handler_imports(text).count(), 3);
+}
+
 fn workspace() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

@@ -7,10 +7,10 @@ use crate::shape;
 use model::{Dialect, Error, Result};
 use serde_json::Value;
 
-/// Those that need an order of time or number.
+/// Pipelines that need an order of time or number.
 const SEQUENTIAL: &[&str] = &["derivative", "cumulative_sum", "serial_diff", "moving_fn", "moving_avg"];
 
-/// Those with no path of their own.
+/// Pipelines without a path of their own.
 const PATHLESS: &[&str] = &["bucket_sort"];
 
 /// How Elasticsearch reads the options of a pipeline.

@@ -52,7 +52,7 @@ impl AliasActions {
     pub fn parse(node: Node, dialect: Dialect) -> Result<AliasActions> {
         let mut fields = node.fields("aliases")?;
         let Some(list) = fields.take("actions") else {
-            if !dialect.rules.validates_alias_actions {
+            if !dialect.rules.validates_missing_parts {
                 fields.finish()?;
                 return Err(Error::illegal("No action specified"));
             }

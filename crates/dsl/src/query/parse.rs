@@ -237,7 +237,7 @@ impl Query {
                     error
                 };
                 let innermost = *cx.refused.get_or_insert(at);
-                // Those around it have places of their own to tell first.
+                // Clauses around it show their own position first.
                 Err(if inside { error } else { innermost.mark(error) })
             }
         }

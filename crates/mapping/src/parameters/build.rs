@@ -61,10 +61,12 @@ pub(super) fn build(
         string,
         index,
         // Fields without a column were inverted in memory in 2015, when sorted or counted; here they have a column.
-        doc_values: context.typed && index && !kind.is_text() && kind != Kind::Binary
+        doc_values: context.rules.columns_for_indexed_fields && index && !kind.is_text() && kind != Kind::Binary
             || flag(
                 "doc_values",
-                !kind.is_text() && kind != Kind::Binary && index_gives_columns(string || context.typed, index),
+                !kind.is_text()
+                    && kind != Kind::Binary
+                    && index_gives_columns(string || context.rules.columns_for_indexed_fields, index),
             ),
         store: flag("store", false),
         norms,
@@ -146,7 +148,7 @@ fn read_format(context: &Context<'_>, name: &str, kind: Kind, pattern: Option<St
     if !kind.is_date() && kind != Kind::DateRange {
         return Ok(None);
     }
-    let syntax = PatternSyntax::of(context.typed);
+    let syntax = PatternSyntax::of(context.rules.joda_patterns);
     match pattern {
         None => Ok(Some(DateFormat::usual(syntax))),
         Some(pattern) => DateFormat::parse_pattern_of(&pattern, syntax)
@@ -188,7 +190,7 @@ fn check_null_value(context: &Context<'_>, name: &str, field: &FieldType) -> Res
         return Ok(());
     };
     types::read(field, null_value).map(drop).map_err(|e| {
-        if context.typed {
+        if context.rules.mapping_refusal_words {
             return malformed(e.reason());
         }
         malformed(format!(
@@ -201,15 +203,15 @@ fn check_null_value(context: &Context<'_>, name: &str, field: &FieldType) -> Res
 }
 
 fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {
-    if context.typed {
+    if context.rules.mapping_refusal_words {
         return malformed(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
     }
     Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).caused_by(e)
 }
 
 /// A field of 2015 that is not indexed has no column either.
-fn index_gives_columns(typed: bool, index: bool) -> bool {
-    !typed || index
+fn index_gives_columns(for_indexed: bool, index: bool) -> bool {
+    !for_indexed || index
 }
 
 fn find_analyzer(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {
@@ -217,7 +219,7 @@ fn find_analyzer(context: &Context<'_>, field: &str, value: Option<&Value>) -> R
     let name = text_of(value);
     match context.registry.analyzer(&name) {
         Some(analyzer) => Ok(Some(analyzer)),
-        None if context.typed => Err(malformed(format!("analyzer [{name}] not found for field [{field}]"))),
+        None if context.rules.mapping_refusal_words => Err(malformed(format!("analyzer [{name}] not found for field [{field}]"))),
         None => Err(malformed(format!("analyzer [{name}] has not been configured in mappings"))),
     }
 }

@@ -4,13 +4,14 @@ use super::params_of;
 use crate::field::{FieldType, Kind};
 use crate::types;
 use crate::wording::text_of;
+use model::compat::IndexRules;
 use model::{Error, Result};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// An update of a field: the new parameters, with the multi-fields of both.
-pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -> Result<FieldType> {
-    if typed {
+pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, rules: &IndexRules) -> Result<FieldType> {
+    if rules.former_merges {
         check_change(path, old, new)?;
     }
     if old.wire() != new.wire() {
@@ -21,7 +22,7 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
         )));
     }
     let mut conflicts = Vec::new();
-    for param in params_of(old.kind, typed).filter(|param| !param.3 && !typed) {
+    for param in params_of(old.kind, rules.takes_former_parameters).filter(|param| !param.3 && !rules.former_merges) {
         let (before, after) = (old.params.get(param.0), new.params.get(param.0));
         if before != after {
             let shown = |value: Option<&Value>| match (value, param.default()) {
@@ -43,13 +44,13 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
             conflicts.join("\n\t")
         )));
     }
-    if !typed && !old.norms && new.norms {
+    if !rules.former_merges && !old.norms && new.norms {
         return Err(Error::illegal(format!(
             "Mapper for [{path}] conflicts with existing mapper:\n\tCannot update parameter [norms] from [false] to [true]"
         )));
     }
     let mut merged = new.clone();
-    if typed {
+    if rules.former_merges {
         // A parameter that an update does not name stays.
         for key in ["ignore_malformed", "coerce", "include_in_all"] {
             if let (Some(said), None) = (old.params.get(key), new.params.get(key)) {
@@ -69,7 +70,7 @@ pub(crate) fn merge(path: &str, old: &FieldType, new: &FieldType, typed: bool) -
     merged.fields = old.fields.clone();
     for (name, field) in &new.fields {
         match merged.fields.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => *known = Arc::new(merge(&format!("{path}.{name}"), known, field, typed)?),
+            Some((_, known)) => *known = Arc::new(merge(&format!("{path}.{name}"), known, field, rules)?),
             None => merged.fields.push((name.clone(), field.clone())),
         }
     }

@@ -19,6 +19,7 @@ use crate::wording::{java, java_class, malformed, text_of};
 use analysis::Registry;
 use build::build;
 use check::{check, check_similarity};
+use model::compat::IndexRules;
 use model::{Error, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -55,12 +56,12 @@ const TYPED: &[Param] = &[
     Param("ignore_malformed", Bool, "", true),
 ];
 
-fn params_of(kind: Kind, typed: bool) -> impl Iterator<Item = &'static Param> {
+fn params_of(kind: Kind, former: bool) -> impl Iterator<Item = &'static Param> {
     let own = types::params(kind);
     let common: &[Param] = if kind == Kind::Alias { &[] } else { COMMON };
-    let more: &[Param] = if typed { TYPED } else { &[] };
+    let more: &[Param] = if former { TYPED } else { &[] };
     // Some had another shape in 2015, or could change.
-    let otherwise = move |param: &&Param| typed && OTHERWISE.contains(&param.0);
+    let otherwise = move |param: &&Param| former && OTHERWISE.contains(&param.0);
     let (first, rest) = (
         more.iter().filter(otherwise),
         own.iter().filter(move |param| !otherwise(param)),
@@ -78,19 +79,19 @@ const OTHERWISE: &[&str] = &["norms", "fielddata", "null_value", "doc_values"];
 pub(crate) struct Context<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) limits: &'a MappingLimits,
-    pub(crate) typed: bool,
+    pub(crate) rules: &'static IndexRules,
 }
 
 /// Reads the mapping of one field. `multi` is true below `fields`.
 pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>, multi: bool) -> Result<FieldType> {
     let Some(type_value) = body.get("type") else {
-        if context.typed && multi {
+        if context.rules.mapping_refusal_words && multi {
             return Err(malformed(format!("no type specified for property [{name}]")));
         }
         return Err(malformed(format!("No type specified for field [{name}]")));
     };
     let type_name = text_of(type_value);
-    let (kind, string) = match (type_name.as_str(), context.typed) {
+    let (kind, string) = match (type_name.as_str(), context.rules.has_string_fields) {
         ("string", true) => (string_kind(body), true),
         _ => match Kind::from_name(&type_name) {
             Some(Kind::Object | Kind::Nested) if multi => {
@@ -101,14 +102,18 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
             }
             Some(kind) => (kind, false),
             None if UNSUPPORTED.contains(&type_name.as_str())
-                && !(context.typed && NEVER_TYPED.contains(&type_name.as_str())) =>
+                && !(context.rules.mapping_refusal_words && NEVER_TYPED.contains(&type_name.as_str())) =>
             {
                 return Err(malformed(format!(
                     "field type [{type_name}] of field [{name}] is not supported yet"
                 )));
             }
             None => {
-                let no = if context.typed && multi { "no" } else { "No" };
+                let no = if context.rules.mapping_refusal_words && multi {
+                    "no"
+                } else {
+                    "No"
+                };
                 return Err(malformed(format!(
                     "{no} handler for type [{type_name}] declared on field [{name}]"
                 )));
@@ -126,10 +131,11 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
             }
             _ => {}
         }
-        let known = params_of(kind, context.typed).find(|param| param.0 == key);
-        let only_of_2015 = !context.typed && types::keyword::OF_2015.contains(&key.as_str()) && kind.is_keyword();
+        let known = params_of(kind, context.rules.takes_former_parameters).find(|param| param.0 == key);
+        let only_of_2015 =
+            !context.rules.takes_former_parameters && types::keyword::OF_2015.contains(&key.as_str()) && kind.is_keyword();
         let Some(param) = known.filter(|_| !only_of_2015) else {
-            return Err(malformed(if context.typed {
+            return Err(malformed(if context.rules.mapping_refusal_words {
                 format!(
                     "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
                     java(value)
@@ -138,7 +144,7 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
                 format!("unknown parameter [{key}] on mapper [{name}] of type [{type_name}]")
             }));
         };
-        if value.is_null() && key == "null_value" && context.typed {
+        if value.is_null() && key == "null_value" && context.rules.mapping_refusal_words {
             return Err(malformed("Property [null_value] cannot be null."));
         }
         if value.is_null() && key != "null_value" {
@@ -146,27 +152,27 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
                 "[{key}] on mapper [{name}] of type [{type_name}] must not have a [null] value"
             )));
         }
-        if !context.typed {
+        if !context.rules.tolerates_mapping_mistakes {
             check(name, kind, key, value, multi)?;
             if key == "similarity" {
                 check_similarity(context, name, value)?;
             }
         }
-        let value = read_value(param, value, context.typed)?;
+        let value = read_value(param, value, context.rules)?;
         if param.default() != Some(&value) && !value.is_null() {
             params.insert(key.clone(), value);
         }
     }
-    if context.typed
+    if context.rules.mapping_refusal_words
         && let Some(Value::String(boost)) = body.get("boost")
         && boost.trim().parse::<f32>().is_err()
     {
         return Err(Error::no_number(boost));
     }
-    if context.typed && string {
+    if context.rules.has_string_fields && string {
         check_string(name, &params, body)?;
     }
-    if context.typed && kind == Kind::Boolean && params.get("index").is_some_and(|v| v == "analyzed") {
+    if context.rules.mapping_refusal_words && kind == Kind::Boolean && params.get("index").is_some_and(|v| v == "analyzed") {
         return Err(malformed("bool field can't be tokenized"));
     }
     build(context, name, kind, string, params, fields)
@@ -225,7 +231,7 @@ fn parse_fields(context: &Context<'_>, of: &str, value: &Value, multi: bool) -> 
                 "illegal field [{name}], only fields can be specified inside fields"
             )));
         };
-        if name.contains('.') && !context.typed {
+        if name.contains('.') && !context.rules.tolerates_mapping_mistakes {
             return Err(malformed(format!(
                 "Field name [{name}] which is a multi field of [{of}] cannot contain '.'"
             )));
@@ -235,16 +241,16 @@ fn parse_fields(context: &Context<'_>, of: &str, value: &Value, multi: bool) -> 
     Ok(fields)
 }
 
-fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
+fn read_value(param: &Param, value: &Value, rules: &IndexRules) -> Result<Value> {
     let shape = match param.0 {
-        "index" if !typed => Bool,
+        "index" if !rules.takes_former_parameters => Bool,
         _ => param.1,
     };
     match (param.0, value) {
-        ("copy_to", Value::Array(paths)) if !typed => {
+        ("copy_to", Value::Array(paths)) if !rules.takes_former_parameters => {
             return Ok(paths.iter().map(|path| Value::String(text_of(path))).collect());
         }
-        ("copy_to", path) if !typed => return Ok(Value::Array(vec![Value::String(text_of(path))])),
+        ("copy_to", path) if !rules.takes_former_parameters => return Ok(Value::Array(vec![Value::String(text_of(path))])),
         _ => {}
     }
     match shape {
@@ -252,7 +258,7 @@ fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
             (Value::Bool(b), _) => Ok(Value::Bool(*b)),
             (_, Some("true")) => Ok(Value::Bool(true)),
             (_, Some("false")) => Ok(Value::Bool(false)),
-            _ if typed => Ok(Value::Bool(!matches!(text_of(value).as_str(), "0" | "off" | "no" | ""))),
+            _ if rules.tolerates_mapping_mistakes => Ok(Value::Bool(!matches!(text_of(value).as_str(), "0" | "off" | "no" | ""))),
             _ => Err(Error::illegal(format!(
                 "Failed to parse value [{}] as only [true] or [false] are allowed.",
                 text_of(value)
@@ -260,7 +266,7 @@ fn read_value(param: &Param, value: &Value, typed: bool) -> Result<Value> {
         },
         Int => match text_of(value).parse::<i64>() {
             Ok(number) => Ok(number.into()),
-            Err(_) if typed => Err(malformed(format!("For input string: \"{}\"", text_of(value)))),
+            Err(_) if rules.mapping_refusal_words => Err(malformed(format!("For input string: \"{}\"", text_of(value)))),
             Err(_) => Err(Error::illegal(format!(
                 "Failed to parse value [{}] for [{}] as an integer",
                 text_of(value),

@@ -15,7 +15,7 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// A repetition of a letter beyond this is no pattern that anybody wrote.
 const LETTERS_MAX: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
-/// Those whose milliseconds since 1970 are numbers of 64 bits.
+/// Years whose milliseconds since 1970 fit 64 bits.
 const YEARS: RangeInclusive<i64> = -292_275_054..=292_278_994;
 /// `z` reads these names and no others.
 const ZONE_NAMES: &[(&str, &str)] = &[

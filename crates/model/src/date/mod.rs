@@ -64,9 +64,9 @@ pub enum PatternSyntax {
 }
 
 impl PatternSyntax {
-    /// The syntax of an index, by whether its documents have types.
-    pub fn of(typed: bool) -> PatternSyntax {
-        if typed { PatternSyntax::Joda } else { PatternSyntax::JavaTime }
+    /// The syntax by the rule `joda_patterns` of an index.
+    pub fn of(joda: bool) -> PatternSyntax {
+        if joda { PatternSyntax::Joda } else { PatternSyntax::JavaTime }
     }
 }
 

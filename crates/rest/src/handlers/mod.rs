@@ -1,49 +1,15 @@
-//! One file an API group. A handler takes parameters, reads its body, calls down once, renders.
+//! One folder an API group. A handler takes parameters, reads its body, calls down once, renders; no handler imports another.
+//!
+//! Not here: what several share (`actions`, `render`, `targets`).
 
-pub(crate) mod absent;
-pub(crate) mod aliases;
-pub(crate) mod analyze;
-pub(crate) mod apis_2015;
-pub(crate) mod bulk;
-pub(crate) mod by_query;
 pub(crate) mod cat;
-pub(crate) mod cat_2015;
 pub(crate) mod cluster;
-pub(crate) mod cluster_settings;
-mod destructive;
 pub(crate) mod documents;
-pub(crate) mod explain;
-pub(crate) mod get;
-pub(crate) mod health_report;
-pub(crate) mod hot_threads;
+pub(crate) mod es2;
 pub(crate) mod indices;
 pub(crate) mod jobs;
 pub(crate) mod locks;
-pub(crate) mod mappings;
-pub(crate) mod mget;
-pub(crate) mod nodes;
-pub(crate) mod percolate;
-pub(crate) mod pit_counts;
-mod pools;
-pub(crate) mod prometheus;
-pub(crate) mod rank_eval;
-pub(crate) mod resolve;
-pub(crate) mod rollover;
-pub(crate) mod script_execution;
-pub(crate) mod scroll;
 pub(crate) mod search;
-pub(crate) mod search_templates;
-pub(crate) mod settings;
-pub(crate) mod shards;
-pub(crate) mod simulate;
-pub(crate) mod stored_scripts;
-pub(crate) mod tasks;
-pub(crate) mod templates;
-pub(crate) mod term_vectors;
-pub(crate) mod transaction;
-pub(crate) mod transaction_session;
+pub(crate) mod stubs;
+pub(crate) mod transactions;
 pub(crate) mod unsupported;
-pub(crate) mod update;
-mod visibility;
-pub(crate) mod warmers;
-mod writes;

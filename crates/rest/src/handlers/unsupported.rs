@@ -1,4 +1,4 @@
-//! What clients of Elasticsearch may ask for and this server does not do: a refusal that names it.
+//! APIs that this server does not have: a refusal that names the API.
 
 use crate::call::Call;
 use crate::respond::Answer;

@@ -1,12 +1,12 @@
 //! Tables about indices: indices, shards, count, aliases, templates.
 
-use super::super::cluster::{Health, missing_replicas};
-use super::super::indices::sections;
-use super::super::shards::shard_state;
-use super::figures::{Table, fill};
-use super::{prepare, stats, time_of_day};
 use crate::call::Call;
 use crate::query_params::split_list;
+use crate::render::cat::{prepare, stats, time_of_day};
+use crate::render::cat_figures::{Table, fill};
+use crate::render::cluster::{Health, missing_replicas};
+use crate::render::indices::sections;
+use crate::render::shards::shard_state;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use engine::{IndexStats, Inspected, Inspection, TemplateKind};
@@ -70,7 +70,7 @@ pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
         fill(&mut row, columns, figures.as_ref());
         rows.push(row);
     }
-    if !call.dialect.rules.has_types {
+    if !call.dialect.rules.former_cat_tables {
         return layout.write(columns, rows);
     }
     let without = |i: &usize| *i != UUID;
@@ -113,7 +113,7 @@ const ALIASES: &[Column] = &[
 pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
-    let typed = call.dialect.rules.has_types;
+    let former = call.dialect.rules.former_cat_tables;
     let mut rows = Vec::new();
     for info in call.rest.indices(&target).await? {
         for (alias, body) in &info.aliases {
@@ -132,7 +132,7 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
                 text("index_routing"),
                 text("search_routing"),
             ];
-            if !typed {
+            if !former {
                 row.push(write);
             }
             rows.push(row);
@@ -143,7 +143,7 @@ pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
         .into_iter()
         .map(|row| row.into_iter().map(Cell::Text).collect())
         .collect();
-    layout.write(if typed { &ALIASES[..5] } else { ALIASES }, rows)
+    layout.write(if former { &ALIASES[..5] } else { ALIASES }, rows)
 }
 
 const SHARDS: &[Column] = &[
@@ -213,7 +213,7 @@ const COMPONENT_TEMPLATES: &[Column] = &[
 
 /// `_cat/component_templates`.
 pub(crate) async fn component_templates(mut call: Call) -> Result<Answer> {
-    let layout = super::layout_only(&mut call)?;
+    let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let of_kind = async |kind| match call.rest.engine.inspect(Inspection::Templates(kind)).await? {
         Inspected::Templates(list) => Ok::<_, model::Error>(list),
@@ -262,7 +262,7 @@ const TEMPLATES: &[Column] = &[
 
 /// `_cat/templates`.
 pub(crate) async fn templates(mut call: Call) -> Result<Answer> {
-    let layout = super::layout_only(&mut call)?;
+    let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let mut rows = Vec::new();
     for kind in [TemplateKind::Legacy, TemplateKind::Index] {

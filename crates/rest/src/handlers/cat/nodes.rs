@@ -1,13 +1,13 @@
 //! Tables about the server: nodes, allocation, health, master, tasks.
 
-use super::super::cluster::Health;
-use super::super::indices::summed;
-use super::super::nodes::{is_this_node, node_stats};
-use super::figures::{Table, fill};
-use super::{layout_only, stats, time_of_day};
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::query_params::split_list;
+use crate::render::cat::{layout_only, stats, time_of_day};
+use crate::render::cat_figures::{Table, fill};
+use crate::render::cluster::Health;
+use crate::render::indices::summed;
+use crate::render::nodes::{is_this_node, node_stats};
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use model::{Persona, Result, Target, path};
@@ -195,7 +195,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     let (names, machine, own) = (&call.rest.names, Machine::look(), node_stats(&call).await?);
     let used = own.disk_total_bytes - own.disk_available_bytes.min(own.disk_total_bytes);
     let load = |n: f64| Cell::Text(format!("{n:.2}"));
-    let scripts = super::super::nodes::scripts(&call, &own);
+    let scripts = crate::render::nodes::scripts(&call, &own);
     let script = |name: &str| Cell::if_any(scripts[name].as_u64());
     let id: String = names.node_id.chars().take(if full_id { usize::MAX } else { 4 }).collect();
     static TABLE: Table = Table::new();
@@ -237,7 +237,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         let mut target = Target::of(Vec::new());
         (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
         let mut figures = summed(&stats(&call, target).await?, call.dialect);
-        super::super::nodes::with_caches(&mut figures, &own);
+        crate::render::nodes::with_caches(&mut figures, &own);
         fill(&mut row, all, Some(&figures));
     }
     let modern = matches!(call.dialect.persona, Persona::Opensearch2 | Persona::Opensearch3);
@@ -342,11 +342,11 @@ pub(crate) async fn tasks(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let detailed = call.params.flag("detailed")?;
     let actions = call.params.take_list("actions").unwrap_or_default();
-    let here = super::super::tasks::take_nodes(&mut call);
+    let here = crate::actions::tasks::take_nodes(&mut call);
     call.params.finish()?;
     let rest = &call.rest;
     let wall = rest.clock.wall_ms();
-    let _listing = super::super::tasks::Listing::begin(&call);
+    let _listing = crate::actions::tasks::Listing::begin(&call);
     let columns = if detailed { TASKS } else { &TASKS[..TASKS.len() - 1] };
     let rows = rest
         .tasks

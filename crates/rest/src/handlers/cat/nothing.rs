@@ -1,10 +1,10 @@
 //! Tables of what this server has none of: fielddata in memory, tasks that wait, repositories and snapshots. Each has its
 //! columns, so that who reads it by name finds them.
 
-use super::layout_only;
+use crate::actions::es2_shards::missing_repository;
 use crate::call::Call;
-use crate::handlers::absent::is_pattern;
-use crate::handlers::apis_2015::missing_repository;
+use crate::render::cat::layout_only;
+use crate::render::patterns::is_pattern;
 use crate::respond::Answer;
 use crate::tables::{Column, Layout, col, extra_text, num};
 use model::{Error, ErrorKind, Result};

@@ -1,8 +1,8 @@
 //! Tables about what shards are made of: segments, recoveries.
 
-use super::super::shards::{LUCENE, count_of, recovered_from, segments_of};
-use super::{prepare, stats};
 use crate::call::Call;
+use crate::render::cat::{prepare, stats};
+use crate::render::shards::{LUCENE, count_of, recovered_from, segments_of};
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use model::Result;

@@ -1,11 +1,11 @@
 //! `_cat/thread_pool`: the threads of this server under the names of Elasticsearch's pools.
 //!
-//! Not here: which pool is which (`handlers::pools`).
+//! Not here: which pool is which (`render::pools`).
 
-use super::super::nodes::node_stats;
-use super::super::pools;
 use crate::call::Call;
 use crate::query_params::split_list;
+use crate::render::nodes::node_stats;
+use crate::render::pools;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
 use model::{Result, path};

@@ -1,0 +1,315 @@
+//! `_bulk`: many writes in one request, each on its own.
+
+use crate::actions::bulk::{Planned, failed, settle, text};
+use crate::actions::transaction;
+use crate::actions::writes::{Guarded, refuse_pipeline, send_in, with_warnings};
+use crate::call::Call;
+use crate::es2_errors;
+use crate::list_style::ListStyle;
+use crate::packed_text::PackedText;
+use crate::respond::Answer;
+use dsl::document::{BulkDefaults, BulkReader};
+use dsl::search::SourceSpec;
+use engine::{Outcome, Refresh};
+use model::{Error, IndexName, Result, Target};
+use serde_json::{Map, Value, json};
+
+/// `POST /_bulk`.
+pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    refuse_pipeline(&mut call)?;
+    // A bulk is one batch, of whatever size.
+    if !call.dialect.rules.tolerates_value_bounds && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
+        return Err(Error::illegal("batch_size must be greater than 0"));
+    }
+    let refresh = call.params.take_refresh()?;
+    let transaction = call.params.take("transaction");
+    let atomic = call.params.flag("atomic")?;
+    let options = if atomic {
+        Some(transaction::Options::take(&mut call)?)
+    } else {
+        // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
+        call.params.take_duration("timeout")?;
+        None
+    };
+    crate::actions::transaction_stage::refuse_atomic(options.as_ref(), transaction.as_deref())?;
+    let default_source = crate::actions::read::source_params(&mut call)?;
+    let routing = call.params.take("routing");
+    let locks = call.take_locks()?;
+    let require_alias = call.params.flag("require_alias")?;
+    let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
+    let default_type = call.params.take("type");
+    call.params.finish()?;
+    let defaults = BulkDefaults {
+        index: call.arg("index").map(str::to_owned),
+        doc_type: call.arg("type").map(str::to_owned).or(default_type),
+        routing,
+        pipeline: None,
+        require_alias,
+        dialect: call.dialect,
+    };
+    let body = call.body.clone();
+    if let Some(options) = options {
+        let limits = transaction::Limits::of(&call).await?;
+        limits.check_bytes(body.len())?;
+        let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
+        return transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
+    }
+    let mut request = Request {
+        transaction,
+        default_source,
+        default_fields,
+        locks,
+        refresh,
+    };
+    // Before anything is written: an answer that finds no memory afterwards would hide what was done.
+    let lines = memchr::memchr_iter(b'\n', &body).count();
+    // A delete is an item of one line, others have two.
+    let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
+    let answered_lines = lines + deletes;
+    let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
+    let text_bytes = match call.style.pretty {
+        true => text_bytes.saturating_mul(LAID_OUT_TIMES),
+        false => text_bytes,
+    };
+    // An answer that is longer than its body is packed.
+    call.book(match call.style.yaml {
+        false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
+        true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
+    })?;
+    let mut answered = Answered {
+        items: PackedText::new(text_bytes, body.len()),
+        ..Answered::default()
+    };
+    let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
+    if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
+        let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
+        let chunk = chunk.map_err(|e| unread(&call, e))?;
+        reader.finish().map_err(|e| unread(&call, e))?;
+        refuse_invalid(&call, &chunk)?;
+        write_chunk(&call, &request, chunk, &mut answered).await?;
+    } else {
+        validate(&call, &defaults, &body, request.default_fields.as_deref()).await?;
+        let wait_for = matches!(request.refresh, Refresh::WaitFor);
+        // Each chunk would wait; the whole is made searchable at its end instead.
+        request.refresh = if wait_for { Refresh::No } else { request.refresh };
+        loop {
+            let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
+            let chunk = chunk.map_err(|e| unread(&call, e))?;
+            if chunk.is_empty() {
+                break;
+            }
+            if wait_for {
+                answered
+                    .unrefreshed
+                    .extend(chunk.iter().map(|planned| planned.at.index.clone()));
+            }
+            write_chunk(&call, &request, chunk, &mut answered).await?;
+        }
+    }
+    answered.unrefreshed.sort_unstable();
+    answered.unrefreshed.dedup();
+    for index in answered.unrefreshed {
+        call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
+    }
+    let took = (call.rest.clock.monotonic() - start).as_millis();
+    let mut text = answered.items;
+    let before = [
+        ("took", u64::try_from(took).unwrap_or(u64::MAX).into()),
+        ("errors", answered.errors.into()),
+    ];
+    let before = before.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let behind = request.transaction.map(|id| ("transaction".to_owned(), id.into()));
+    let list = ListStyle::new(&call.style, ITEMS);
+    let (head, end) = list.around(before, behind.into_iter().collect(), !text.is_empty());
+    text.end().push_str(&end);
+    text.set_head(head);
+    // A header is no place for thousands.
+    answered.warnings.truncate(16);
+    Ok(with_warnings(Answer::packed(text), &answered.warnings))
+}
+
+/// Operations that are parsed and written at once. A larger bulk is written in several pieces, so that its memory does not
+/// depend on how many operations its body holds.
+const CHUNK_OPERATIONS: usize = 8192;
+
+/// Bytes of sources that are written at once.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// Memory of the answer for one line of the body, about.
+const ANSWER_BYTES_OF_A_LINE: usize = 128;
+
+/// Memory of the same when it is packed: a generated id is most of it.
+const PACKED_BYTES_OF_A_LINE: usize = 16;
+
+/// So many times as much where each member has a line of its own, most of it spaces.
+const LAID_OUT_TIMES: usize = 3;
+/// So many times as much where the answer is YAML, which is made of the whole: an item is fifteen values.
+const ANSWER_AS_TREES_TIMES: usize = 16;
+
+/// The name of the list in an answer.
+const ITEMS: &str = "items";
+
+/// The options that hold for every item.
+struct Request {
+    transaction: Option<String>,
+    default_source: SourceSpec,
+    default_fields: Option<Vec<String>>,
+    locks: Vec<String>,
+    refresh: Refresh,
+}
+
+/// The answer so far.
+#[derive(Default)]
+struct Answered {
+    /// The items as they are written, with what stands between them.
+    items: PackedText,
+    errors: bool,
+    warnings: Vec<String>,
+    /// Indices that are refreshed at the end: a bulk is refreshed as a whole, also for its updates that changed nothing.
+    unrefreshed: Vec<IndexName>,
+}
+
+/// A body that cannot be read, in the words of the dialect.
+fn unread(call: &Call, error: Error) -> Error {
+    // Each line was known by its first brace.
+    let bad = |line: &&[u8]| !line.trim_ascii().is_empty() && dsl::json::check(line, call.reading()).is_err();
+    let line = call.body.split(|b| *b == b'\n').find(bad).unwrap_or_default();
+    es2_errors::unread_if(error, line, call.dialect)
+}
+
+/// The next operations, as many as are written at once; none at the end.
+async fn next_chunk(call: &Call, reader: &mut BulkReader<'_, '_>, fields: Option<&[String]>) -> Result<Vec<Planned>> {
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    while chunk.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
+        let Some(item) = reader.next_item()? else { break };
+        bytes += item.source.len();
+        chunk.push(Planned::new(call, item, fields).await);
+    }
+    Ok(chunk)
+}
+
+/// Refuses the whole bulk for an item that is no update or could never be one operation.
+fn refuse_invalid(call: &Call, planned: &[Planned]) -> Result<()> {
+    if call.dialect.rules.invalid_items_fail_alone {
+        return Ok(());
+    }
+    let invalid = planned.iter().filter(|item| item.invalid);
+    invalid
+        .filter_map(|item| item.write.as_ref().err())
+        .next()
+        .map_or(Ok(()), |error| Err(error.clone()))
+}
+
+/// Reads a body of several chunks to its end before any of it is written.
+async fn validate(call: &Call, defaults: &BulkDefaults, body: &[u8], fields: Option<&[String]>) -> Result<()> {
+    let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
+    loop {
+        let chunk = next_chunk(call, &mut reader, fields).await.map_err(|e| unread(call, e))?;
+        if chunk.is_empty() {
+            return reader.finish().map_err(|e| unread(call, e));
+        }
+        refuse_invalid(call, &chunk)?;
+        // Others go on meanwhile.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The operations of one change, within its limits.
+async fn planned_whole(
+    call: &Call,
+    defaults: &BulkDefaults,
+    body: &[u8],
+    locks: &[String],
+    fields: Option<&[String]>,
+    limits: &transaction::Limits,
+) -> Result<Vec<Planned>> {
+    let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
+    let mut planned = Vec::new();
+    while let Some(item) = reader.next_item().map_err(|e| unread(call, e))? {
+        let mut item = Planned::new(call, item, fields).await;
+        if item.locks.is_empty() {
+            item.locks = locks.to_vec();
+        }
+        planned.push(item);
+        limits.check_operations(planned.len())?;
+    }
+    reader.finish().map_err(|e| unread(call, e))?;
+    Ok(planned)
+}
+
+/// Writes some operations and appends their answers. One document may stand several times among them: they are sent in
+/// order, and each sees what those before it did.
+async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, answered: &mut Answered) -> Result<()> {
+    for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
+        planned.locks = request.locks.clone();
+    }
+    let mut answers: Vec<Option<Item>> = (0..planned.len()).map(|_| None).collect();
+    let mut writes = Vec::with_capacity(planned.len());
+    let mut sent = Vec::with_capacity(planned.len());
+    for (i, item) in planned.iter().enumerate() {
+        match item.write.clone() {
+            Ok(write) => {
+                let locks = item.locks.clone();
+                writes.push(Guarded { write, locks });
+                sent.push(i);
+            }
+            Err(error) => {
+                answered.errors = true;
+                answers[i] = Some(Item::Tree(failed(item, error, call).await));
+            }
+        }
+    }
+    let transaction = request.transaction.as_deref();
+    let done = send_in(call, transaction, writes, request.refresh).await?;
+    let refreshed =
+        transaction.is_none() && matches!(request.refresh, Refresh::Now) && !call.dialect.rules.former_document_answers;
+    for (i, sent) in sent.into_iter().zip(done) {
+        answered.warnings.extend(sent.warnings);
+        if let (Outcome::Written(written), None) = (&sent.outcome, transaction)
+            && planned[i].locks.is_empty()
+            && planned[i].says_no_more(call, written, &request.default_source)?
+        {
+            let mut told = String::with_capacity(256);
+            text(&mut told, &call.rest, planned[i].label, written, call.dialect).await;
+            answers[i] = Some(Item::Text(told));
+            continue;
+        }
+        let (mut body, bad) = settle(&planned[i], sent.outcome, &request.default_source, call).await?;
+        if refreshed && body.get("result").is_some_and(|result| result == "noop") {
+            body.insert("forced_refresh".into(), true.into());
+            answered.unrefreshed.push(planned[i].at.index.clone());
+        }
+        if let Some(id) = planned[i].locks.first().filter(|_| !bad) {
+            body.insert("lock".into(), id.as_str().into());
+        }
+        answered.errors |= bad;
+        answers[i] = Some(Item::Tree(body));
+    }
+    let list = ListStyle::new(&call.style, ITEMS);
+    for (planned, answer) in planned.iter().zip(answers) {
+        let text = match answer {
+            Some(Item::Text(text)) => text,
+            Some(Item::Tree(tree)) => json!({ planned.label: tree }).to_string(),
+            None => "{}".to_owned(),
+        };
+        let Some(text) = list.item(text) else { continue };
+        let is_first = answered.items.is_empty();
+        let items = answered.items.end();
+        items.push_str(list.separator(is_first));
+        items.push_str(&text);
+    }
+    // A header is no place for thousands.
+    answered.warnings.truncate(16);
+    answered.unrefreshed.sort_unstable();
+    answered.unrefreshed.dedup();
+    Ok(())
+}
+
+/// The answer of one item.
+enum Item {
+    /// The object under the item's label.
+    Tree(Map<String, Value>),
+    /// Label and answer as the text of JSON.
+    Text(String),
+}

@@ -1,0 +1,3 @@
+//! Endpoints of locks.
+
+pub(crate) mod leases;

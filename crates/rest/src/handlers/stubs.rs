@@ -1,0 +1,62 @@
+//! Features that clients ask about and this server has none of: data streams, ingest pipelines, snapshots.
+//!
+//! Nothing is there, so reading and deleting are answered as the reference answers where there is nothing; making one is refused
+//! (`unsupported`). Reading the repositories of snapshots is `es2::apis`.
+
+use crate::actions::es2_shards::missing_repository;
+use crate::call::Call;
+use crate::missing_index;
+use crate::query_params::split_list;
+use crate::render::patterns::is_pattern;
+use crate::respond::Answer;
+use model::Result;
+use serde_json::json;
+
+/// `GET /_data_stream/{name}`.
+pub(crate) async fn data_streams(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    let names = call.arg("name").map(split_list).unwrap_or_default();
+    match names.iter().find(|name| !is_pattern(name)) {
+        Some(name) => Err(missing_index(name)),
+        None => Ok(Answer::ok(json!({ "data_streams": [] }))),
+    }
+}
+
+/// `GET /_remote/info`: no other cluster is known.
+pub(crate) async fn remote_clusters(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({})))
+}
+
+/// `GET /_dangling`: every index in the folder is in the catalog.
+pub(crate) async fn dangling(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(
+        json!({ "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": call.rest.names.cluster, "dangling_indices": [] }),
+    ))
+}
+
+/// `DELETE /_data_stream/{name}`.
+pub(crate) async fn delete_data_streams(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// `GET /_ingest/pipeline/{id}`.
+pub(crate) async fn pipelines(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::of(404, json!({})))
+}
+
+/// `DELETE /_snapshot/{repository}`, and what is asked about snapshots in one.
+pub(crate) async fn in_repository(call: Call) -> Result<Answer> {
+    let name = call.needed("repository")?;
+    call.params.finish()?;
+    Err(missing_repository(&name))
+}
+
+/// `GET /_snapshot/_status`.
+pub(crate) async fn running_snapshots(call: Call) -> Result<Answer> {
+    call.params.finish()?;
+    Ok(Answer::ok(json!({ "snapshots": [] })))
+}

@@ -1,0 +1,4 @@
+//! Endpoints of transactions.
+
+pub(crate) mod transaction;
+pub(crate) mod transaction_session;

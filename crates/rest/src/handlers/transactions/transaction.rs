@@ -1,0 +1,132 @@
+//! Changes: `_transaction`, and `_bulk?atomic=true`. All operations or none.
+//!
+//! Not here: what the operations come to (`relations::transactions`).
+
+use crate::actions::locks::wanted;
+use crate::actions::transaction::{Limits, Options, decide, guards, items_done, key, not_done, operation, planned, timed_out};
+use crate::call::Call;
+use crate::respond::Answer;
+use dsl::document::{BulkDefaults, TransactionBody};
+use dsl::search::SourceSpec;
+use engine::Expect;
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, units};
+use relations::leases::Wanted;
+use relations::locks::targets_max;
+use relations::transactions::{Change, Condition, Verdict};
+use serde_json::{Map, Value};
+
+/// `POST /_transaction`.
+pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
+    let start = call.rest.clock.monotonic();
+    let mut options = Options::take(&mut call)?;
+    let refresh = call.params.take_refresh()?;
+    call.params.finish()?;
+    let limits = Limits::of(&call).await?;
+    limits.check_bytes(call.body.len())?;
+    if call.body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::new(ErrorKind::Parse, "request body is required"));
+    }
+    let defaults = BulkDefaults {
+        dialect: call.dialect,
+        ..BulkDefaults::default()
+    };
+    call.book_tree(&call.body)?;
+    let body = TransactionBody::parse(&call.body, &defaults)?;
+    limits.check_operations(body.operations.len().max(body.otherwise.len()))?;
+    if body.operations.is_empty() && body.otherwise.is_empty() {
+        return Err(Error::new(
+            ErrorKind::ActionRequestValidation,
+            "Validation Failed: 1: no operations added;",
+        ));
+    }
+    let most = targets_max();
+    if body.targets.len() > most {
+        return Err(Error::illegal(format!(
+            "a change takes at most [{most}] targets in [locks] but has [{}]; the limit is the setting [locks.max_targets]",
+            body.targets.len()
+        )));
+    }
+    let targets: Vec<Wanted> = body.targets.into_iter().map(wanted).collect::<Result<_>>()?;
+    options.locks.extend(body.locks);
+    let twice = |name: &str| Error::illegal(format!("[{name}] is given in the URL and in the body"));
+    if options.key.is_some() && body.idempotency_key.is_some() {
+        return Err(twice("idempotency_key"));
+    }
+    options.key = options.key.or(body.idempotency_key);
+    if let Some(text) = &body.timeout {
+        if options.timeout.is_some() {
+            return Err(twice("timeout"));
+        }
+        options.timeout = Some(units::parse_duration(text, "timeout")?);
+    }
+    let operations = planned(&call, &body.operations).await;
+    let otherwise = planned(&call, &body.otherwise).await;
+    let mut conditions = Vec::with_capacity(body.conditions.len());
+    for (n, condition) in body.conditions.into_iter().enumerate() {
+        if condition.index.contains(['*', '?', ',']) {
+            let reason = format!("if[{n}]: [{}] must be the name of one index or alias", condition.index);
+            return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index", condition.index));
+        }
+        let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
+        let id = match condition.doc_type {
+            Some(doc_type) if typed => DocId::typed(doc_type, condition.id),
+            _ => DocId::plain(condition.id),
+        };
+        let expect = match (condition.if_seq_no, condition.if_primary_term, condition.version) {
+            (Some(seq_no), Some(primary_term), _) => Expect::Unchanged { seq_no, primary_term },
+            (_, _, Some(version)) => Expect::Version(version),
+            _ => Expect::Anything,
+        };
+        conditions.push(Condition {
+            at: DocAddress {
+                index: IndexName::new(condition.index),
+                id,
+            },
+            exists: condition.exists,
+            expect,
+        });
+    }
+    let none = SourceSpec::Default;
+    let change = Change {
+        conditions,
+        operations: operations.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        otherwise: otherwise.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        guards: guards(&options, operations.iter().chain(&otherwise)),
+        locks: targets,
+        key: key(&call, &options)?,
+        refresh,
+        caller: call.caller.clone(),
+        ..Change::of(Vec::new())
+    };
+    let took = || u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
+    match decide(&call, change, &options).await? {
+        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Committed(done) => {
+            let of = if done.otherwise { &otherwise } else { &operations };
+            let mut out = format!("{{\"took\":{},\"committed\":true,\"commit_seq\":{}", took(), done.commit_seq);
+            if done.otherwise {
+                out.push_str(",\"branch\":\"else\"");
+            }
+            if done.replayed {
+                out.push_str(",\"replayed\":true");
+            }
+            items_done(&call, of, &none, done, &mut out).await?;
+            out.push('}');
+            Ok(Answer::raw(out))
+        }
+        Verdict::Failed(failures) => {
+            let of = if failures.otherwise { &otherwise } else { &operations };
+            let (status, error, items) = not_done(&call, of, &failures.operations).await;
+            let mut out = Map::new();
+            out.insert("took".into(), took().into());
+            out.insert("committed".into(), false.into());
+            if failures.otherwise {
+                out.insert("branch".into(), "else".into());
+            }
+            out.insert("error".into(), error);
+            out.insert("items".into(), items);
+            out.insert("status".into(), status.into());
+            Ok(Answer::of(status, Value::Object(out)))
+        }
+    }
+}
