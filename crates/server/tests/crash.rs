@@ -257,8 +257,11 @@ async fn to_its_end(relations: &Relations, run: &mut Run, task: &Task) -> Result
 /// though marks of a batch that came to nothing have gone over it; what is counted is what was done.
 #[test]
 fn contract_31_the_disk_stops_at_every_step_of_a_job() {
-    for way in WAYS {
-        for (seed, whole) in (0..seeds()).flat_map(|seed| [(seed, false), (seed, true)]) {
+    for (way, whole) in WAYS.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        // A change of one record has few steps, and what is not synced may survive each: more seeds show both ends.
+        let seeds = if whole { 4 * seeds() } else { seeds() };
+        let (mut all_halfway, mut all_lost) = (0, 0);
+        for seed in 0..seeds {
             in_time(async {
                 let job = || Job {
                     whole: whole.then_some(Whole {
@@ -328,9 +331,13 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
                     }
                 }
                 eprintln!("{way:?}, whole: {whole}, seed {seed}: {struck} steps, {halfway} halfway, {lost} gone on with");
-                assert!(struck > 3 && lost > 0 && (whole || halfway > 0), "no step was struck");
+                assert!(struck > 3, "no step was struck");
+                all_halfway += halfway;
+                all_lost += lost;
             });
         }
+        assert!(all_lost > 0, "{way:?}, whole: {whole}: no job was gone on with");
+        assert!(whole || all_halfway > 0, "{way:?}: no job stopped halfway");
     }
 }
 
