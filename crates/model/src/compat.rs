@@ -58,12 +58,19 @@ macro_rules! rules {
         $($area:literal { $($name:ident $holds:ident $about:literal, $es2:literal, $today:literal;)* })*
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq)]
         pub struct $rules {
             $($(
                 #[doc = concat!($about, ": ", $es2)]
                 pub $name: bool,
             )*)*
+        }
+
+        /// Without the rules: they follow from persona and types, and texts of requests are made for caches.
+        impl std::fmt::Debug for $rules {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($rules)).finish_non_exhaustive()
+            }
         }
 
         impl $rules {
