@@ -3,6 +3,7 @@
 //! Not here: what a rule does; scenarios and recorded answers of real servers show that.
 
 use model::compat::{Holds, IndexRules, Rule, Rules};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 #[test]
@@ -18,6 +19,32 @@ fn the_page_is_the_table() {
         "{} is not what the table of rules says; PLEACH_GOLDEN_RECORD=1 writes it",
         file.display()
     );
+}
+
+/// A rule has one name, and code asks for it.
+#[test]
+fn every_rule_is_asked_for() {
+    let mut sources = String::new();
+    let mut folders = vec![tests::root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder can be read").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") && !path.ends_with("compat.rs") {
+                sources.push_str(&std::fs::read_to_string(&path).expect("a source can be read"));
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    for rule in rows() {
+        assert!(names.insert(rule.name), "two rules have the name [{}]", rule.name);
+        assert!(
+            sources.contains(&format!(".{}", rule.name)),
+            "no code asks for the rule [{}]",
+            rule.name
+        );
+    }
 }
 
 fn rows() -> impl Iterator<Item = &'static Rule> {
