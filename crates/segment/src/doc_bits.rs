@@ -157,9 +157,10 @@ impl DocBits {
             }
         }
     }
-    /// The last one before `doc`.
+    /// The last one before `doc`, which may lie behind all of them.
     pub fn before(&self, doc: DocId) -> Option<DocId> {
-        let last = doc.checked_sub(1)?;
+        let bits = u32::try_from(self.words.len() * 64).unwrap_or(TERMINATED);
+        let last = doc.min(bits).checked_sub(1)?;
         let mut at = last as usize / 64;
         let mut word = self.words.get(at)? & (!0u64 >> (63 - last % 64));
         loop {
@@ -239,6 +240,24 @@ mod tests {
         ahead.each(|doc| found.push(doc));
         assert_eq!(found, expected, "of {last:?} ahead of {inside:?}");
         assert_eq!(ahead.len() as usize, expected.len());
+    }
+
+    #[test]
+    fn the_last_one_before() {
+        let set = bits(200, [3, 64, 130]);
+        let cases = [
+            (0, None),
+            (3, None),
+            (4, Some(3)),
+            (65, Some(64)),
+            (200, Some(130)),
+            (9_999, Some(130)),
+            (TERMINATED, Some(130)),
+        ];
+        for (doc, expected) in cases {
+            assert_eq!(set.before(doc), expected, "before {doc}");
+        }
+        assert_eq!(bits(200, []).before(TERMINATED), None);
     }
 
     #[test]
