@@ -81,11 +81,11 @@ impl Put {
 
 /// Bytes of the version map for a document in it.
 pub(crate) const MAP_ENTRY_BYTES: usize = 208;
-/// What an allocation takes beside its bytes: they are rounded up, and a shared one has two counts.
+/// Overhead of an allocation: bytes are rounded up, and a shared one has two counts.
 const ALLOCATION_BYTES: usize = 24;
 
 impl PendingOp {
-    /// What it takes in memory: itself, its texts, its entry in the version map, and its place in the queue. What was read of
+    /// Its bytes in memory: itself, its texts, its entry in the version map, and its place in the queue. The document read from
     /// its source is counted by who keeps it.
     pub(crate) fn bytes(&self) -> u64 {
         let texts = match &self.kind {

@@ -193,7 +193,7 @@ impl Store {
         })
     }
 
-    /// What a request sees of the indices of a target that can be read; the others are told of. `Err` if none can be.
+    /// The views of the readable indices of a target, and a failure for each other one. `Err` if none can be read.
     /// `view` names an open one.
     fn views_in_part(&self, target: &Target, view: Option<&str>) -> Result<(Vec<Searched>, Vec<ShardFailure>)> {
         if let Some(id) = view {

@@ -115,7 +115,7 @@ impl Earlier {
     }
 }
 
-/// What the map has of one document.
+/// The entry of one document.
 #[derive(Debug)]
 struct Entry {
     no: u32,
@@ -135,7 +135,7 @@ impl Entry {
         }
         let earlier = self.earlier.get_or_insert_default();
         earlier.push_back(Earlier::of(&old));
-        // What is older than a durable state is asked for by nobody.
+        // Nobody asks for states older than a durable one.
         while earlier.get(1).is_some_and(|next| next.position() <= durable) {
             earlier.pop_front();
         }
@@ -238,7 +238,7 @@ impl Versions {
         let Some(entry) = shard.get_mut(&key).filter(|entry| entry.newest.stamp().seq_no <= seq_no) else {
             return;
         };
-        // What is built is durable (write-path.md 1.4).
+        // Built operations are durable (write-path.md 1.4).
         entry.earlier = None;
         match &mut entry.newest {
             Newest::Put(_) => drop(shard.remove(&key)),
@@ -337,14 +337,14 @@ mod tests {
             Some(40),
             "the newest is the newest"
         );
-        // What came before the newest durable state is forgotten when another comes.
+        // States before the newest durable one are forgotten when another comes.
         versions.set(KEY, 1, deleted(50), 35);
         assert_eq!(durable_at(&versions, 39), Some(30));
         assert_eq!(
             versions.shard(KEY).lock()[&KEY].earlier.as_ref().map(|all| all.len()),
             Some(2)
         );
-        // What is durable when it comes has nothing before it.
+        // A state that is durable when it comes has nothing before it.
         versions.set(KEY, 1, deleted(60), 60);
         assert!(versions.shard(KEY).lock()[&KEY].earlier.is_none());
     }

@@ -261,7 +261,7 @@ impl CircuitBreakers {
         }
     }
 
-    /// What the process is to hold with so many bytes more, which are booked already. What is booked is soon held, beside
+    /// Bytes that the process is to hold with so many more, which are booked already. Booked bytes are soon held, beside
     /// what the process holds for itself: the larger of that and of what is held now counts.
     fn wanted(&self, bytes: u64) -> u64 {
         let resident = (self.resident)();

@@ -136,7 +136,7 @@ pub struct Conflict {
     pub at: DocAddress,
     /// The expectation that failed.
     pub expect: Expect,
-    /// What was there. For people: a cluster does not say with the conflict, so there it is what was read soon after,
+    /// The state that was found. For people: a cluster does not say with the conflict, so there it is what was read soon after,
     /// and a deletion is `Nothing`.
     pub found: Found,
 }

@@ -45,7 +45,7 @@ pub struct ResolvedLookup {
 /// The other sides of joins and lookups.
 #[async_trait]
 pub trait JoinSides: Send {
-    /// What the hits of a query show of joins in it.
+    /// The joins of a query that its hits show.
     type Shown: Send;
     /// May a join stand so many joins deep?
     ///
@@ -64,7 +64,7 @@ pub trait JoinSides: Send {
     /// # Errors
     /// A missing index.
     async fn document(&mut self, lookup: ResolvedLookup) -> Result<Option<Document>>;
-    /// What hits show of a join. `inner`: what its partners show.
+    /// A join as hits show it. `inner`: the joins that its partners show.
     ///
     /// # Errors
     /// Inner hits where no hit shows them.
@@ -74,7 +74,7 @@ pub trait JoinSides: Send {
         inner_hits: Option<Box<InnerHits>>,
         inner: Vec<Self::Shown>,
     ) -> Result<Vec<Self::Shown>>;
-    /// What hits show of a clause that is no join. `shown`: what they would show of the clauses inside it.
+    /// A clause that is no join, as hits show it. `shown`: the same of the clauses inside it.
     ///
     /// # Errors
     /// As [`JoinSides::show`].

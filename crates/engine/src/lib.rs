@@ -655,7 +655,7 @@ pub enum Inspection {
 /// A document whose terms are asked for.
 #[derive(Clone, Debug)]
 pub struct VectorsOf {
-    /// Whose mapping, analyzers and counts are meant.
+    /// The index whose mapping, analyzers and counts are meant.
     pub index: IndexName,
     pub source: Value,
     /// It is in no index.

@@ -18,7 +18,7 @@ pub struct Task {
     pub description: String,
     /// Milliseconds since 1970.
     pub start_ms: i64,
-    /// What its client calls the request, by the name of the header.
+    /// The ids that its client gave the request, by header.
     pub headers: Vec<(&'static str, String)>,
     cancellation: Cancellation,
     status: Mutex<Value>,

@@ -1,6 +1,6 @@
 //! How the control index does: whether it could be read at the start, and whether ends of leases can be written to it.
 //!
-//! What could not be read would let somebody pass a lock that another holds, so nothing that rests on it is done: locks,
+//! An unreadable document could let a client pass a lock that another holds, so nothing that rests on it is done: locks,
 //! changes and jobs are refused with 503. Everything else works. Not here: what its documents say (`leases`,
 //! `transactions`, `jobs`), repairing it (`repair`).
 

@@ -6,7 +6,7 @@ use model::{Error, ErrorKind, Result};
 /// Every one was written; `conflict` says what it means if one was not, and nothing was expected of it.
 ///
 /// # Errors
-/// What was refused, or is unknown.
+/// The first refusal, or an unknown outcome.
 pub(crate) fn all_written(outcomes: &[Outcome], conflict: &str) -> Result<()> {
     let mut unknown = false;
     for outcome in outcomes {

@@ -29,7 +29,7 @@ impl Http {
 /// A body.
 ///
 /// # Errors
-/// What is not as expected: something else answers there.
+/// An unexpected answer: another kind of server answers there.
 pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|e| strange(&e))
 }

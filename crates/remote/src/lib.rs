@@ -2,7 +2,7 @@
 //! the portable path run. Reads, writes with expectations, refresh, scans, simple searches, rehearsals on a mirror of
 //! the mapping, and the few alterations that these need.
 //!
-//! What a cluster may not have done is never called done, nor undone: a request that was sent and not answered comes to
+//! A write that a cluster may not have done is never called done, nor undone: a request that was sent and not answered comes to
 //! [`Outcome::Unknown`], one that was not sent to a refusal that may be tried again.
 //!
 //! Not here, and refused by name: views, typed indices, external versions, templates and scripts of the cluster, what a

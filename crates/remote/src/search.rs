@@ -1,6 +1,6 @@
 //! Simple searches: the request is rendered with what is hidden left out, and hits and aggregations are read back.
 //!
-//! What an answer would hold beside those is refused by name: nothing that was asked for is dropped.
+//! Other parts of an answer are refused by name: nothing that was asked for is dropped.
 
 use crate::answers::{self, Got};
 use crate::http::Failure;

@@ -1,6 +1,6 @@
 //! An answer that is mostly one long list, filtered and laid out item by item as it is made: only one item is a tree at a time.
 //!
-//! What comes of it is what [`respond::write`](crate::respond::write) makes of the whole, which a test compares. YAML is not
+//! The result equals that of [`respond::write`](crate::respond::write) over the whole, which a test compares. YAML is not
 //! written so.
 //!
 //! Not here: what the items say (`handlers::bulk`), who holds them (`packed_text`).
@@ -49,7 +49,7 @@ impl<'s> ListStyle<'s> {
         })
     }
 
-    /// What stands before an item.
+    /// The text before an item.
     pub(crate) fn separator(&self, is_first: bool) -> &'static str {
         match (self.is_pretty(), is_first) {
             (false, true) => "",
@@ -59,7 +59,7 @@ impl<'s> ListStyle<'s> {
         }
     }
 
-    /// What stands around the items: members before and behind the list. `has_items`: an item was written.
+    /// The texts around the items: members before and behind the list. `has_items`: an item was written.
     pub(crate) fn around(&self, before: Map<String, Value>, behind: Map<String, Value>, has_items: bool) -> (String, String) {
         let (before, behind) = (self.members(before), self.members(behind));
         let has_list = has_items || self.filters().is_empty();

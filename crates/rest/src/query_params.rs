@@ -69,7 +69,7 @@ impl Params {
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
-    /// Whose parameters these are: a name in `ENDPOINTS`.
+    /// The endpoint of these parameters: a name in `ENDPOINTS`.
     pub(crate) fn set_api(&mut self, api: &'static str) {
         self.api = api;
     }

@@ -55,7 +55,7 @@ impl Running {
         request.cancellation = self.task.cancellation().with_deadline(deadline);
     }
 
-    /// What its work looks at.
+    /// The cancellation that its work checks.
     pub(crate) fn cancellation(&self) -> &Cancellation {
         self.task.cancellation()
     }

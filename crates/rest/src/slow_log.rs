@@ -60,7 +60,7 @@ impl Thresholds {
     }
 }
 
-/// What the settings of one index say.
+/// The thresholds of one index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlowLog {
     index: IndexName,
@@ -175,7 +175,7 @@ pub(crate) async fn search(call: &Call, target: &Target, response: &SearchRespon
 /// Writes of one request to indices that have thresholds for them, until they are done.
 pub(crate) struct SlowWrites {
     begun: Instant,
-    /// Of the whole request.
+    /// The time of the whole request.
     count: u32,
     /// Each with its id and its document.
     watched: Vec<(Arc<SlowLog>, String, Option<String>, &'static str)>,

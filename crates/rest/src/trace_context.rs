@@ -1,4 +1,4 @@
-//! What a client sends to find its request again: `X-Opaque-Id` and `traceparent` (W3C Trace Context, level 1).
+//! Ids by which a client finds its request again: `X-Opaque-Id` and `traceparent` (W3C Trace Context, level 1).
 //!
 //! Both are returned with the answer, shown with tasks and written with log lines. Not here: exporting spans.
 

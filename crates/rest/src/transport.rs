@@ -1,4 +1,4 @@
-//! What requests come by: a socket of TCP, as it is or with TLS over it.
+//! The transport of requests: a socket of TCP, plain or with TLS.
 //!
 //! Not here: which certificates (the server gives a [`TlsConfig`]), requests (`serve`).
 

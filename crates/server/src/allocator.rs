@@ -1,6 +1,6 @@
 //! The allocator: mimalloc, asked for an alignment only where one is needed.
 //!
-//! What asks mimalloc for an alignment gets more memory and a slower way back, whenever the size is not a power of two and
+//! A request with an alignment gets more memory from mimalloc and a slower way back, whenever the size is not a power of two and
 //! more than 1 kB: it is not known there that what C's `malloc` promises would do.
 //!
 //! Zeroed memory of one size is the kernel's (`arenas`).
@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn mi_realloc(old: *mut c_void, size: usize) -> *mut c_void;
 }
 
-/// What `malloc` aligns to: `max_align_t` of every platform that we run on.
+/// The alignment of `malloc`: `max_align_t` of every platform that we run on.
 const NATURAL_ALIGN: usize = 16;
 
 /// mimalloc.

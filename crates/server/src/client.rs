@@ -88,7 +88,7 @@ impl Write for Connection {
     }
 }
 
-/// What the server said.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -61,7 +61,7 @@ pub(crate) struct Flags {
     pub(crate) print_config: bool,
 }
 
-/// What the server runs with.
+/// The configuration of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
@@ -286,7 +286,7 @@ impl Config {
                 fixed.push((*setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
                 continue;
             }
-            // Those that are neither numbers nor sizes are read by whoever knows their form.
+            // Settings that are neither numbers nor sizes are read by their own parsers.
             let size = || bytes(*setting).ok().map(|bytes| bytes as u64);
             fixed.extend(text.parse().ok().or_else(size).map(|value| (*setting, value)));
         }

@@ -1,4 +1,4 @@
-//! What the commands print: answers to standard output, complaints to standard error.
+//! Output of the commands: answers to standard output, complaints to standard error.
 
 use std::io::Write as _;
 

@@ -28,7 +28,7 @@ pub(crate) struct Identity {
     pub(crate) changes_path: String,
 }
 
-/// What there is to read.
+/// The state of the file.
 enum Kept {
     Whole(Identity),
     /// Nothing of this name.
@@ -127,7 +127,7 @@ pub(crate) fn identity(
     Ok(identity)
 }
 
-/// What is wrong with the file, for `pleach check`; a start writes it again as the manifest has it.
+/// The damage of the file, for `pleach check`; a start writes it again as the manifest has it.
 pub(crate) fn damage(data: &Path, engine: &EmbeddedEngine) -> Option<String> {
     let file = match std::fs::read(data.join(NAME)) {
         Ok(bytes) => Kept::read(&bytes),

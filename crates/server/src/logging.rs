@@ -28,7 +28,7 @@ pub(crate) const LEVEL: &str = "log.level";
 /// The setting of the form.
 pub(crate) const FORMAT: &str = "log.format";
 
-/// What a line looks like.
+/// The form of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,

@@ -10,7 +10,7 @@ use std::path::Path;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// What lies in a data folder. Anything else there is not ours, and keeps its mode.
+/// The files of a data folder. Anything else there is not ours, and keeps its mode.
 const FILES: &[&str] = &[
     "manifest",
     "manifest-2",

@@ -503,7 +503,7 @@ fn document(doc: &Document) -> Value {
     ])
 }
 
-/// What stands in the sort keys for a number that is missing is the type's matter: the largest or smallest of 32 or 64
+/// The type decides the sort key of a missing number: the largest or smallest of 32 or 64
 /// bits.
 fn sort_key(key: &Value) -> Value {
     match key.as_i64() {

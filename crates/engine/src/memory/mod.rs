@@ -1,6 +1,6 @@
 //! The smallest engine: documents in ordered maps, answered by linear scan. The model that others are held against.
 //!
-//! What it promises it promises exactly; what it cannot do (scores, analysis of queries, scripts in searches,
+//! It keeps its promises exactly; anything it cannot do (scores, analysis of queries, scripts in searches,
 //! templates) it refuses by name. One mutex is its critical section; a group of writes works on a copy that replaces
 //! the state at once or not at all.
 //!

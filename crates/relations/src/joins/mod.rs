@@ -2,7 +2,7 @@
 //!
 //! A request with joins or lookups reads one moment of all the indices it names ([`Engine::align`]): the other sides are
 //! asked for their keys, innermost first, and looked up documents are read, in the same view in which the query then runs.
-//! What a join's `inner_hits` want is looked up for the hits of the page, again in that view. A lookup means the document
+//! The `inner_hits` of a join are looked up for the hits of the page, again in that view. A lookup means the document
 //! as it is when the request comes, so what is newer than searches see is made searchable before the moment.
 //!
 //! Not here: the walk through a query (`engine::joins`), how keys are collected and compared, limits of memory (the engine's).
@@ -21,7 +21,7 @@ use model::{Cancellation, DocAddress, Error, Result, Target, settings};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// What one join took.
+/// The cost of one join.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     index: String,
@@ -56,19 +56,19 @@ pub(crate) struct Partners {
     /// Our field and theirs.
     pub(crate) on: (String, String),
     pub(crate) target: Target,
-    /// What partners match, resolved.
+    /// The query of partners, resolved.
     pub(crate) query: Query,
     pub(crate) spec: InnerHits,
-    /// What partners show of joins inside the query.
+    /// Joins inside the query, as partners show them.
     pub(crate) inner: Vec<Shown>,
 }
 
-/// What the hits of a level show of joins.
+/// Joins that the hits of a level show.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
     /// Partners in another index.
     Partners(Box<Partners>),
-    /// What the hits of inner hits of the engine (nested documents, children, parents) show.
+    /// Joins that inner hits of the engine (nested documents, children, parents) show.
     Inside { name: String, shown: Vec<Shown> },
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct Resolver<'a> {
     /// The view that everything is read in.
     view: Option<&'a str>,
     deepest: u64,
-    /// Of the request that is resolved.
+    /// The cancellation of the request that is resolved.
     cancellation: Cancellation,
     pub(crate) profiles: Vec<Profile>,
 }
@@ -265,11 +265,11 @@ impl<'a> Resolver<'a> {
     /// A document as the moment of the request shows it; without a moment, or where its index is not in it, the newest.
     async fn look_up(&self, read: Read) -> Result<Option<Document>> {
         if let Some((view, staging)) = self.view.filter(|view| is_staging(view)).zip(self.engine.staging()) {
-            // What a transaction has written is found as well.
+            // Writes of a transaction are found as well.
             let seen = staging.read(view, vec![read]).await?.pop().transpose()?;
             return Ok(seen.and_then(|seen| seen.document));
         }
-        // What cannot be read is refused so, and an alias is brought to its index.
+        // An unreadable document is refused so, and an alias is brought to its index.
         let newest = self.engine.read(vec![read.clone()]).await?.pop().flatten();
         let Some(view) = self.view else { return Ok(newest) };
         let at = newest.as_ref().map_or(&read.at, |document| &document.at);

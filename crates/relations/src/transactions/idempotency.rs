@@ -15,7 +15,7 @@ pub(crate) const KEY_MAX_BYTES: usize = 512;
 /// A client's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Whose it is; empty where nobody is known.
+    /// Its owner; empty where none is known.
     pub user: String,
     /// As sent.
     pub text: String,

@@ -549,7 +549,7 @@ pub(crate) fn terminate_after(call: &mut Call) -> Result<usize> {
     usize::try_from(given).map_err(|_| Error::illegal("terminateAfter must be > 0"))
 }
 
-/// What else could stand beside a query in 2015, without effect where only the query counts.
+/// Keys that could stand beside a query in Elasticsearch 2, without effect where only the query counts.
 pub(crate) const SOURCE_OF_2015: &[&str] = &[
     "query_binary",
     "queryBinary",

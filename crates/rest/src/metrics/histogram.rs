@@ -27,7 +27,7 @@ pub(crate) struct Histogram {
     sum_nanos: AtomicU64,
 }
 
-/// What a histogram holds at one moment.
+/// The counts of a histogram at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Observed {
     /// Observations in each bucket alone, the unbounded one last.

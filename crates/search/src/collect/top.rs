@@ -111,7 +111,7 @@ impl Ord for Candidate {
     }
 }
 
-/// What pruning came to in a segment.
+/// The result of pruning in a segment.
 enum Pruned {
     /// The best are found.
     Done,

@@ -53,7 +53,7 @@ struct ColumnRange<T> {
     cost: u64,
 }
 
-/// What of a block is in the range.
+/// The part of a block that is in the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overlap {
     None,
@@ -61,7 +61,7 @@ enum Overlap {
     All,
 }
 
-/// Of a block, with the two values as its bounds have them.
+/// The overlap of a block with a range, whose ends are as the bounds have them.
 fn overlap(block: &Block, (low, high): (u64, u64)) -> Overlap {
     if block.least > high || block.greatest < low {
         Overlap::None

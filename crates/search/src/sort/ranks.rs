@@ -20,7 +20,7 @@ use tantivy::columnar::{self, ColumnIndex, MonotonicallyMappableToU64, StrColumn
 pub(crate) struct Ranks {
     values: Values,
     ascending: bool,
-    /// Of several values the greatest counts, else the least.
+    /// The greatest of several values counts, else the least.
     greatest: bool,
     /// The rank of a document without a value.
     missing: u64,

@@ -91,7 +91,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     })
 }
 
-/// What became of the documents.
+/// Counts of the documents by outcome.
 #[derive(Debug, Default)]
 struct Counts {
     read: u64,
@@ -123,7 +123,7 @@ impl Counts {
         }
     }
 
-    /// What the server took.
+    /// Documents that the server accepted.
     fn accepted(&self) -> u64 {
         self.created + self.updated + self.deleted + self.unchanged + self.not_found
     }
@@ -516,7 +516,7 @@ fn import_lines(flags: &Flags, file: &Path, counts: &mut Counts) -> Result<()> {
         return Ok(());
     };
     let rules = rules(flags, &first).map_err(|why| stopped(lines.number, &why))?;
-    // What is wrong with the first line is the form of the file: the lines after it are refused for the same reason.
+    // An error in the first line concerns the form of the file: the lines after it are refused for the same reason.
     lines::read_line(&first, rules).map_err(|why| stopped(lines.number, &why))?;
     let mut sender = Sender::open(flags, rules.index)?;
     sender.greet()?;
@@ -557,7 +557,7 @@ fn send_line(sender: &mut Sender, name: String, operation: &Operation, source: O
     sender.put(name, &operation.action, source, counts)
 }
 
-/// What holds for every line, by the flags and by the first line.
+/// The rules for every line, by the flags and by the first line.
 fn rules<'a>(flags: &'a Flags, first: &[u8]) -> Result<Rules<'a>, String> {
     let form = match flags.form {
         Some(form) => form,
@@ -582,7 +582,7 @@ fn stopped(line: u64, why: &str) -> Error {
 /// The lines of a file that are not empty, without white space around them and without the file's byte order mark.
 struct Lines {
     from: Box<dyn BufRead>,
-    /// Of the line that was read last, from 1.
+    /// The number of the line that was read last, from 1.
     number: u64,
 }
 

@@ -166,7 +166,7 @@ struct Held {
     renewing: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What the thread that renews and the one that waits for the command tell each other.
+/// The state shared by the thread that renews and the one that waits for the command.
 #[derive(Debug)]
 struct Renewals {
     /// When the last request that renewed the lock was sent.

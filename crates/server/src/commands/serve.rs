@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 
 /// Threads for long work end after so long without any.
 const IDLE_THREAD: Duration = Duration::from_secs(1);
-/// What accepted requests are given to finish, and what closing the engine is given after it: 3 s together.
+/// The time for accepted requests to finish, and again for closing the engine: 3 s together.
 const GRACE: Duration = Duration::from_millis(1500);
 const CLOSING: Duration = Duration::from_millis(1300);
 
@@ -226,7 +226,7 @@ fn keep_alive(manager: &Arc<ServiceManager>) {
     });
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     /// SIGINT, SIGTERM.

@@ -143,7 +143,7 @@ impl Relations {
     /// Decides and finishes what runs under these leases. `patient`: a change that was tried just now is not tried again.
     ///
     /// # Errors
-    /// What cannot be finished.
+    /// The transactions that cannot be finished.
     pub(crate) async fn finish_changes_under(&self, leases: &[Arc<str>], patient: bool) -> Result<()> {
         let Some(portable) = &self.portable else { return Ok(()) };
         loop {

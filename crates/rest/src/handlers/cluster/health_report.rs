@@ -112,7 +112,7 @@ impl Status {
 #[derive(Debug)]
 struct Fault {
     id: &'static str,
-    /// What it does to users.
+    /// Its impact on users.
     impact: &'static str,
     areas: &'static [&'static str],
     cause: String,
@@ -169,7 +169,7 @@ impl Indicator {
     }
 }
 
-/// What the indicators are judged by.
+/// The figures that the indicators are judged by.
 struct Store {
     infos: Vec<IndexInfo>,
     health: Health,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// The operations of a bulk request.
 const OPERATIONS: &[&str] = &["index", "create", "update", "delete"];
-/// What an operation may say about its document, beside the names that begin with `_`.
+/// Keys that an operation may give about its document, beside the names that begin with `_`.
 const METADATA: &[&str] = &[
     "routing",
     "parent",
@@ -26,7 +26,7 @@ const METADATA: &[&str] = &[
 /// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What the lines of a file are.
+/// The form of the lines of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Form {
     /// A document a line. `_id`, `_routing` and `_index` beside its fields say where it goes.
@@ -37,7 +37,7 @@ pub(super) enum Form {
     Dump,
 }
 
-/// What the flags say about every line.
+/// The flags that concern every line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     pub(super) form: Form,
@@ -118,7 +118,7 @@ pub(super) fn without_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(MARK).unwrap_or(line)
 }
 
-/// What the lines of a file are, by the first of them that is not empty.
+/// The form of a file's lines, by the first of them that is not empty.
 ///
 /// # Errors
 /// It is none of them; the reason says what to do.
@@ -139,7 +139,7 @@ pub(super) fn form_of(first: &[u8]) -> Result<Form, String> {
     })
 }
 
-/// What a line says is to be done, and its source if the line itself holds it.
+/// The operation of a line, and its source if the line itself holds it.
 ///
 /// # Errors
 /// A line of another form, without an id where one is asked for, or without an index.
