@@ -1,7 +1,7 @@
 //! Plans clauses: from a parsed query to the scorers that run it, one file a clause.
 //!
 //! A [`Planner`] compiles a `dsl::Query` against one [`IndexView`]: it resolves fields, analyzes texts and counts terms. The
-//! result is a tree of [`Node`](crate::scorers::node::Node)s that need only a segment. [`Planned`] restricts it to the documents
+//! result is a tree of `Node`s (`scorers/node.rs`) that need only a segment. [`Planned`] restricts it to the documents
 //! that the request may see.
 //!
 //! Not here: walking postings and scoring (`scorers`), collecting (`collect`), aggregations (`aggs`).

@@ -1,6 +1,6 @@
 //! Compiled clauses: for each segment a scorer, which walks the matching documents in ascending order and scores them.
 //!
-//! [`node`] has the trait of a compiled clause. One file a clause or a way of combining scorers. Not here: from clauses to
+//! `node` has the trait of a compiled clause. One file a clause or a way of combining scorers. Not here: from clauses to
 //! nodes (`clauses`).
 
 pub(crate) mod bool;
