@@ -211,6 +211,17 @@ fn by_its_name_it_is_refused() {
             "/.pleach-control/_update/1".to_owned(),
             json!({ "doc": {}, "doc_as_upsert": true }),
         ),
+        // Also where nothing matches.
+        (
+            "POST",
+            "/.pleach-control/_update_by_query".to_owned(),
+            json!({ "query": { "match_none": {} } }),
+        ),
+        (
+            "POST",
+            "/data,%3C.pleach-control%3E/_delete_by_query".to_owned(),
+            json!({ "query": { "match_none": {} } }),
+        ),
         ("PUT", "/.pleach-control".to_owned(), Value::Null),
         ("PUT", "/.pleach-new".to_owned(), Value::Null),
         ("PUT", "/.pleach-new/_doc/1".to_owned(), doc()),

@@ -127,12 +127,26 @@ impl crate::Relations {
             self.lease(id)?;
         }
         let started_ms = self.clock.wall_ms();
+        self.refuse_system_indices(&job).await?;
         let (view, query) = self.scope(&job).await?;
         let begun = self.begin_run(job, task, order, started_ms, &view, query).await;
         if !matches!(begun, Ok(Begun::Run(_))) {
             self.engine.close_view(&view).await?;
         }
         begun
+    }
+
+    /// Refuses a job that names an index of the server, also where nothing in it matches.
+    async fn refuse_system_indices(&self, job: &Job) -> Result<()> {
+        if is_wild(&job.target) || copies(&job.action) {
+            return Ok(());
+        }
+        // A name that leads nowhere is refused by the view of the job.
+        let named = self.engine.indices(&job.target).await.unwrap_or_default();
+        match named.iter().find(|index| schema::is_system(index.name.as_str())) {
+            Some(system) => Err(schema::forbidden(system.name.as_str())),
+            None => Ok(()),
+        }
     }
 
     async fn begin_run(
@@ -150,10 +164,7 @@ impl crate::Relations {
         for extent in self.engine.extents(&job.target, query.clone(), view, cancellation).await? {
             let name = extent.index.as_str();
             if schema::is_system(name) {
-                // Where a wildcard leads there all the same, on an engine that has no system indices, it is passed by.
-                if !is_wild(&job.target) && !copies(&job.action) {
-                    return Err(schema::forbidden(name));
-                }
+                // A wildcard leads there all the same on an engine that has no system indices: it is passed by.
                 continue;
             }
             total += extent.count;
