@@ -125,7 +125,7 @@ enum Pruned {
 fn by_rarest(
     rarest: &Rarest<'_>,
     segment: &SegmentView,
-    (sight, mut checks): (&LiveDocs, Checks),
+    (sight, checks): (&LiveDocs, &mut Checks),
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<bool> {
@@ -191,20 +191,22 @@ fn collect_pruned(
     (view, no): (usize, usize),
     best: &mut Best<'_>,
 ) -> Result<Pruned> {
-    let Some(checks) = pruning.checks(segment)? else {
+    let Some(mut checks) = pruning.checks(segment)? else {
         return Ok(Pruned::NothingMatches);
     };
     if pruning.is_selective(&checks) {
         return Ok(Pruned::Selective);
     }
-    if let Some(rarest) = Rarest::of(planned.node().as_ref())
-        && by_rarest(&rarest, segment, (sight, checks), (view, no), best)?
-    {
-        return Ok(Pruned::Done);
+    if let Some(rarest) = Rarest::of(planned.node().as_ref()) {
+        if by_rarest(&rarest, segment, (sight, &mut checks), (view, no), best)? {
+            return Ok(Pruned::Done);
+        }
+        // The checks stand behind the last candidate of the rarest term, and go forward only.
+        let Some(again) = pruning.checks(segment)? else {
+            return Ok(Pruned::NothingMatches);
+        };
+        checks = again;
     }
-    let Some(mut checks) = pruning.checks(segment)? else {
-        return Ok(Pruned::NothingMatches);
-    };
     let mut nearest = Nearest::above(best);
     // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
     let mut scorer = planned.node().scorer(segment)?;
