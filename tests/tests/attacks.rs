@@ -29,6 +29,8 @@ const DELAY_FLOOR: Duration = Duration::from_millis(20);
 const DELAY_SMALL: Duration = Duration::from_secs(2);
 /// What a store holds of a load however long it is: 64 MB of pending operations, 32 MB of segments, and as much to build them.
 const STORE_MB: u64 = 160;
+/// How long an attack goes on in a full run, again and again: a p99 of fewer requests would be that of the slowest.
+const ATTACKED_FOR: Duration = Duration::from_secs(5);
 /// When the server must be well again after an attack has ended.
 const WELL_AGAIN: Duration = Duration::from_secs(20);
 /// Bytes of an answer that are kept.
@@ -320,7 +322,17 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
     let begun = Instant::now();
     let (replies, bystander) = std::thread::scope(|scope| {
         let watch = scope.spawn(|| Bystander::watch(server, field, &over));
-        let all: Vec<_> = attacks.iter().map(|(_, play)| scope.spawn(move || play(field))).collect();
+        let again = move |attack: fn(Field<'_>) -> Vec<Reply>| {
+            let mut replies = attack(field);
+            while field.full && begun.elapsed() < ATTACKED_FOR {
+                replies.extend(attack(field));
+            }
+            replies
+        };
+        let all: Vec<_> = attacks
+            .iter()
+            .map(|(_, attack)| scope.spawn(move || again(*attack)))
+            .collect();
         let replies: Vec<_> = all.into_iter().map(|attack| attack.join()).collect();
         over.store(true, Ordering::Release);
         (replies, watch.join().unwrap())

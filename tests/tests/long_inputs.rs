@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tests::{Answer, Server};
 
@@ -192,6 +194,48 @@ fn a_search_is_a_task_while_it_is_parsed() {
                 answer.text
             );
         });
+    }
+}
+
+/// A search ends while it is parsed when its client hangs up: in a small part of the time that parsing takes.
+#[test]
+fn parsing_a_search_ends_with_its_client() {
+    let (_folder, server) = started();
+    let sorts = vec!["\"text\""; 1 << 21].join(",");
+    let body = format!("{{\"sort\":[{sorts}],\"collapse\":{{\"no\":1}}}}");
+    let lines = format!("{{}}\n{body}\n");
+    for (path, body, action) in [("/i/_search", &body, "search"), ("/i/_msearch", &lines, "msearch")] {
+        let list = format!("/_tasks?actions=indices:data/read/{action}&group_by=none");
+        let until = |there: bool| {
+            let begun = Instant::now();
+            loop {
+                let tasks = server.ok("GET", &list, &Value::Null);
+                if tasks["tasks"].as_array().is_some_and(|tasks| tasks.is_empty() != there) {
+                    return begun.elapsed();
+                }
+                assert!(begun.elapsed() < LONG, "{path}: a task is to be there: {there}");
+            }
+        };
+        // How long parsing takes where the client waits.
+        let whole = std::thread::scope(|scope| {
+            let search = scope.spawn(|| server.send("POST", path, body).unwrap());
+            until(true);
+            let whole = until(false);
+            assert_eq!(search.join().unwrap().status, 400, "{path}");
+            whole
+        });
+        let mut stream = TcpStream::connect(server.address("")).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            server.address(""),
+            body.len()
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        until(true);
+        drop(stream);
+        let left = until(false);
+        println!("{path}: parsed in {whole:?}, ended {left:?} after its client");
+        assert!(left < whole / 2, "{path}: it takes {whole:?}, and went on for {left:?}");
     }
 }
 

@@ -125,6 +125,9 @@ impl Store {
             self.realign(entry)?;
         }
         for no in next.removed {
+            if let Some(entry) = catalog.by_no(no) {
+                self.deleted_indices.add(entry, end);
+            }
             self.end_index(no);
         }
         Ok((next.altered, end))

@@ -1,5 +1,6 @@
 //! The surroundings of a store: its folder, the disk, the clock and the limits. Nothing here changes while it is open.
 
+use crate::log::Retention;
 use disk::Disk;
 use engine::Clock;
 use engine::breaker::CircuitBreakers;
@@ -34,6 +35,8 @@ pub struct Limits {
     pub derived_bytes: usize,
     /// Bytes of one log file.
     pub log_file_bytes: u64,
+    /// `changes.retention.*`: log that stays for readers of the feed of changes.
+    pub retention: Retention,
     /// The memory of the process.
     pub breakers: Arc<CircuitBreakers>,
     /// Called once by a thread of the engine that has worked and now rests: an allocator may have memory to give back that
@@ -56,6 +59,7 @@ impl Default for Limits {
             filters_bytes: 16 << 20,
             derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,
+            retention: Retention::NONE,
             breakers: CircuitBreakers::unlimited(),
             at_rest: None,
         }

@@ -14,12 +14,14 @@ mod blocking;
 mod caches;
 pub mod catalog;
 mod catalog_cell;
+mod change_feed;
 mod checkpoint;
 mod checkpoint_state;
 mod commit;
 mod counts;
 mod current_document;
 mod damage;
+mod deleted_indices;
 mod document_key;
 mod durability;
 mod environment;
@@ -64,6 +66,7 @@ mod workers;
 mod write_path;
 
 pub use environment::Limits;
+pub use log::Retention;
 
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
@@ -78,6 +81,7 @@ use async_trait::async_trait;
 use disk::{Disk, RealDisk};
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
+use engine::changes::{ChangeFeed, Changes, Retained};
 use engine::client_activity::ClientActivity;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
@@ -904,6 +908,26 @@ impl Engine for EmbeddedEngine {
 
     fn staging(&self) -> Option<&dyn Staging> {
         Some(self)
+    }
+
+    fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl ChangeFeed for EmbeddedEngine {
+    fn retained(&self) -> Retained {
+        self.store.retained_changes()
+    }
+
+    async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes> {
+        let store = self.store.clone();
+        self.workers.run(move || store.changes(since, bytes_max)).await
+    }
+
+    async fn changed(&self, position: CommitSeq) -> Result<()> {
+        self.store.log.durable_behind(position + 1).await
     }
 }
 

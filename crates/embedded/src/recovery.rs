@@ -74,6 +74,7 @@ impl Store {
         store
             .segments
             .begin_at(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000);
+        store.deleted_indices.read_json(&folder["deleted"]);
         let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
         tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
@@ -420,6 +421,7 @@ fn log_options(manifest: &Manifest, folder: &Value, limits: &Limits) -> LogOptio
     options.is_closed = folder["clean"] == true && options.least_end > 0;
     options.file_bytes = limits.log_file_bytes;
     options.queue_max_bytes = limits.queue_bytes.min(limits.log_file_bytes / 2);
+    options.retention = limits.retention;
     options
 }
 
@@ -516,6 +518,7 @@ impl Replay<'_> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
         let mut catalog = (*self.store.catalog.now()).clone();
+        let before = catalog.by_no(index_no).cloned();
         let gone = match catalog.apply(&delta) {
             Ok(gone) => gone,
             // No alteration of names and aliases can be left out.
@@ -539,6 +542,9 @@ impl Replay<'_> {
             self.positions.insert(entry.no, self.flushed);
         }
         if let Some(no) = gone {
+            if let Some(entry) = &before {
+                self.store.deleted_indices.add(entry, end);
+            }
             self.gone.insert(no);
             self.store.forget_index(no);
         }

@@ -9,6 +9,7 @@ use crate::background_failures::Work;
 use crate::caches::Caches;
 use crate::catalog::{Catalog, IndexEntry};
 use crate::catalog_cell::CatalogCell;
+use crate::deleted_indices::DeletedIndices;
 use crate::environment::Environment;
 use crate::index_state::{IndexState, IndexTable};
 use crate::log::{FolderLock, Log, Manifest};
@@ -40,6 +41,8 @@ pub(crate) struct Store {
     pub(crate) caches: Caches,
     pub(crate) segments: SegmentAccount,
     pub(crate) maintenance: Maintenance,
+    /// Names of deleted indices, for the feed of changes.
+    pub(crate) deleted_indices: DeletedIndices,
     /// Starts after an end that was not clean.
     pub(crate) unclean: u64,
     /// Damage that the start found, in words.
@@ -121,6 +124,9 @@ impl Store {
     /// Work behind the scenes failed: kept, told, tried again later. Damage stops its index.
     pub(crate) fn trouble(&self, work: Work, no: u32, error: Error) {
         let error = self.settle(error);
+        if error.kind() == ErrorKind::DiskFull {
+            self.log.give_up_retained();
+        }
         let entry = self.catalog.entry(no);
         let name = entry.as_ref().map(|entry| &entry.name);
         self.maintenance
@@ -192,6 +198,7 @@ impl Store {
             stagings: StagingViews::default(),
             segments: SegmentAccount::default(),
             maintenance: Maintenance::default(),
+            deleted_indices: DeletedIndices::default(),
             unclean,
             found_damage: Vec::new(),
             script_compilations: AtomicU64::new(0),

@@ -17,6 +17,7 @@ mod atomic;
 mod batches;
 pub mod breaker;
 pub mod catalog;
+pub mod changes;
 pub mod client_activity;
 pub mod clock;
 #[cfg(any(test, feature = "contract"))]
@@ -139,6 +140,10 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     }
     /// Embedded: views in which writes are staged.
     fn staging(&self) -> Option<&dyn Staging> {
+        None
+    }
+    /// Embedded: the feed of committed changes.
+    fn change_feed(&self) -> Option<&dyn changes::ChangeFeed> {
         None
     }
 }

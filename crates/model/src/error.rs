@@ -103,6 +103,7 @@ error_kinds! {
     TooManyScrolls         = "too_many_scroll_contexts_exception", 429;
     DiskFull               = "disk_full_exception", 507;
     LogFailed              = "log_failed_exception", 503;
+    ChangesGone            = "changes_gone_exception", 410;
     Corruption             = "corrupt_index_exception", 500;
     Timeout                = "process_cluster_event_timeout_exception", 503;
     Unavailable            = "no_node_available_exception", 503;

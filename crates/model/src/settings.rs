@@ -77,6 +77,10 @@ settings! {
     LOG_CHECKPOINT: "log.checkpoint_bytes" = "64mb", Node, "Log since the last checkpoint that starts the next.";
     LOG_CHECKPOINT_OPS: "log.checkpoint_ops" = "200000", Node, "Operations since the last checkpoint that start the next.";
     LOG_MAX: "log.max_bytes" = "128mb", Node, "Log since the last checkpoint beyond which writes wait for it, then are answered 429.";
+    CHANGES_RETENTION_BYTES: "changes.retention.bytes" = "64mb", Node, "Log that stays behind the last checkpoint for readers of `_changes`; a full disk takes it back.";
+    CHANGES_RETENTION_AGE: "changes.retention.age" = "1d", Node, "How long a file of the log stays for readers of `_changes` after its last record, or after a start.";
+    FEED_MAX_OPERATIONS: "changes.feed.max_operations" = "10000", Node, "The most that `limit` of `_changes` may be.";
+    FEED_MAX_WAIT: "changes.feed.max_wait" = "5m", Node, "The most that `timeout` of `_changes` may be.";
     RAM_SEGMENTS: "indexing.ram_segments_max_bytes" = "32mb", Node, "Segments kept in memory until a checkpoint, all indices together; more go to files.";
     PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";

@@ -1,6 +1,7 @@
 //! Work that may take long, beside the threads that serve requests.
 //!
-//! Not here: searches, which have threads of their own by how long they take (`embedded::lanes`).
+//! Not here: searches, which have threads of their own by how long they take (`embedded::lanes`); requests with long bodies
+//! (`long_requests`).
 
 use model::{Error, ErrorKind, Result};
 use std::future::Future;
@@ -26,43 +27,11 @@ pub(crate) async fn aside<T: Send + 'static>(long: bool, work: impl Future<Outpu
     })
 }
 
-/// A request body from which on its request is worked on beside the threads that serve requests. What is done with less
-/// takes about a millisecond; handing the thread over costs about 10 µs.
-const LONG_BODY_BYTES: usize = 64 << 10;
-
 /// Does work here that is not short: the other tasks of this thread go to another one first.
 pub(crate) fn beside_requests<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current() {
         Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => work(),
-    }
-}
-
-/// Work whose steps each hand the other tasks of their thread over to another one, if `long`: parsing, analysis and
-/// planning of a long body delay no other request. It stays in the task of its request, and ends with it.
-pub(crate) struct BesideRequests<F> {
-    work: F,
-    long: bool,
-}
-
-impl<F: Future + Unpin> BesideRequests<F> {
-    /// The work of a request with a body of so many bytes.
-    pub(crate) fn of_body(bytes: usize, work: F) -> BesideRequests<F> {
-        let long = bytes > LONG_BODY_BYTES;
-        BesideRequests { work, long }
-    }
-}
-
-impl<F: Future + Unpin> Future for BesideRequests<F> {
-    type Output = F::Output;
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let long = self.long;
-        let work = Pin::new(&mut self.work);
-        if long {
-            beside_requests(|| work.poll(cx))
-        } else {
-            work.poll(cx)
-        }
     }
 }
 
@@ -163,19 +132,6 @@ mod tests {
     fn every_api_that_is_carried_through_is_an_endpoint() {
         let known = |api: &&str| crate::routes::ENDPOINTS.iter().any(|endpoint| endpoint.api == *api);
         assert_eq!(CARRIED_THROUGH.iter().find(|api| !known(api)), None);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_long_body_leaves_its_thread_to_others() {
-        let (go, gone) = std::sync::mpsc::channel::<()>();
-        let blocks = Box::pin(async move { gone.recv_timeout(Duration::from_secs(20)).is_ok() });
-        let long = tokio::spawn(BesideRequests::of_body(LONG_BODY_BYTES + 1, blocks));
-        // There is one thread for tasks, and the work above has it until this has run.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let other = tokio::spawn(async move { go.send(()) });
-        assert!(other.await.is_ok_and(|sent| sent.is_ok()));
-        assert!(long.await.is_ok_and(|done| done));
-        assert_eq!(BesideRequests::of_body(1, Box::pin(async { 5 })).await, 5);
     }
 
     #[tokio::test]

@@ -41,6 +41,8 @@ pub(crate) struct Request {
     /// `traceparent`, returned as it came if it is of its form.
     pub(crate) trace: Option<TraceParent>,
     /// As sent.
+    /// `Last-Event-ID`.
+    pub(crate) last_event_id: Option<String>,
     pub(crate) body: Bytes,
     /// The bytes of its body, booked with `in_flight_requests`.
     pub(crate) booking: Booking,

@@ -11,11 +11,32 @@ use dsl::document::some_lock;
 use dsl::json::{Node, Reading};
 use engine::breaker::Booking;
 use engine::tasks::Task;
-use model::{Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
+use model::{Cancellation, Dialect, DocAddress, DocId, Error, ErrorKind, IndexName, Persona, Result, Target};
 use relations::leases::Caller;
 use relations::transactions::{Digest, Key};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+/// The form of an answer that `Accept` asks for, where an endpoint has several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    #[default]
+    Json,
+    /// A JSON value a line.
+    Lines,
+    /// Server-sent events.
+    Events,
+}
+
+impl Wanted {
+    pub(crate) fn of(accept: Option<&str>) -> Wanted {
+        match accept {
+            Some(accept) if accept.contains("text/event-stream") => Wanted::Events,
+            Some(accept) if accept.contains("ndjson") => Wanted::Lines,
+            _ => Wanted::Json,
+        }
+    }
+}
 
 /// A request as its handler gets it.
 #[derive(Debug)]
@@ -29,6 +50,10 @@ pub struct Call {
     /// As which the listener answers; that of the dialect may be an older one that the request asks for.
     pub(crate) listener: Persona,
     pub(crate) wants_json: bool,
+    /// The form of the answer, for endpoints with several.
+    pub(crate) wanted: Wanted,
+    /// `Last-Event-ID`: the newest event that the client of a stream has seen.
+    pub(crate) last_event_id: Option<String>,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
     pub(crate) plain: bool,
     /// How the answer is written.
@@ -41,6 +66,8 @@ pub struct Call {
     pub(crate) booking: Mutex<Booking>,
     /// When its body was there: a search's `timeout` counts from here, its parsing included.
     pub(crate) begun: Instant,
+    /// Cancelled when the client has hung up; long parsing checks it.
+    pub(crate) client_gone: Cancellation,
     /// The task of a search, until the request ends.
     pub(crate) running: Option<Running>,
 }

@@ -23,11 +23,13 @@ mod call;
 mod dialect;
 mod envelope;
 mod es2_errors;
+mod event_stream;
 mod first_type;
 mod handlers;
 mod human;
 mod index_meta_cache;
 mod list_style;
+mod long_requests;
 mod machine;
 mod metrics;
 mod outgoing;
@@ -82,6 +84,8 @@ pub struct Rest {
     pub(crate) metrics: metrics::Metrics,
     /// Which client calls: of the engine too, where that has one.
     pub(crate) clients: Arc<engine::client_activity::ClientActivity>,
+    /// The threads of requests with long bodies.
+    long_requests: long_requests::LongRequests,
     /// Tasks of an earlier process, until somebody goes on with them.
     left: std::sync::Mutex<Vec<crate::actions::jobs::Left>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
@@ -155,6 +159,7 @@ impl Rest {
             traffic: Traffic::default(),
             metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
             clients: Arc::default(),
+            long_requests: long_requests::LongRequests::default(),
             left: std::sync::Mutex::default(),
             cat_paths: routes::cat_paths,
             stopping: tokio::sync::watch::Sender::new(false),
@@ -174,6 +179,13 @@ impl Rest {
     #[must_use]
     pub fn sharing_clients(self, clients: Arc<engine::client_activity::ClientActivity>) -> Rest {
         Rest { clients, ..self }
+    }
+
+    /// With requests of long bodies on the threads of this runtime, which takes several. Before anything is answered.
+    #[must_use]
+    pub fn with_long_requests_on(self, threads: tokio::runtime::Handle) -> Rest {
+        let long_requests = long_requests::LongRequests { threads: Some(threads) };
+        Rest { long_requests, ..self }
     }
 
     /// With these hosts and origins allowed. Before anything is answered.

@@ -2,6 +2,7 @@
 //!
 //! Not here: what it says (`respond`), headers (`serve`).
 
+use crate::event_stream::EventStream;
 use crate::packed_text::PackedText;
 use bytes::Bytes;
 use engine::breaker::Booking;
@@ -17,6 +18,8 @@ pub(crate) enum Outgoing {
     Whole(Option<Bytes>),
     /// The rest of a text, counted until it is sent.
     Pieces { text: PackedText, left: u64, _booking: Booking },
+    /// Pieces as they come.
+    Events(EventStream),
 }
 
 impl Outgoing {
@@ -39,9 +42,10 @@ impl Body for Outgoing {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match self.get_mut() {
             Outgoing::Whole(bytes) => bytes.take(),
+            Outgoing::Events(events) => return events.poll_next(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes)))),
             Outgoing::Pieces { text, left, .. } => {
                 let piece = text.next_piece();
                 *left -= piece.as_ref().map_or(*left, |piece| piece.len() as u64);
@@ -56,9 +60,10 @@ impl Body for Outgoing {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match self {
-            Outgoing::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
-            Outgoing::Pieces { left, .. } => *left,
-        })
+        match self {
+            Outgoing::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Outgoing::Pieces { left, .. } => SizeHint::with_exact(*left),
+            Outgoing::Events(_) => SizeHint::default(),
+        }
     }
 }

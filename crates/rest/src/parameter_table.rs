@@ -178,6 +178,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["transaction"], &[CHANGE, changes!(refresh)]),
     (&["index", "create", "update", "delete", "bulk", "get", "get_source", "mget", "search", "count", "msearch", "msearch_template",
         "delete_by_query", "update_by_query"], &[HELD]),
+    (&["changes"], &[changes!(since index limit timeout _source)]),
     (&["transaction.begin"], &[BODY, BODY_TYPE, changes!(keep_alive lock idempotency_key)]),
     (&["transaction.commit"], &[changes!(refresh)]),
     (&["transaction.resolve"], &[BODY, BODY_TYPE]),

@@ -1,6 +1,7 @@
 //! From a JSON value to bytes: `filter_path`, `pretty`, `format=yaml`, gzip.
 
 use crate::body::Request;
+use crate::event_stream::EventStream;
 use crate::human::humane;
 use crate::packed_text::PackedText;
 use bytes::Bytes;
@@ -29,6 +30,10 @@ pub enum Body {
     /// The same, packed, and as the request wants it unless that is YAML.
     Packed(PackedText),
     Text(String),
+    /// A JSON value a line.
+    Lines(String),
+    /// Server-sent events, as they come.
+    Events(EventStream),
     Empty,
 }
 
@@ -65,6 +70,20 @@ impl Answer {
             status: 200,
             body: Body::Text(text),
             headers: Vec::new(),
+        }
+    }
+    /// 200 with lines of JSON.
+    pub(crate) fn lines(text: String) -> Answer {
+        Answer {
+            body: Body::Lines(text),
+            ..Answer::empty(200)
+        }
+    }
+    /// 200 with server-sent events.
+    pub(crate) fn events(events: EventStream) -> Answer {
+        Answer {
+            body: Body::Events(events),
+            ..Answer::empty(200)
         }
     }
     /// A status alone.
@@ -122,6 +141,9 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
     };
     match body {
         Body::Empty => (Bytes::new(), json_type),
+        Body::Lines(text) => (Bytes::from(text.clone()), "application/x-ndjson".into()),
+        // The pieces are sent beside the headers.
+        Body::Events(_) => (Bytes::new(), "text/event-stream".into()),
         Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".into()),
         Body::Packed(text) if style.yaml => write(&Body::Raw(text.whole()), style, compatible_with),
         Body::Packed(text) => (text.whole(), json_type),

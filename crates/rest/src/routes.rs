@@ -1,7 +1,7 @@
 //! Every endpoint in one table. The router, `OPTIONS`, 405 answers and the compatibility page are derived from it.
 
 use crate::call::Call;
-use crate::handlers::{cat, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, unsupported};
+use crate::handlers::{cat, changes, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, unsupported};
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -54,6 +54,7 @@ endpoints! {
     "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transactions::transaction_session::abort;
     "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::transaction_session::get;
     "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::transaction_session::resolve;
+    "changes" ["GET"] ["/_changes"] => changes::feed::changes;
     "lock.open" ["POST"] ["/_lock"] => locks::leases::open;
     "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::leases::get;
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;

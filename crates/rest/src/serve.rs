@@ -1,11 +1,11 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
 use crate::actions::locks::{is_about_locks, told};
-use crate::blocking::{BesideRequests, Through, beside_requests, is_carried_through};
+use crate::blocking::{beside_requests, is_carried_through};
 use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
-use crate::call::Call;
+use crate::call::{Call, Wanted};
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
 use crate::metrics::Answered;
@@ -27,7 +27,7 @@ use futures::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
-use model::{Dialect, Error, ErrorKind, Persona, Result};
+use model::{Cancellation, Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -301,6 +301,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         accepts_gzip: text(hyper::header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip")),
         opaque_id: opaque_id.map(str::to_owned),
         trace: text(HeaderName::from_static("traceparent")).and_then(TraceParent::parse),
+        last_event_id: text(HeaderName::from_static("last-event-id")).map(str::to_owned),
         body: Bytes::new(),
         booking: Booking::none(),
         persona,
@@ -343,7 +344,12 @@ async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) ->
             // The old bytes lie beside the new room for a moment: a quarter of it, not half.
             let announced = usize::try_from(announced).unwrap_or(usize::MAX);
             let room = whole.capacity().saturating_mul(4).min(announced).min(max);
-            whole.reserve(room.saturating_sub(whole.len()).max(data.len()));
+            let more = room.saturating_sub(whole.len()).max(data.len());
+            // Copying a long body takes milliseconds.
+            match whole.len() > BODY_AT_ONCE_BYTES {
+                true => beside_requests(|| whole.reserve(more)),
+                false => whole.reserve(more),
+            }
         }
         whole.extend_from_slice(data);
     }
@@ -458,12 +464,10 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     }
     let mut locks: Vec<String> = params.peek("lock").map(split_list).unwrap_or_default();
     let call = call_of(rest, request, style, args, params, *dialect);
-    let bytes = request.body.len();
-    let answered = Box::pin(BesideRequests::of_body(bytes, (endpoint.handler)(call)));
-    let answer = match is_carried_through(endpoint.api) {
-        true => Through::boxed(answered).await,
-        false => answered.await,
-    };
+    let (bytes, client_gone) = (request.body.len(), call.client_gone.clone());
+    let carried = is_carried_through(endpoint.api);
+    let answered = (endpoint.handler)(call);
+    let answer = rest.long_requests.run(bytes, carried, &client_gone, answered).await;
     let refusal = answer.as_ref().err().filter(|error| is_about_locks(error.kind()));
     if let Some(error) = refusal {
         locks.extend(error.details().get("lock").and_then(Value::as_str).map(str::to_owned));
@@ -489,10 +493,13 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         plain: style.is_plain(),
         style: style.clone(),
         wants_json: json.into_iter().any(accepts),
+        wanted: Wanted::of(request.accept.as_deref()),
+        last_event_id: request.last_event_id.clone(),
         caller: request.caller.clone(),
         trace: request.trace.clone(),
         booking: Mutex::new(rest.limits.breakers.open(Breaker::Request, "<http_request>")),
         begun: request.begun.unwrap_or_else(Instant::now),
+        client_gone: Cancellation::default(),
         running: None,
     }
 }
@@ -664,6 +671,10 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
         Body::Packed(text) if !style.yaml && !head => Some(std::mem::take(text)),
         _ => None,
     };
+    let events = match &answer.body {
+        Body::Events(events) if !head => Some(events.clone()),
+        _ => None,
+    };
     let (mut bytes, media) = write(&answer.body, style, compatible);
     let mut headers = HeaderMap::new();
     if !matches!(answer.body, Body::Empty) {
@@ -695,6 +706,10 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     }
     if answer.status == 429 {
         set("retry-after", "1");
+    }
+    if let Some(events) = events {
+        set("cache-control", "no-store");
+        return (response_of(answer.status, headers, Outgoing::Events(events)), 0);
     }
     let mut pieces = None;
     let smaller = match packed {

@@ -302,6 +302,13 @@ impl Config {
             documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
             filters_bytes: bytes(settings::QUERIES_CACHE)?,
             derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
+            retention: embedded::Retention {
+                bytes: bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
+                age: units::parse_duration(
+                    &text(settings::CHANGES_RETENTION_AGE.name),
+                    settings::CHANGES_RETENTION_AGE.name,
+                )?,
+            },
             ..embedded::Limits::default()
         };
         let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;

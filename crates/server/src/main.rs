@@ -17,20 +17,12 @@ mod logging;
 mod memory;
 mod private;
 mod service_manager;
+mod threads;
 mod tls;
 mod wire;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
-
-/// Gives memory back that was needed to start: what is freed on a thread that rests would stay with it.
-fn give_back() {
-    unsafe extern "C" {
-        fn mi_collect(force: bool);
-    }
-    // SAFETY: the allocator's own function, of this signature; it may be called at any time.
-    unsafe { mi_collect(true) };
-}
 
 /// A search engine with related documents that speaks the Elasticsearch REST API.
 #[derive(clap::Parser, Debug)]

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// How old a measure may be: in a millisecond two cores touch a few megabytes at most.
 const MEASURE_EACH: Duration = Duration::from_millis(1);
@@ -37,7 +38,13 @@ pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
 
 fn watch_mapped_pages(limit: u64) {
     let Some(source) = statm() else { return };
+    let mut seen_shortages = 0;
     loop {
+        // What other threads gave up is still resident until somebody purges it.
+        let shortages = SHORTAGES.load(Ordering::Relaxed);
+        if std::mem::replace(&mut seen_shortages, shortages) != shortages {
+            give_back();
+        }
         match resident_pages(&source) {
             Some(pages) if pages.all * page_bytes() > limit => disk::release_mapped_pages(),
             Some(pages) if pages.all * page_bytes() > limit / 2 => {}
@@ -80,25 +87,50 @@ thread_local! {
 /// How often memory was short.
 static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Gives back what this thread freed and its allocator keeps, if that was not done just now, and asks the other threads to
-/// do the same when they rest ([`reclaim_at_rest`]): each has a heap of its own.
+unsafe extern "C" {
+    fn mi_collect(force: bool);
+}
+
+/// Gives memory back to the system: what this thread freed, and what the allocator keeps for all threads. It takes
+/// milliseconds for each 100 MB.
+pub(crate) fn give_back() {
+    // SAFETY: the allocator's own function, of this signature; it may be called at any time.
+    unsafe { mi_collect(true) };
+}
+
+/// Gives what this thread freed to the allocator of all threads, which purges it later.
+fn give_up() {
+    // SAFETY: as in `give_back`.
+    unsafe { mi_collect(false) };
+}
+
+/// Gives memory back ([`give_back`]), if that was not done just now, and asks the other threads to give up theirs when they
+/// rest ([`reclaim_at_rest`]): each has a heap of its own. Requests that share the thread go to another one meanwhile.
 pub(crate) fn reclaim() {
     let now = Instant::now();
     let is_due = |last: Instant| now.duration_since(last) >= RECLAIM_EACH;
-    if RECLAIMED.get().is_none_or(is_due) {
-        RECLAIMED.set(Some(now));
-        SHORTAGES.fetch_add(1, Ordering::Relaxed);
-        crate::give_back();
+    if RECLAIMED.get().is_some_and(|last| !is_due(last)) {
+        return;
+    }
+    RECLAIMED.set(Some(now));
+    SHORTAGES.fetch_add(1, Ordering::Relaxed);
+    let give_back = || {
+        give_back();
         // The next question measures anew.
         std::thread::sleep(MEASURE_EACH);
+    };
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(give_back),
+        _ => give_back(),
     }
 }
 
-/// A thread that rests gives back what it freed, if memory was short since it last did.
+/// A thread that rests gives up what it freed, if memory was short since it last did. The thread of [`resident`] purges it:
+/// a request that comes meanwhile does not wait for the system.
 pub(crate) fn reclaim_at_rest() {
     let shortages = SHORTAGES.load(Ordering::Relaxed);
     if SEEN_SHORTAGES.replace(shortages) != shortages {
-        crate::give_back();
+        give_up();
     }
 }
 

@@ -12,6 +12,7 @@ use engine::{Clock, Engine};
 use model::{Error, ErrorKind, Result};
 use rest::{Limits, Names, Rest};
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tracing::warn;
 
 /// The name of the server. A data folder belongs to one process, so there is no other to tell it from.
@@ -23,11 +24,11 @@ pub(crate) struct Wired {
     pub(crate) rest: Arc<Rest>,
 }
 
-/// Opens the data folder and stacks the layers on it.
+/// Opens the data folder and stacks the layers on it. Requests with long bodies run on `long_requests`.
 ///
 /// # Errors
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
-pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
+pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Result<Wired> {
     model::settings::fix_node(config.fixed.iter().copied());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     if let Err(cause) = private::mend(&config.data) {
@@ -45,7 +46,7 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
         clock.clone(),
         embedded::Limits {
             breakers: breakers.clone(),
-            at_rest: Some(crate::give_back),
+            at_rest: Some(crate::memory::give_back),
             ..config.engine_limits.clone()
         },
     )?);
@@ -74,23 +75,24 @@ pub(crate) fn wire(config: &Config, address: &str) -> Result<Wired> {
     let shared: Arc<dyn Engine> = engine.clone();
     let mut rest = Rest::new(shared, clock, names, limits)
         .sharing_clients(engine.client_activity())
+        .with_long_requests_on(long_requests)
         .open_to(config.access.clone())
         .destructive_by_name(config.destructive_requires_name);
     if identity.changes_path == "portable" {
-        rest = rest.by_portable_path(Arc::new(Sleep(tokio::runtime::Handle::current())));
+        rest = rest.by_portable_path(Arc::new(Sleep(Handle::current())));
     }
     let rest = Arc::new(rest);
     // Before the first answer: locks are held again, or somebody could pass.
     if let Some(reason) = futures::executor::block_on(rest.recover_or_refuse()) {
         warn!(target: "server", "{reason}");
     }
-    crate::give_back();
+    crate::memory::give_back();
     Ok(Wired { rest, engine })
 }
 
 /// Waiting, also for threads that are none of the runtime's.
 #[derive(Debug)]
-struct Sleep(tokio::runtime::Handle);
+struct Sleep(Handle);
 
 #[async_trait::async_trait]
 impl relations::intents::Pause for Sleep {

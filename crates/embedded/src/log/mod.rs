@@ -7,7 +7,7 @@
 //!
 //! *Position*: byte in the one log, only growing, never used twice, also over restarts. It counts
 //! the records' bytes, so it is known at enqueueing; where a frame lies in a file is another thing.
-//! A record stands at `start..end`, its `commit_seq` is `end`, and an index's `flushed_pos` is the
+//! A record stands at `start..end`, its `commit_seq` is `start`, and an index's `flushed_pos` is the
 //! `end` of the last record built: replaying from it gives those that start there or later.
 //!
 //! Beside it: [`Manifest`], a small durable map (same frames), and [`FolderLock`].
@@ -16,6 +16,7 @@
 //! deciding what to do about damage (the [`Verdict`] only says which indices are touched).
 
 mod append;
+mod follow;
 mod format;
 mod lock;
 mod manifest;
@@ -23,7 +24,8 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Durability, Late, Log, LogOptions, Reservation, Ticket};
+pub use append::{Durability, Late, Log, LogOptions, Reservation, Retention, Ticket};
+pub use follow::Followed;
 pub use lock::FolderLock;
 pub use manifest::{Manifest, ManifestEntries};
 pub use replay::{Damage, Recovered, Replayed, Verdict};

@@ -28,6 +28,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The log as a start found it.
 pub struct Recovered {
@@ -79,9 +80,9 @@ pub struct Damage {
 /// A record and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
-    /// Its first position.
+    /// Its first position: its `commit_seq`.
     pub start: u64,
-    /// The position after it: its `commit_seq`.
+    /// The position after it.
     pub end: u64,
     /// The record.
     pub record: Record,
@@ -121,10 +122,24 @@ impl Recovered {
 pub(super) struct LogFile {
     pub(super) number: u64,
     pub(super) path: PathBuf,
+    /// Position of its first record.
+    pub(super) start: u64,
     /// Position after its last record; `None` while it is written.
     pub(super) end: Option<u64>,
     /// Its length.
     pub(super) bytes: u64,
+    /// When it was left for the next file, or found by a start.
+    pub(super) since: Instant,
+}
+
+/// The end of a file whose header cannot be read: nobody knows it.
+const UNKNOWN_END: u64 = u64::MAX;
+
+impl LogFile {
+    /// Can its header be read?
+    pub(super) fn is_readable(&self) -> bool {
+        self.end != Some(UNKNOWN_END)
+    }
 }
 
 /// The last file that an earlier run wrote to, and what the scan found in it.
@@ -234,6 +249,8 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         files.push(LogFile {
             number: header.number,
             path: path.clone(),
+            start: header.start,
+            since: Instant::now(),
             end: Some(scanned.record_end),
             bytes: disk.len(path).map_err(|e| refusal("reading the log", path, &e))?,
         });
@@ -652,7 +669,9 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                     number,
                     bytes: disk.len(&path).map_err(|e| failed(&e))?,
                     path,
-                    end: Some(u64::MAX),
+                    start: 0,
+                    since: Instant::now(),
+                    end: Some(UNKNOWN_END),
                 });
             }
         }

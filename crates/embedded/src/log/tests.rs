@@ -1427,3 +1427,102 @@ fn forge(bytes: &mut [u8], below: &mut impl FnMut(usize) -> usize) {
     }
     finish_frame(&mut bytes[..end], at, header);
 }
+
+/// Everything behind a position, read in parts of at most `bytes_max`.
+fn follow(log: &Log, since: u64, bytes_max: u64) -> Option<Vec<Record>> {
+    let (mut since, mut out) = (since, Vec::new());
+    loop {
+        let followed = log.read_after(since, bytes_max).unwrap()?;
+        for pair in followed.records.windows(2) {
+            assert!(pair[0].end <= pair[1].start, "records are in order");
+        }
+        if let Some(first) = followed.records.first() {
+            assert!(first.start >= since, "{} before {since}", first.start);
+        }
+        if followed.next == since {
+            return Some(out);
+        }
+        since = followed.next;
+        out.extend(followed.records.into_iter().map(|replayed| replayed.record));
+    }
+}
+
+#[test]
+fn the_log_is_read_behind_its_writer() {
+    const RECORDS: u64 = 60;
+    let disk = FaultyDisk::new(29);
+    let mut all = Vec::new();
+    let mut ends = Vec::new();
+    for run in 0..3 {
+        let (log, _) = open(&disk);
+        for n in run * RECORDS..(run + 1) * RECORDS {
+            // Some fill a file of their own.
+            let bytes = [10, 300, 9_000, 70_000][(n % 4) as usize];
+            let record = put(4, n, bytes);
+            ends.push(write(&log, record.clone()).end);
+            all.push(record);
+        }
+        // While it is written, and from any record on.
+        for bytes_max in [1, 10_000, u64::MAX] {
+            assert!(follow(&log, 0, bytes_max).unwrap() == all, "parts of {bytes_max}");
+        }
+        for (at, end) in ends.iter().enumerate().step_by(7) {
+            assert!(follow(&log, *end, 20_000).unwrap() == all[at + 1..], "behind record {at}");
+        }
+        assert!(follow(&log, log.durable_position(), 1).unwrap().is_empty());
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn files_stay_within_the_retention() {
+    /// What is left of so many records, when replay needs none of them.
+    fn check(bytes: u64, age: Duration, expected: impl Fn(usize) -> bool) {
+        let disk = FaultyDisk::new(30);
+        let retention = Retention { bytes, age };
+        let (log, _) = Log::open(Path::new(DIR), Arc::new(disk.clone()), LogOptions { retention, ..options() }).unwrap();
+        let ends: Vec<u64> = (0..40).map(|n| write(&log, put(4, n, 9_000)).end).collect();
+        log.truncate_below(log.durable_position()).unwrap();
+        let oldest = log.oldest_position();
+        let left = ends.iter().filter(|end| **end > oldest).count();
+        assert!(expected(left), "{bytes} bytes for {age:?} left {left}");
+        let kept = follow(&log, oldest, u64::MAX).unwrap();
+        assert_eq!(kept.len(), left);
+        if oldest > 0 {
+            assert!(follow(&log, 0, u64::MAX).is_none(), "what is gone is told");
+        }
+        // A full disk takes all that can go.
+        log.give_up_retained();
+        assert!(follow(&log, log.oldest_position(), u64::MAX).unwrap().len() <= 7);
+        log.close().unwrap();
+    }
+    let (short, long) = (Duration::ZERO, Duration::from_secs(3600));
+    // A file of 64 KiB takes seven of them; the one that is written stays.
+    check(0, long, |left| left <= 7);
+    check(u64::MAX, short, |left| left <= 7);
+    check(128 << 10, long, |left| (14..=21).contains(&left));
+    check(u64::MAX, long, |left| left == 40);
+}
+
+#[test]
+fn damage_ends_the_reading_and_is_told() {
+    let disk = FaultyDisk::new(31);
+    let (log, _) = open(&disk);
+    let ends: Vec<u64> = (0..3).map(|n| write(&log, put(4, n, 100)).end).collect();
+    let name = disk
+        .list(Path::new(DIR))
+        .unwrap()
+        .into_iter()
+        .find(|name| name.ends_with(".log"))
+        .unwrap();
+    let file = disk.open(&Path::new(DIR).join(name)).unwrap();
+    let mut content = vec![0; 2048];
+    let read = file.read_at(&mut content, 0).unwrap();
+    // In the source of the last document.
+    let at = content[..read].windows(8).rposition(|bytes| bytes == b"xxxxxxxx").unwrap() as u64;
+    file.write_all_at(b"y", at).unwrap();
+    assert_eq!(follow(&log, ends[2], 1), Some(Vec::new()));
+    let refused = log.read_after(ends[1], 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corruption);
+    assert!(refused.reason().contains("the feed cannot go on there"), "{refused}");
+}

@@ -72,12 +72,15 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         dialect,
         listener: dialect.persona,
         wants_json: true,
+        wanted: crate::call::Wanted::Json,
+        last_event_id: None,
         caller: Caller::from_json(&request["caller"]),
         trace: None,
         plain: false,
         style: crate::respond::Style::default(),
         booking: std::sync::Mutex::new(rest.limits.breakers.open(engine::breaker::Breaker::Request, "<task>")),
         begun: std::time::Instant::now(),
+        client_gone: model::Cancellation::default(),
         running: None,
     };
     Some((call, api))

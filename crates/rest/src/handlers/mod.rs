@@ -3,6 +3,7 @@
 //! Not here: what several share (`actions`, `render`, `targets`).
 
 pub(crate) mod cat;
+pub(crate) mod changes;
 pub(crate) mod cluster;
 pub(crate) mod documents;
 pub(crate) mod es2;

@@ -4,6 +4,7 @@
 
 pub(crate) mod cat;
 pub(crate) mod cat_figures;
+pub(crate) mod changes;
 pub(crate) mod cluster;
 pub(crate) mod cluster_settings;
 pub(crate) mod field_types;

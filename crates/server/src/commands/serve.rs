@@ -4,6 +4,7 @@ use crate::config::{Config, Flags};
 use crate::console::say;
 use crate::logging::{LEVEL, Logs};
 use crate::service_manager::ServiceManager;
+use crate::threads;
 use crate::tls::TlsFiles;
 use crate::wire::wire;
 use arc_swap::ArcSwap;
@@ -14,11 +15,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-/// Threads for long work end after so long without any.
-const IDLE_THREAD: Duration = Duration::from_secs(1);
 /// The time for accepted requests to finish, and again for closing the engine: 3 s together.
 const GRACE: Duration = Duration::from_millis(1500);
 const CLOSING: Duration = Duration::from_millis(1300);
@@ -42,20 +42,15 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         warn!(target: "server", "the limit of open files is unknown ({cause}); [http.max_connections] is not checked against it");
     }
     crate::private::make_files_private();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        // A thread that rests keeps what was freed to its allocator; one that ends gives it back.
-        .thread_keep_alive(IDLE_THREAD)
-        .on_thread_park(crate::memory::reclaim_at_rest)
-        .build()
-        .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))?;
-    let done = runtime.block_on(serve(&config, flags, &logs));
+    let (runtime, long_requests) = (threads::connections()?, threads::long_requests()?);
+    let done = runtime.block_on(serve(&config, flags, &logs, long_requests.handle()));
     // A request that outlived its grace must not keep the process.
+    long_requests.shutdown_background();
     runtime.shutdown_background();
     done
 }
 
-async fn serve(config: &Config, flags: &Flags, logs: &Logs) -> Result<ExitCode> {
+async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Handle) -> Result<ExitCode> {
     let manager = match ServiceManager::connect() {
         Ok(manager) => manager.map(Arc::new),
         Err(cause) => {
@@ -84,8 +79,8 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs) -> Result<ExitCode> 
         });
     }
     let address = listening.first().map_or_else(String::new, |(a, _)| a.to_string());
-    let opening = config.clone();
-    let wired = tokio::task::spawn_blocking(move || wire(&opening, &address))
+    let (opening, long_requests) = (config.clone(), long_requests.clone());
+    let wired = tokio::task::spawn_blocking(move || wire(&opening, &address, long_requests))
         .await
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("opening the data folder failed: {cause}")))??;
     let serving = tokio::spawn(rest::serve(wired.rest.clone(), listeners, stop, GRACE));

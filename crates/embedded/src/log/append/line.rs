@@ -5,12 +5,14 @@ use model::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// A position that only grows, and who waits for it. Reaching it wakes those it serves, no others.
 pub(super) struct Line {
     pub(super) reached: AtomicU64,
     pub(super) waiting: Mutex<BTreeMap<u64, Vec<Waiter>>>,
+    /// Notified whenever the position grows, and when it will not any more.
+    pub(super) advanced: Notify,
 }
 
 pub(super) enum Waiter {
@@ -47,6 +49,7 @@ impl Line {
         Line {
             reached: AtomicU64::new(reached),
             waiting: Mutex::leaf(BTreeMap::new()),
+            advanced: Notify::new(),
         }
     }
 
@@ -55,6 +58,7 @@ impl Line {
         assert!(position >= before, "1.3: a position falls back from {before} to {position}");
         // Stored before the lock: whoever joins after it sees it, whoever joined before is woken.
         self.reached.store(position, Ordering::Release);
+        self.advanced.notify_waiters();
         let mut waiting = self.waiting.lock();
         if waiting.first_key_value().is_none_or(|(first, _)| *first > position) {
             return;
@@ -68,6 +72,7 @@ impl Line {
     pub(super) fn fail(&self, failed: &Error) {
         let served = std::mem::take(&mut *self.waiting.lock());
         tell(served, &Err(failed.clone()));
+        self.advanced.notify_waiters();
     }
 
     /// The outcome if it is known already, else joins the line.

@@ -25,8 +25,9 @@
 
 use crate::lock_order::{LockRank, Mutex};
 use crate::log::Record;
+use crate::log::follow::Places;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
-use crate::log::replay::{Expected, Found, Recovered, scan};
+use crate::log::replay::{Expected, Found, LogFile, Recovered, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -76,6 +77,25 @@ pub struct LogOptions {
     pub retry_each: Duration,
     /// Room that is kept for deletes when the disk is full.
     pub kept_for_deletes_bytes: u64,
+    /// Files that stay for readers of the feed of changes.
+    pub retention: Retention,
+}
+
+/// How much of the log stays behind the lowest position that replay needs (`changes.retention.*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Bytes of files, at most.
+    pub bytes: u64,
+    /// How long a file stays after its last record, or after the last start.
+    pub age: Duration,
+}
+
+impl Retention {
+    /// Nothing stays.
+    pub const NONE: Retention = Retention {
+        bytes: 0,
+        age: Duration::ZERO,
+    };
 }
 
 impl LogOptions {
@@ -94,6 +114,7 @@ impl LogOptions {
             note_each: Duration::from_secs(1),
             retry_each: Duration::from_millis(500),
             kept_for_deletes_bytes: 1 << 20,
+            retention: Retention::NONE,
         }
     }
 }
@@ -122,9 +143,9 @@ pub enum Durability {
 /// Where an enqueued record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Its first position.
+    /// Its first position: its `commit_seq`.
     pub position: u64,
-    /// The position after it: what to wait for, and its `commit_seq`.
+    /// The position after it: what to wait for.
     pub end: u64,
 }
 
@@ -151,6 +172,7 @@ pub struct Log {
     shared: Arc<Shared>,
     committer: Arc<Mutex<Committer>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    places: Places,
 }
 
 impl Log {
@@ -270,6 +292,7 @@ impl Log {
                 shared,
                 committer,
                 threads: Mutex::leaf(threads),
+                places: Places::default(),
             },
             recovered,
         ))
@@ -380,10 +403,46 @@ impl Log {
         self.shared.failed.get().cloned()
     }
 
-    /// Removes the files that lie wholly below `position` (the lowest that is not built durably).
+    /// Removes the files that lie wholly below `position` (the lowest that is not built durably), but for those that the
+    /// retention keeps.
     /// Errors: Internal; files that were not removed are tried again the next time.
     pub fn truncate_below(&self, position: u64) -> Result<()> {
         self.shared.truncate_below(position)
+    }
+
+    /// Removes the files that only readers of the past need: the disk is full.
+    pub fn give_up_retained(&self) {
+        self.shared.give_up_retained();
+    }
+
+    /// Waits until something behind `position` is durable.
+    ///
+    /// # Errors
+    /// LogFailed: nothing will be before a restart.
+    pub async fn durable_behind(&self, position: u64) -> Result<()> {
+        loop {
+            let mut advanced = std::pin::pin!(self.shared.durable.advanced.notified());
+            advanced.as_mut().enable();
+            if self.durable_position() > position {
+                return Ok(());
+            }
+            self.shared.check_failed()?;
+            advanced.await;
+        }
+    }
+
+    /// The files whose headers can be read, in order.
+    pub(super) fn readable_files(&self) -> Vec<LogFile> {
+        let files = self.shared.files.lock();
+        files.iter().filter(|file| file.is_readable()).cloned().collect()
+    }
+
+    pub(super) fn disk(&self) -> &dyn Disk {
+        self.shared.disk.as_ref()
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
     }
 
     /// The number of the newest file.

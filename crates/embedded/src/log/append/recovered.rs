@@ -19,8 +19,13 @@ use std::path::Path;
 /// # Errors
 /// Internal, DiskFull: the disk refuses; nothing of the folder may be served.
 pub(super) fn make_durable(disk: &dyn Disk, dir: &Path, from: u64, files: &mut [LogFile], tail: Option<&Tail>) -> Result<()> {
-    for file in files.iter_mut().filter(|file| file.end.is_none_or(|end| end > from)) {
-        let synced = match tail.filter(|tail| tail.number == file.number) {
+    for file in files.iter_mut() {
+        let tail = tail.filter(|tail| tail.number == file.number);
+        // Replay does not read what is in segments. A file of it that stays for the feed of changes is cut all the same.
+        if tail.is_none() && file.end.is_some_and(|end| end <= from) {
+            continue;
+        }
+        let synced = match tail {
             Some(tail) => sync_tail(disk, tail).map(|bytes| file.bytes = bytes),
             None => disk.open(&file.path).and_then(|open| open.sync_data()),
         };

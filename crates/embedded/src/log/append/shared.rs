@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 pub(super) struct Shared {
     pub(super) dir: PathBuf,
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     /// Numbers for the names of blank files, each used once.
     pub(super) blanks: AtomicU64,
     pub(super) files: Mutex<Vec<LogFile>>,
+    /// Replay needs nothing below.
+    pub(super) needed_from: AtomicU64,
     pub(super) written: Line,
     pub(super) durable: Line,
     /// Someone wants everything below to be durable.
@@ -67,6 +70,7 @@ impl Shared {
             disk,
             spare_bytes: AtomicU64::new(spare_bytes),
             unwritable: AtomicBool::new(false),
+            needed_from: AtomicU64::new(options.from),
             options,
             queue: Mutex::leaf(Queue {
                 turn: Turn::Free,
@@ -375,10 +379,13 @@ impl Shared {
         );
         if let Some(last) = files.last_mut() {
             last.end = last.end.or(Some(header.previous_end));
+            last.since = Instant::now();
         }
         files.push(LogFile {
             number: header.number,
             path: path.clone(),
+            start: header.start,
+            since: Instant::now(),
             end: None,
             bytes: blank.bytes,
         });
@@ -433,6 +440,8 @@ impl Shared {
                     self.starved.store(false, Ordering::Release);
                     self.spare_changed.notify_all();
                 }
+                // Room for writes comes before changes of the past.
+                Err(e) if is_full(&e) && self.has_retained() && self.remove_unneeded(Retention::NONE).is_ok() => {}
                 Err(e) => {
                     spare.refused = Some(SpareRefusal::new(&e));
                     self.starved.store(true, Ordering::Release);
@@ -459,19 +468,51 @@ impl Shared {
         }
     }
 
+    /// Gives up the files that are kept for readers of the past; a failure is tried again with the next checkpoint.
+    pub(super) fn give_up_retained(&self) {
+        if self.has_retained() {
+            drop(self.remove_unneeded(Retention::NONE));
+        }
+    }
+
+    /// Are there files that replay does not need?
+    fn has_retained(&self) -> bool {
+        let needed_from = self.needed_from.load(Ordering::Acquire);
+        let files = self.files.lock();
+        files.iter().any(|file| file.end.is_some_and(|end| end <= needed_from))
+    }
+
     pub(super) fn truncate_below(&self, position: u64) -> Result<()> {
         let durable = self.durable.reached.load(Ordering::Acquire);
         assert!(
             position <= durable,
             "1.9: the log is cut below {position}, and only {durable} is durable"
         );
-        let below: Vec<LogFile> = self
+        self.needed_from.fetch_max(position, Ordering::AcqRel);
+        self.remove_unneeded(self.options.retention)
+    }
+
+    /// Removes files that replay does not need, the oldest first, until the others are within the retention.
+    ///
+    /// # Errors
+    /// Internal; files that were not removed are tried again the next time.
+    fn remove_unneeded(&self, retention: Retention) -> Result<()> {
+        let needed_from = self.needed_from.load(Ordering::Acquire);
+        let mut below: Vec<LogFile> = self
             .files
             .lock()
             .iter()
-            .filter(|file| file.end.is_some_and(|end| end <= position))
+            .filter(|file| file.end.is_some_and(|end| end <= needed_from))
             .cloned()
             .collect();
+        let mut bytes = 0;
+        let newest_first = below.iter().rev();
+        let retained = newest_first.take_while(|file| {
+            bytes += file.bytes;
+            bytes <= retention.bytes && file.since.elapsed() < retention.age
+        });
+        let retained = retained.count();
+        below.truncate(below.len() - retained);
         for file in &below {
             match self.disk.remove(&file.path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {

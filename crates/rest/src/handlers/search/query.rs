@@ -7,6 +7,7 @@ use crate::actions::visibility::Visibility;
 use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
+use crate::long_requests::LONG_BODY_BYTES;
 use crate::respond::Answer;
 use crate::running::Running;
 use dsl::interruption;
@@ -24,9 +25,6 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let request = body_of(&mut call, &target)?;
     run_body(call, Box::new(request)).await
 }
-
-/// Shorter bodies are parsed within a millisecond or two.
-const LONG_BODY_BYTES: usize = 64 << 10;
 
 /// The body of a search. In 2015 the shards read it and refused it.
 fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
@@ -47,8 +45,9 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     let is_over = Rc::new(Cell::new(false));
     let over = is_over.clone();
     let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
-    let cancelled = cancellation.clone();
+    let (cancelled, client_gone) = (cancellation.clone(), call.client_gone.clone());
     let check = move |of_body: Option<&str>| {
+        Running::check(&client_gone)?;
         cancelled.as_ref().map_or(Ok(()), Running::check)?;
         let timeout = known.as_deref().or(of_body);
         let timeout = timeout.and_then(|text| model::units::parse_duration_or_never(text, "timeout").ok().flatten());
@@ -173,7 +172,11 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
         let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
-        let check = move |_: Option<&str>| cancellation.as_ref().map_or(Ok(()), Running::check);
+        let client_gone = call.client_gone.clone();
+        let check = move |_: Option<&str>| {
+            Running::check(&client_gone)?;
+            cancellation.as_ref().map_or(Ok(()), Running::check)
+        };
         interruption::interruptible(check, || dsl::document::parse_msearch(content, call.dialect))
     })
     .await

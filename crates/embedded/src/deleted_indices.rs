@@ -1,0 +1,94 @@
+//! The names of indices that were deleted, for as long as the log has changes of them: a record names an index by its
+//! number alone.
+//!
+//! Not here: reading such changes (`change_feed`).
+
+use crate::catalog::IndexEntry;
+use crate::lock_order::Mutex;
+use model::IndexName;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Names that are kept at most; the lowest numbers go first.
+const NAMES_MAX: usize = 10_000;
+
+/// The deleted indices by number.
+pub(crate) struct DeletedIndices(Mutex<BTreeMap<u32, DeletedIndex>>);
+
+/// An index that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeletedIndex {
+    pub(crate) name: IndexName,
+    /// Its ids had types.
+    pub(crate) typed: bool,
+    /// The position after the record that deleted it.
+    deleted_at: u64,
+}
+
+impl Default for DeletedIndices {
+    fn default() -> DeletedIndices {
+        DeletedIndices(Mutex::leaf(BTreeMap::new()))
+    }
+}
+
+impl DeletedIndices {
+    /// An index is deleted by the record that ends at `position`.
+    pub(crate) fn add(&self, entry: &IndexEntry, position: u64) {
+        let deleted = DeletedIndex {
+            name: entry.name.clone(),
+            typed: entry.typed(),
+            deleted_at: position,
+        };
+        let mut all = self.0.lock();
+        all.insert(entry.no, deleted);
+        if all.len() > NAMES_MAX {
+            all.pop_first();
+        }
+    }
+
+    pub(crate) fn get(&self, no: u32) -> Option<DeletedIndex> {
+        self.0.lock().get(&no).cloned()
+    }
+
+    /// Those whose changes the log has behind `oldest`, for the manifest. The others are forgotten.
+    pub(crate) fn to_json(&self, oldest: u64) -> Value {
+        let mut all = self.0.lock();
+        all.retain(|_, deleted| deleted.deleted_at > oldest);
+        all.iter()
+            .map(|(no, one)| json!([no, one.name.as_str(), one.typed, one.deleted_at]))
+            .collect()
+    }
+
+    /// From that form. What is not of it is left out: the names are no one's only copy of a document.
+    pub(crate) fn read_json(&self, value: &Value) {
+        let mut all = self.0.lock();
+        for row in value.as_array().into_iter().flatten() {
+            let no = row[0].as_u64().and_then(|no| u32::try_from(no).ok());
+            if let (Some(no), Some(name), Some(typed), Some(deleted_at)) =
+                (no, row[1].as_str(), row[2].as_bool(), row[3].as_u64())
+            {
+                let name = IndexName::new(name);
+                all.insert(no, DeletedIndex { name, typed, deleted_at });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_as_long_as_their_changes() {
+        let known = DeletedIndices::default();
+        known.read_json(&json!([[1, "a", false, 10], [2, "b", true, 20], ["no row"], [3, "c", false]]));
+        let name = |known: &DeletedIndices, no| known.get(no).map(|one| (one.name.to_string(), one.typed));
+        assert_eq!(name(&known, 1), Some(("a".to_owned(), false)));
+        assert_eq!(name(&known, 3), None);
+        assert_eq!(known.to_json(10), json!([[2, "b", true, 20]]));
+        assert_eq!(name(&known, 1), None);
+        let again = DeletedIndices::default();
+        again.read_json(&known.to_json(0));
+        assert_eq!(again.get(2), known.get(2));
+    }
+}

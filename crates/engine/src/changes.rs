@@ -1,0 +1,125 @@
+//! The feed of changes: everything that the engine committed, in commit order, each change whole.
+//!
+//! A position of the feed is a `commit_seq`: a reader that applied everything up to it goes on behind it. Positions only
+//! grow and are never used twice. Old changes are given up by age and bytes (`changes.retention.*`).
+//!
+//! Not here: how clients ask (`rest`), where changes are kept (the engine).
+
+use crate::Document;
+use async_trait::async_trait;
+use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
+use serde_json::Value;
+
+/// An engine whose committed changes can be followed.
+#[async_trait]
+pub trait ChangeFeed: Send + Sync {
+    /// The positions between which changes are kept.
+    fn retained(&self) -> Retained;
+
+    /// Durable changes behind `since`, the oldest first: about `bytes_max` bytes, but at least one change if there is one.
+    ///
+    /// # Errors
+    /// ChangesGone: changes behind `since` were given up ([`gone`]). IllegalArgument: `since` is beyond the newest change.
+    /// Corruption: a change cannot be read.
+    async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes>;
+
+    /// Waits until something behind `position` is durable.
+    ///
+    /// # Errors
+    /// LogFailed: nothing will be before a restart.
+    async fn changed(&self, position: CommitSeq) -> Result<()>;
+}
+
+/// The positions between which changes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retained {
+    /// The lowest position that can be gone on from.
+    pub oldest: CommitSeq,
+    /// Everything up to here is durable.
+    pub newest: CommitSeq,
+}
+
+/// A part of the feed.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// In commit order. Changes of the server's own indices are left out.
+    pub changes: Vec<Change>,
+    /// Where to go on; beyond the last change where others were left out.
+    pub next: CommitSeq,
+}
+
+/// One committed change: all of it or nothing is there.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Its position.
+    pub commit_seq: CommitSeq,
+    /// Its steps, in order.
+    pub operations: Vec<Operation>,
+}
+
+/// One step of a change.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// A document is as given here from now on.
+    Index(Box<Document>),
+    /// A document is gone.
+    Delete {
+        /// With the concrete index.
+        at: DocAddress,
+        /// The stamp of the deletion.
+        stamp: Stamp,
+    },
+    /// An index was made.
+    CreateIndex(IndexState),
+    /// Settings, aliases or the mapping of an index were altered; all of them are given.
+    AlterIndex(IndexState),
+    /// Fields were added to a mapping.
+    PutMapping {
+        /// The index.
+        index: IndexName,
+        /// The new part.
+        mapping: Value,
+    },
+    /// An index was deleted with all that it held.
+    DeleteIndex(IndexName),
+}
+
+/// An index as the catalog has it.
+#[derive(Clone, Debug)]
+pub struct IndexState {
+    /// Its name.
+    pub index: IndexName,
+    /// No other index ever had it.
+    pub uuid: String,
+    /// Flat, names with `index.`.
+    pub settings: Value,
+    /// As `GET /{index}/_mapping` shows them.
+    pub mappings: Value,
+    /// By name.
+    pub aliases: Value,
+    /// Is it open?
+    pub open: bool,
+}
+
+impl Operation {
+    /// The index that it concerns.
+    pub fn index(&self) -> &IndexName {
+        match self {
+            Operation::Index(document) => &document.at.index,
+            Operation::Delete { at, .. } => &at.index,
+            Operation::CreateIndex(state) | Operation::AlterIndex(state) => &state.index,
+            Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) => index,
+        }
+    }
+}
+
+/// The refusal of a position whose next changes were given up.
+pub fn gone(since: CommitSeq, oldest: CommitSeq) -> Error {
+    let reason = format!(
+        "the changes behind [{since}] are gone, the oldest position is [{oldest}]; see [changes.retention.bytes] and \
+         [changes.retention.age]"
+    );
+    Error::new(ErrorKind::ChangesGone, reason)
+        .with("since", since)
+        .with("oldest", oldest)
+}

@@ -1,0 +1,254 @@
+//! `GET /_changes`: every committed change, in commit order, each whole.
+//!
+//! An answer is a part of the feed as JSON, the same as lines (`Accept: application/x-ndjson`), or everything that comes
+//! from now on as server-sent events (`Accept: text/event-stream`).
+//!
+//! Not here: the feed (`engine::changes`), changes as JSON (`render::changes`).
+
+use crate::Rest;
+use crate::call::{Call, Wanted};
+use crate::envelope;
+use crate::event_stream::EventStream;
+use crate::render::changes;
+use crate::respond::Answer;
+use bytes::Bytes;
+use engine::changes::{Change, ChangeFeed, Operation, Retained};
+use model::settings::{FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
+use model::{CommitSeq, Error, ErrorKind, Result, path, units};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+
+/// Operations of an answer where the request does not say.
+const OPERATIONS: usize = 1000;
+/// Bytes of the log that are read at once.
+const READ_BYTES: u64 = 1 << 20;
+/// A stream without changes sends a comment so often: who reads it knows that the server is there.
+const HEARTBEAT_EACH: Duration = Duration::from_secs(15);
+
+/// `GET /_changes`
+pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
+    let feed = feed_of(&call.rest)?;
+    let retained = feed.retained();
+    let since = since(&call, call.params.peek("since"), retained.newest)?;
+    call.params.take("since");
+    let shown = Shown {
+        indices: call.params.take_list("index").unwrap_or_default(),
+        with_source: call.params.take_bool("_source")?.unwrap_or(true),
+    };
+    let limit = operations_limit(call.params.take_number::<usize>("limit")?)?;
+    let wait = wait_limit(call.params.take_duration("timeout")?)?;
+    call.params.finish()?;
+    if call.wanted == Wanted::Events {
+        return stream(&call, since, shown).await;
+    }
+    let Part { mut text, next } = part(&call, feed, since, &shown, limit, wait).await?;
+    let Retained { oldest, newest } = feed.retained();
+    let place = format!("\"next\":{next},\"newest\":{newest},\"oldest\":{oldest}");
+    if call.wanted == Wanted::Lines {
+        text.push_str(&format!("{{{place}}}\n"));
+        return Ok(Answer::lines(text));
+    }
+    // Each change ends its line.
+    let list = text.trim_end().replace('\n', ",");
+    call.raw_answer(format!("{{\"changes\":[{list}],{place}}}"))
+}
+
+fn feed_of(rest: &Rest) -> Result<&dyn ChangeFeed> {
+    rest.engine.change_feed().ok_or_else(|| {
+        let reason = "the engine of this server keeps no feed of changes";
+        Error::new(ErrorKind::UnsupportedOperation, reason)
+    })
+}
+
+/// The position to begin behind: a number, or `now`. The id of the last event that a client saw counts before.
+fn since(call: &Call, given: Option<&str>, newest: CommitSeq) -> Result<CommitSeq> {
+    let text = match (&call.last_event_id, given) {
+        (Some(last), _) if call.wanted == Wanted::Events => last.as_str(),
+        (_, Some(given)) => given,
+        (_, None) => {
+            let reason = "[since] is missing: give the [next] of the last answer, [0] or [now]";
+            return Err(Error::illegal(reason));
+        }
+    };
+    match text {
+        "now" => Ok(newest),
+        number => number.parse().map_err(|_| {
+            Error::illegal(format!(
+                "[since] is [{number}] but must be [now] or a position, a whole number from 0"
+            ))
+        }),
+    }
+}
+
+fn operations_limit(given: Option<usize>) -> Result<usize> {
+    let most = node_count(FEED_MAX_OPERATIONS);
+    match given {
+        None => Ok(OPERATIONS.min(most)),
+        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
+        Some(limit) => Err(Error::illegal(format!(
+            "[limit] is [{limit}] but must be between 1 and [{most}]; the most is the setting [{}]",
+            FEED_MAX_OPERATIONS.name
+        ))),
+    }
+}
+
+fn wait_limit(given: Option<Duration>) -> Result<Duration> {
+    let most = node_duration(FEED_MAX_WAIT);
+    let wait = given.unwrap_or_default();
+    if wait > most {
+        let (given, most) = (units::render_duration(wait), units::render_duration(most));
+        let reason = format!(
+            "[timeout] is [{given}] but must be at most [{most}]; the most is the setting [{}]",
+            FEED_MAX_WAIT.name
+        );
+        return Err(Error::illegal(reason));
+    }
+    Ok(wait)
+}
+
+/// The parts of changes that a request wants.
+#[derive(Clone, Debug)]
+struct Shown {
+    /// Names and patterns; none: every index.
+    indices: Vec<String>,
+    with_source: bool,
+}
+
+impl Shown {
+    /// A change without the operations of other indices; `None` if none is left.
+    fn of(&self, mut change: Change) -> Option<Change> {
+        let is_shown = |operation: &Operation| {
+            let index = operation.index().as_str();
+            self.indices.is_empty() || self.indices.iter().any(|pattern| path::matches(pattern, index))
+        };
+        change.operations.retain(is_shown);
+        Some(change).filter(|change| !change.operations.is_empty())
+    }
+}
+
+/// Changes of an answer, a line of JSON each, and where to go on.
+struct Part {
+    text: String,
+    next: CommitSeq,
+}
+
+/// The next changes that a request wants: about `limit` operations, but whole changes and at least one. Waits for the first.
+async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Shown, limit: usize, wait: Duration) -> Result<Part> {
+    let until = Instant::now() + wait;
+    let mut stopping = call.rest.stopping.subscribe();
+    let mut part = Part {
+        text: String::new(),
+        next: since,
+    };
+    let mut operations = 0;
+    loop {
+        let read = feed.changes(part.next, READ_BYTES).await?;
+        let is_end = read.next == part.next;
+        for change in read.changes {
+            let commit_seq = change.commit_seq;
+            if let Some(change) = shown.of(change) {
+                if operations > 0 && operations + change.operations.len() > limit {
+                    return Ok(part);
+                }
+                operations += change.operations.len();
+                let line = changes::change(&change, shown.with_source)?.to_string();
+                call.book(line.len() + 1)?;
+                part.text.push_str(&line);
+                part.text.push('\n');
+            }
+            part.next = commit_seq;
+        }
+        part.next = part.next.max(read.next);
+        if operations >= limit {
+            return Ok(part);
+        }
+        if !is_end {
+            continue;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if operations > 0 || left.is_zero() {
+            return Ok(part);
+        }
+        tokio::select! {
+            changed = tokio::time::timeout(left, feed.changed(part.next)) => match changed {
+                Ok(changed) => changed?,
+                Err(_) => return Ok(part),
+            },
+            _ = stopping.changed() => return Ok(part),
+        }
+    }
+}
+
+/// Everything from `since` on, as it is committed, until the client goes or the server stops.
+async fn stream(call: &Call, since: CommitSeq, shown: Shown) -> Result<Answer> {
+    // A position that is gone is refused before the stream begins.
+    feed_of(&call.rest)?.changes(since, 1).await?;
+    let (events, sender) = EventStream::open();
+    let (rest, dialect) = (call.rest.clone(), call.dialect);
+    tokio::spawn(async move {
+        if let Err(error) = follow(&rest, since, &shown, &sender).await {
+            let text = format!("event: error\ndata: {}\n\n", envelope::render(&error, dialect));
+            // The client is gone if nobody takes it.
+            let _ = sender.send(Bytes::from(text)).await;
+        }
+    });
+    Ok(Answer::events(events))
+}
+
+/// Sends changes until the client is gone; an error ends the stream.
+async fn follow(rest: &Arc<Rest>, since: CommitSeq, shown: &Shown, sender: &Sender<Bytes>) -> Result<()> {
+    let feed = feed_of(rest)?;
+    let mut stopping = rest.stopping.subscribe();
+    let mut next = since;
+    loop {
+        let read = feed.changes(next, READ_BYTES).await?;
+        let is_end = read.next == next;
+        for change in read.changes {
+            let commit_seq = change.commit_seq;
+            let Some(change) = shown.of(change) else { continue };
+            let data = changes::change(&change, shown.with_source)?;
+            let event = format!("id: {commit_seq}\nevent: change\ndata: {data}\n\n");
+            if sender.send(Bytes::from(event)).await.is_err() {
+                return Ok(());
+            }
+        }
+        next = next.max(read.next);
+        if !is_end {
+            continue;
+        }
+        tokio::select! {
+            changed = tokio::time::timeout(HEARTBEAT_EACH, feed.changed(next)) => match changed {
+                Ok(changed) => changed?,
+                Err(_) if sender.send(Bytes::from_static(b": nothing new\n\n")).await.is_err() => return Ok(()),
+                Err(_) => {}
+            },
+            () = sender.closed() => return Ok(()),
+            _ = stopping.changed() => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_named() {
+        let check = |refused: Result<String>, name: &str| {
+            let error = refused.expect_err("it is refused");
+            assert!(error.reason().contains(name), "{error}");
+        };
+        check(operations_limit(Some(0)).map(|n| n.to_string()), FEED_MAX_OPERATIONS.name);
+        check(
+            operations_limit(Some(usize::MAX)).map(|n| n.to_string()),
+            FEED_MAX_OPERATIONS.name,
+        );
+        check(
+            wait_limit(Some(Duration::MAX / 4)).map(|d| format!("{d:?}")),
+            FEED_MAX_WAIT.name,
+        );
+        assert_eq!(operations_limit(None).ok(), Some(OPERATIONS));
+        assert_eq!(wait_limit(None).ok(), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,3 @@
+//! Endpoints of the feed of changes.
+
+pub(crate) mod feed;

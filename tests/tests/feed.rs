@@ -1,0 +1,381 @@
+//! The feed of changes over HTTP: who follows it has what the store has, through kills of the server; how it is read.
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tests::Server;
+
+/// Checkpoints come by themselves several times a round, so that most of the feed is read from files that replay does not
+/// need.
+const FREQUENT: &[&str] = &["log.checkpoint_ops=60", "log.checkpoint_bytes=64kb"];
+/// Kills of the server in the long test.
+const ROUNDS: u32 = 3;
+/// What a request that waits for something may take.
+const LATE: Duration = Duration::from_secs(20);
+
+fn started(data: &Path, settings: &[&str]) -> Server {
+    Server::start_with(data, &["es8"], settings)
+}
+
+/// Documents by index and id, each with its version, sequence number and source.
+type Documents = BTreeMap<(String, String), (u64, u64, Value)>;
+
+/// Applies the feed.
+#[derive(Default)]
+struct Follower {
+    since: u64,
+    changes: u64,
+    documents: Documents,
+}
+
+impl Follower {
+    /// Reads one answer; false: nothing was new. `None`: the server was killed meanwhile.
+    fn read(&mut self, server: &Server, limit: u32) -> Option<bool> {
+        let path = format!("/_changes?since={}&limit={limit}&timeout=50ms", self.since);
+        let answer = server.send("GET", &path, "").ok()?;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        let next = answer.body["next"].as_u64().unwrap();
+        for change in answer.body["changes"].as_array().unwrap() {
+            self.apply(change);
+        }
+        assert!(next >= self.since, "{path}: {next}");
+        let is_new = next > self.since;
+        self.since = next;
+        Some(is_new)
+    }
+
+    fn apply(&mut self, change: &Value) {
+        let commit_seq = change["commit_seq"].as_u64().unwrap();
+        assert!(commit_seq > self.since, "{change} behind {}", self.since);
+        self.since = commit_seq;
+        self.changes += 1;
+        let mut pair = Vec::new();
+        for operation in change["operations"].as_array().unwrap() {
+            let index = operation["_index"].as_str().unwrap().to_owned();
+            assert!(!index.starts_with(".pleach"), "{change}");
+            if operation["op"] == "delete_index" {
+                self.documents.retain(|(of, _), _| *of != index);
+                continue;
+            }
+            let Some(id) = operation["_id"].as_str() else { continue };
+            let key = (index, id.to_owned());
+            if operation["op"] == "index" {
+                let number = |name: &str| operation[name].as_u64().unwrap();
+                let source = operation["_source"].clone();
+                if id.starts_with("pair") {
+                    pair.push(source["n"].clone());
+                }
+                self.documents.insert(key, (number("_version"), number("_seq_no"), source));
+            } else {
+                assert_eq!(operation["op"], "delete", "{change}");
+                self.documents.remove(&key);
+            }
+        }
+        assert!(
+            pair.is_empty() || pair.len() == 2 && pair[0] == pair[1],
+            "half a change: {change}"
+        );
+    }
+}
+
+/// Every document that the store has.
+fn stored(server: &Server) -> Documents {
+    server.ok("POST", "/_refresh", &Value::Null);
+    let body = json!({ "size": 10_000, "version": true, "seq_no_primary_term": true });
+    let found = server.ok("POST", "/_search", &body);
+    let hits = found["hits"]["hits"].as_array().unwrap();
+    let document = |hit: &Value| {
+        let text = |name: &str| hit[name].as_str().unwrap().to_owned();
+        let number = |name: &str| hit[name].as_u64().unwrap();
+        let stamped = (number("_version"), number("_seq_no"), hit["_source"].clone());
+        ((text("_index"), text("_id")), stamped)
+    };
+    hits.iter().map(document).collect()
+}
+
+/// Writes of every kind until the server is gone.
+fn write(server: &Server, thread: u64, over: &AtomicBool) {
+    let random = RandomState::new();
+    for n in 0.. {
+        let draw = random.hash_one(n);
+        let id = draw % 40;
+        let index = ["a", "b"][(draw >> 8) as usize % 2];
+        let document = json!({ "n": draw % 1000, "thread": thread }).to_string();
+        let lines = format!(
+            "{{\"index\":{{\"_index\":\"{index}\",\"_id\":\"{id}\"}}}}\n{document}\n{{\"delete\":{{\"_index\":\"a\",\"_id\":\"{}\"}}}}\n",
+            id + 1
+        );
+        let pair = json!({ "operations": [
+            { "index": { "_index": "a", "_id": "pair-1", "doc": { "n": draw } } },
+            { "index": { "_index": "b", "_id": "pair-2", "doc": { "n": draw } } },
+        ] });
+        let sent = match (draw >> 16) % 12 {
+            0 => server.send("DELETE", &format!("/{index}/_doc/{id}"), ""),
+            1 => server.send("POST", "/_bulk", &lines),
+            2 => server.send("POST", "/_transaction", &pair.to_string()),
+            3 => server.send("POST", &format!("/{index}/_update/{id}"), "{\"doc\":{\"seen\":true}}"),
+            4 if thread == 0 => server.send("DELETE", "/gone", ""),
+            5 => server.send("PUT", &format!("/gone/_doc/{id}"), &document),
+            _ => server.send("PUT", &format!("/{index}/_doc/{id}"), &document),
+        };
+        if sent.is_err() || over.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn who_follows_has_what_the_store_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut follower = Follower::default();
+    for round in 0..ROUNDS {
+        let server = started(&data, FREQUENT);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (server, over) = (&server, &over);
+                scope.spawn(move || write(server, thread, over));
+            }
+            let (server, over, follower) = (&server, &over, &mut follower);
+            scope.spawn(move || while !over.load(Ordering::Relaxed) && follower.read(server, 7).is_some() {});
+            std::thread::sleep(Duration::from_millis(800));
+            over.store(true, Ordering::Relaxed);
+            if round + 1 < ROUNDS {
+                server.signal(libc::SIGKILL);
+            }
+        });
+    }
+    let server = started(&data, FREQUENT);
+    let catch_up = |follower: &mut Follower| while follower.read(&server, 1000).unwrap() {};
+    catch_up(&mut follower);
+    assert_eq!(follower.documents, stored(&server));
+    assert!(follower.changes > 100, "{} changes", follower.changes);
+    // From the beginning it comes to the same, by other parts.
+    let mut other = Follower::default();
+    catch_up(&mut other);
+    assert_eq!(other.documents, follower.documents);
+    assert_eq!(other.changes, follower.changes);
+}
+
+/// A request, and what it is answered.
+#[track_caller]
+fn check(server: &Server, path: &str, status: u16, told: &str) -> Value {
+    let answer = server.send("GET", path, "").unwrap();
+    assert_eq!(answer.status, status, "{path}: {answer:?}");
+    assert!(answer.text.contains(told), "{path}: {answer:?}");
+    answer.body
+}
+
+#[test]
+fn positions_and_bounds_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &["changes.feed.max_operations=20"]);
+    server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
+    check(&server, "/_changes", 400, "[since] is missing");
+    check(&server, "/_changes?since=never", 400, "[since] is [never]");
+    check(&server, "/_changes?since=-1", 400, "[since] is [-1]");
+    check(&server, "/_changes?since=99999999999999", 400, "beyond the newest change");
+    check(&server, "/_changes?since=0&limit=0", 400, "[limit] is [0]");
+    check(&server, "/_changes?since=0&limit=21", 400, "changes.feed.max_operations");
+    check(&server, "/_changes?since=0&timeout=1h", 400, "changes.feed.max_wait");
+    check(&server, "/_changes?since=0&initial=true", 400, "initial");
+    let now = check(&server, "/_changes?since=now", 200, "\"changes\":[]");
+    assert_eq!(now["next"], now["newest"]);
+}
+
+#[test]
+fn a_part_has_whole_changes_of_the_indices_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &[]);
+    let settings = json!({ "mappings": { "properties": { "n": { "type": "long" } } }, "aliases": { "all": {} } });
+    server.ok("PUT", "/a", &settings);
+    let change = json!({ "operations": [
+        { "index": { "_index": "a", "_id": "1", "doc": { "n": 1 }, "routing": "r" } },
+        { "index": { "_index": "b", "_id": "2", "doc": { "text": "x" } } },
+    ] });
+    let committed = server.ok("POST", "/_transaction", &change)["commit_seq"].clone();
+    server.ok("DELETE", "/a/_doc/1?routing=r", &Value::Null);
+    server.ok("DELETE", "/b", &Value::Null);
+    let all = check(&server, "/_changes?since=0", 200, "");
+    let ops = |part: &Value| -> Vec<Vec<String>> {
+        let of = |change: &Value| {
+            let operations = change["operations"].as_array().unwrap().iter();
+            operations
+                .map(|one| format!("{} {}", one["op"].as_str().unwrap(), one["_index"].as_str().unwrap()))
+                .collect()
+        };
+        part["changes"].as_array().unwrap().iter().map(of).collect()
+    };
+    let of_transaction = all["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|change| change["commit_seq"] == committed);
+    let operations = of_transaction.unwrap()["operations"].as_array().unwrap();
+    let written: Vec<&Value> = operations.iter().filter(|one| one["op"] == "index").collect();
+    assert_eq!(written.len(), 2, "{operations:?}");
+    assert_eq!(written[0]["_routing"], "r", "{operations:?}");
+    assert_eq!(written[1]["_source"], json!({ "text": "x" }), "{operations:?}");
+    assert_eq!(ops(&all)[0], ["create_index a"]);
+    let first = &all["changes"][0]["operations"][0];
+    assert_eq!(
+        first["mappings"],
+        json!({ "properties": { "n": { "type": "long" } } }),
+        "{first}"
+    );
+    assert_eq!(first["aliases"], json!({ "all": {} }), "{first}");
+    // Of one index, without sources.
+    let of_b = check(&server, "/_changes?since=0&index=b,c*&_source=false", 200, "");
+    let seen: Vec<String> = ops(&of_b).concat();
+    assert_eq!(seen.first().map(String::as_str), Some("create_index b"), "{of_b}");
+    assert_eq!(seen.last().map(String::as_str), Some("delete_index b"), "{of_b}");
+    assert!(
+        !of_b.to_string().contains("_source") && seen.contains(&"index b".to_owned()),
+        "{of_b}"
+    );
+    assert_eq!(of_b["next"], all["next"], "it goes on behind what it left out");
+    // One operation at most, but a change whole.
+    let (mut since, mut parts) = (0, Vec::new());
+    while parts.len() < 100 {
+        let part = check(&server, &format!("/_changes?since={since}&limit=1"), 200, "");
+        since = part["next"].as_u64().unwrap();
+        if part["changes"].as_array().unwrap().is_empty() {
+            break;
+        }
+        assert_eq!(part["changes"].as_array().unwrap().len(), 1, "{part}");
+        parts.extend(ops(&part));
+    }
+    assert_eq!(parts, ops(&all));
+}
+
+#[test]
+fn old_changes_are_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, retention, is_kept) in [("kept", "64mb", true), ("gone", "0b", false)] {
+        let data = folder.path().join(name);
+        let setting = format!("changes.retention.bytes={retention}");
+        for round in 0..2 {
+            let server = started(&data, &[&setting]);
+            server.ok("PUT", &format!("/a/_doc/{round}"), &json!({ "n": round }));
+            server.ok("PUT", &format!("/former/_doc/{round}"), &json!({ "n": round }));
+            server.ok("DELETE", "/former", &Value::Null);
+            server.ok("POST", "/_flush", &Value::Null);
+        }
+        let server = started(&data, &[&setting]);
+        let newest = check(&server, "/_changes?since=now", 200, "");
+        let oldest = newest["oldest"].as_u64().unwrap();
+        if is_kept {
+            let all = check(&server, "/_changes?since=0", 200, "");
+            let text = all.to_string();
+            // An index that is gone since before the last checkpoint still has its name.
+            assert_eq!(text.matches("\"op\":\"delete_index\"").count(), 2, "{text}");
+            assert_eq!(
+                text.matches("\"_index\":\"former\"").count(),
+                text.matches("former").count(),
+                "{text}"
+            );
+            assert_eq!(oldest, 0);
+            continue;
+        }
+        let refused = check(&server, "/_changes?since=0", 410, "changes_gone_exception");
+        assert_eq!(refused["error"]["oldest"], oldest, "{refused}");
+        assert!(
+            refused["error"]["reason"]
+                .as_str()
+                .unwrap()
+                .contains("changes.retention.bytes"),
+            "{refused}"
+        );
+        check(&server, &format!("/_changes?since={oldest}"), 200, "");
+    }
+}
+
+#[test]
+fn a_request_waits_for_the_next_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &[]);
+    server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
+    let since = check(&server, "/_changes?since=now", 200, "")["next"].clone();
+    // Nothing comes: the answer comes with the timeout.
+    let begun = Instant::now();
+    let nothing = check(
+        &server,
+        &format!("/_changes?since={since}&timeout=300ms"),
+        200,
+        "\"changes\":[]",
+    );
+    assert!(begun.elapsed() >= Duration::from_millis(300), "{nothing}");
+    std::thread::scope(|scope| {
+        let path = format!("/_changes?since={since}&timeout=1m&index=b");
+        let server = &server;
+        let waiting = scope.spawn(move || (check(server, &path, 200, "\"_index\":\"b\""), Instant::now()));
+        // A change of another index does not end the wait.
+        server.ok("PUT", "/a/_doc/2", &json!({ "n": 2 }));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waiting.is_finished());
+        let written = Instant::now();
+        server.ok("PUT", "/b/_doc/1", &json!({ "n": 1 }));
+        let (part, answered) = waiting.join().unwrap();
+        assert!(answered.duration_since(written) < LATE, "{part}");
+    });
+}
+
+/// Sends a request; gives the lines of its answer's body, of the media type that is expected.
+fn lines(server: &Server, path: &str, headers: &str, media_type: &str) -> impl Iterator<Item = String> + use<> {
+    let mut stream = TcpStream::connect(server.address("")).unwrap();
+    stream.set_read_timeout(Some(LATE)).unwrap();
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: {media_type}\r\n{headers}\r\n",
+        server.address("")
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    assert!(head.contains(&format!("content-type: {media_type}")), "{head:?}");
+    lines
+}
+
+#[test]
+fn changes_come_as_lines_and_as_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &[]);
+    server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
+    let all = check(&server, "/_changes?since=0", 200, "");
+    let changes = all["changes"].as_array().unwrap();
+
+    let got = lines(&server, "/_changes?since=0", "connection: close\r\n", "application/x-ndjson");
+    let got: Vec<Value> = got.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    assert_eq!(&got[..changes.len()], changes);
+    assert_eq!(got[changes.len()]["next"], all["next"]);
+
+    let events = |headers: &str| {
+        let lines = lines(&server, "/_changes?since=0", headers, "text/event-stream");
+        lines.filter_map(|line| {
+            let data = line.strip_prefix("data: ")?;
+            Some(serde_json::from_str::<Value>(data).unwrap())
+        })
+    };
+    let mut stream = events("");
+    for change in changes {
+        assert_eq!(stream.next().as_ref(), Some(change));
+    }
+    server.ok("PUT", "/a/_doc/2", &json!({ "n": 2 }));
+    let next = stream.next().unwrap();
+    assert_eq!(next["operations"].as_array().unwrap().last().unwrap()["_id"], "2", "{next}");
+    // A client that lost its connection goes on behind the last event that it saw.
+    let last = changes.last().unwrap()["commit_seq"].clone();
+    assert_eq!(events(&format!("last-event-id: {last}\r\n")).next(), Some(next));
+    // A stream does not keep the server from stopping.
+    drop(stream);
+    let still_open = events("");
+    server.signal(libc::SIGTERM);
+    assert!(still_open.count() >= changes.len());
+}
