@@ -371,6 +371,13 @@ async fn a_folder_without_manifests_is_refused() {
     assert_eq!(start(&copy_of(&one), &documents, "one manifest").await, Cost::Nothing);
 }
 
+/// The number of the oldest file of the log.
+fn log_begins(disk: &FaultyDisk) -> u64 {
+    let names = disk.list(&Path::new(DIR).join("log")).unwrap();
+    let numbers = names.iter().filter_map(|name| name.strip_suffix(".log")?.parse().ok());
+    numbers.min().unwrap_or(0)
+}
+
 /// An index whose damage is found after the log was cut: its checkpoints ask for no record that is gone, so that the next
 /// start stops it alone.
 #[tokio::test(flavor = "multi_thread")]
@@ -408,6 +415,9 @@ async fn damage_that_is_found_after_a_cut_stops_one_index() {
         flush(&engine).await.unwrap();
     };
     fill(100).await;
+    let begins = log_begins(&disk);
+    assert!(begins > 1, "the log was cut: its first file is number {begins}");
+    assert_eq!(stats(&engine, "hurt").await.0.stopped, None, "nobody has read the damage yet");
     let one = BTreeMap::from([("1".to_owned(), 1)]);
     let refused = answers(&engine, "hurt", &one).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Corruption, "{refused}");
