@@ -276,6 +276,10 @@ impl Analyzer {
                 return false;
             }
         }
+        debug_assert!(
+            tokens.windows(2).all(|two| two[0].position <= two[1].position),
+            "tokens leave a chain in the order of their positions"
+        );
         for mut token in tokens {
             // Parts of terms that character filters changed may be anywhere: never inside a character.
             token.start = original.floor_char_boundary(token.start);
@@ -394,11 +398,35 @@ impl Analyzer {
 
     fn tokenize(&self, text: &str, filtered: Option<&Filtered>, f: &mut dyn FnMut(&Piece<'_>)) {
         let tokenizer = &self.0.chain.tokenizer.part;
+        let mut position = 0;
+        let mut check = |piece: &Piece<'_>| {
+            debug_assert!(
+                piece.start <= piece.end && text.is_char_boundary(piece.start) && text.is_char_boundary(piece.end),
+                "a piece lies within its text, and {}..{} of {} bytes does not",
+                piece.start,
+                piece.end,
+                text.len()
+            );
+            debug_assert!(
+                position <= piece.position,
+                "positions of a tokenizer do not fall: {} comes after {position}",
+                piece.position
+            );
+            position = piece.position;
+        };
         match filtered {
-            None => tokenizer.tokenize(text, &mut |piece| f(&piece)),
+            None => tokenizer.tokenize(text, &mut |piece| {
+                check(&piece);
+                f(&piece);
+            }),
             Some(filtered) => tokenizer.tokenize(text, &mut |mut piece| {
+                check(&piece);
                 piece.start = filtered.original(piece.start);
                 piece.end = filtered.original(piece.end);
+                debug_assert!(
+                    piece.start <= piece.end,
+                    "character filters keep the order of what they change"
+                );
                 f(&piece);
             }),
         }

@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 /// A Java pattern with its flags (`CASE_INSENSITIVE|DOTALL`).
 pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Regex> {
-    if let Some(what) = unsupported(pattern) {
+    if let Some(what) = unsupported_construct(pattern) {
         return Err(Error::illegal(format!(
             "cannot use pattern [{pattern}]: {what} is not supported"
         )));
@@ -53,7 +53,7 @@ pub(crate) fn compile_with_lookahead(pattern: &str, flags: &str) -> Result<(Rege
     Ok((compile(pattern, flags)?, None))
 }
 
-fn unsupported(pattern: &str) -> Option<&'static str> {
+fn unsupported_construct(pattern: &str) -> Option<&'static str> {
     let mut chars = pattern.char_indices();
     while let Some((at, c)) = chars.next() {
         match c {

@@ -263,6 +263,10 @@ impl SegmentFile {
         if word.load(Ordering::Relaxed) & bit != 0 {
             return Ok(());
         }
+        debug_assert!(
+            range.end <= self.0.tables.data_bytes && range.len() <= BLOCK_BYTES,
+            "write-path.md 7: block {block} has bytes of the data alone"
+        );
         let from = range.start;
         let bytes = &self.0.image[range];
         if crc32fast::hash(bytes) != self.0.tables.crcs[block] {
@@ -381,6 +385,14 @@ fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
             blocks += (*length as usize).div_ceil(BLOCK_BYTES);
         }
     }
+    debug_assert!(
+        {
+            let mut places: Vec<_> = tables.layout.values().collect();
+            places.sort_unstable();
+            places.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0)
+        },
+        "write-path.md 7: no byte is of two components"
+    );
     if tables.crcs.len() != blocks {
         return Err(damaged("it does not have a checksum for each of its blocks"));
     }

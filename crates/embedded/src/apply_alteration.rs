@@ -5,6 +5,7 @@
 use crate::catalog::alter::{Moment, Next, alter};
 use crate::catalog::{Catalog, IndexEntry, system};
 use crate::index_state::IndexState;
+use crate::lock_order::{LockRank, is_held};
 use crate::log::{Durability, Part, Participant, Record};
 use crate::store::Store;
 use engine::{Alteration, Altered};
@@ -72,6 +73,7 @@ impl Store {
 
     /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.
     fn log_alteration(&self, catalog: &Catalog, next: Next) -> Result<(Altered, u64)> {
+        debug_assert!(is_held(LockRank::Catalog), "3: one alteration of the catalog at a time");
         if next.deltas.is_empty() {
             return Ok((next.altered, self.catalog.altered_at()));
         }

@@ -15,6 +15,7 @@ use crate::document_key::Key;
 use crate::durability::is_of_the_moment;
 use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::index_state::IndexState;
+use crate::lock_order::{LockRank, is_held};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
@@ -226,6 +227,10 @@ impl DecisionRun<'_> {
     /// Evaluates the writes of a plan, and commits them if all are good. The stripes are held.
     fn commit(&mut self, plan: Plan, held: &BTreeSet<usize>) -> Result<Attempt> {
         let store = self.store;
+        debug_assert!(
+            self.how.gate == Gate::None || is_held(LockRank::Gate),
+            "transactions.md T16: the gate is held from the check of the locks to the place in the log"
+        );
         // Plans that only read are answered also while nothing can be written.
         let deletes = plan.alterations.is_empty() && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
         let makes_room = self.how.makes_room || deletes;
@@ -283,6 +288,10 @@ impl DecisionRun<'_> {
             unfit.into_iter().for_each(|(n, error)| outcomes[n] = Outcome::Refused(error));
             return Ok(Attempt::Over(outcomes));
         }
+        debug_assert!(
+            items.iter().all(|(n, _)| matches!(outcomes[*n], Outcome::Unknown)),
+            "transactions.md T2: a write is placed once, and has no outcome before"
+        );
         let (places, items): (Vec<usize>, Vec<CommitItem>) = items.into_iter().unzip();
         self.numbers.extend(items.iter().map(|item| item.write.entry.no));
         tell_stamps(&mut beside, plan.seal, plan.then, &outcomes, &places);
@@ -423,6 +432,10 @@ fn stamps_of(outcomes: &[Outcome], at: &[usize], given: &[Stamp]) -> Vec<Stamp> 
             _ => Stamp::default(),
         })
         .collect();
+    debug_assert!(
+        given.is_empty() || given.len() == at.len(),
+        "1.2: each write that is placed has its stamp"
+    );
     for (place, stamp) in at.iter().zip(given) {
         out[*place] = *stamp;
     }

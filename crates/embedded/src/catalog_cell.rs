@@ -6,7 +6,7 @@
 
 use crate::blocking::lock_patiently;
 use crate::catalog::{Catalog, IndexEntry};
-use crate::lock_order::{LockRank, Mutex, MutexGuard};
+use crate::lock_order::{LockRank, Mutex, MutexGuard, is_held};
 use arc_swap::{ArcSwap, Guard};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -56,6 +56,10 @@ impl CatalogCell {
     /// Shows the next catalog, of a record that ends at `end`. The caller holds the sequencer, so that catalogs follow the
     /// log.
     pub(crate) fn show(&self, next: Catalog, end: u64, durable: u64) {
+        debug_assert!(
+            is_held(LockRank::Catalog) && is_held(LockRank::Sequencer),
+            "1.1: a catalog is shown in the order of its records"
+        );
         let next = Arc::new(next);
         let mut undurable = self.undurable.lock();
         if undurable.is_empty() {
@@ -98,6 +102,13 @@ impl CatalogCell {
 }
 
 fn forget_older(catalogs: &mut VecDeque<(u64, Arc<Catalog>)>, durable: u64) {
+    debug_assert!(
+        catalogs
+            .iter()
+            .zip(catalogs.iter().skip(1))
+            .all(|((one, _), (next, _))| one < next),
+        "1.1: catalogs wait for their records in the order of the log"
+    );
     while catalogs.get(1).is_some_and(|(end, _)| *end <= durable) {
         catalogs.pop_front();
     }

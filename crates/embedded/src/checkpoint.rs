@@ -74,7 +74,7 @@ impl Store {
         let states: Vec<Arc<IndexState>> = self.indices.all();
         // The catalog of the flush's beginning: an index that is deleted meanwhile stays until the next checkpoint.
         let catalog = self.catalog.now();
-        let (changed, keep) = self.build_all(&states, &catalog, limit)?;
+        let (changed, keep) = self.build_all(&states, &catalog, limit, last.needed())?;
         let gone = last.gone(&catalog);
         if changed.is_empty() && gone.is_empty() && last.flushed() >= limit && !clean {
             return Ok(());
@@ -140,7 +140,7 @@ impl Store {
         // Also where the log could not be cut: the manifest names these files.
         self.name_files(last, new_files, &states);
         cut?;
-        last.reach(limit, self.env.monotonic());
+        last.reach(limit, keep, self.env.monotonic());
         // Segments that were in memory are read from the file from now on.
         if let Some(file) = &file {
             for one in &changed {
@@ -151,12 +151,15 @@ impl Store {
     }
 
     /// Builds every index up to `limit`. Gives those whose set or entry the manifest has not, and the lowest position from
-    /// which records are needed again: those of indices that are damaged, or that could not be built.
-    fn build_all(&self, states: &[Arc<IndexState>], catalog: &Catalog, limit: u64) -> Result<(Vec<Changed>, u64)> {
+    /// which records are needed again: those of indices that are damaged, or that could not be built. No index needs one below
+    /// `needed`: the log may be cut there.
+    fn build_all(&self, states: &[Arc<IndexState>], catalog: &Catalog, limit: u64, needed: u64) -> Result<(Vec<Changed>, u64)> {
         let (mut changed, mut keep) = (Vec::new(), limit);
+        // An index that was idle when the log was cut was flushed long before.
+        let flushed = |state: &IndexState| state.flushed_to().max(needed);
         for state in states {
             if state.is_stopped() {
-                keep = keep.min(state.flushed_to());
+                keep = keep.min(flushed(state));
                 continue;
             }
             let is_due = state.pending().first_position().is_some_and(|first| first <= limit);
@@ -166,11 +169,10 @@ impl Store {
                     return Err(e);
                 }
                 self.trouble(Work::Checkpoint, state.no(), e);
+                keep = keep.min(flushed(state));
                 if state.is_stopped() {
-                    keep = keep.min(state.flushed_to());
                     continue;
                 }
-                keep = keep.min(state.load_built().position);
             } else {
                 self.maintenance.failures().worked(Work::Checkpoint, state.no());
             }

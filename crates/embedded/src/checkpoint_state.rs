@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(crate) struct CheckpointState {
     /// Everything below is in segments that the manifest names.
     flushed: u64,
+    /// A start needs no record below: the log may be cut here.
+    needed: u64,
     /// When the last checkpoint ended (monotonic).
     at: Duration,
     /// Indices that the manifest knows.
@@ -35,6 +37,7 @@ impl CheckpointState {
     ) -> CheckpointState {
         CheckpointState {
             flushed,
+            needed: flushed,
             at,
             named,
             files,
@@ -43,6 +46,9 @@ impl CheckpointState {
     }
     pub(crate) fn flushed(&self) -> u64 {
         self.flushed
+    }
+    pub(crate) fn needed(&self) -> u64 {
+        self.needed
     }
     pub(crate) fn at(&self) -> Duration {
         self.at
@@ -84,13 +90,19 @@ impl CheckpointState {
     pub(crate) fn name_files(&mut self, files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
         std::mem::replace(&mut self.files, files)
     }
-    /// Everything below `flushed` is in segments that the manifest names.
-    pub(crate) fn reach(&mut self, flushed: u64, at: Duration) {
+    /// Everything below `flushed` is in segments that the manifest names, but for damaged indices; those need the records from
+    /// `needed` on.
+    pub(crate) fn reach(&mut self, flushed: u64, needed: u64, at: Duration) {
         assert!(
             flushed >= self.flushed,
             "1.9: a checkpoint reaches {flushed}, the one before reached {}",
             self.flushed
         );
-        (self.flushed, self.at) = (flushed, at);
+        assert!(
+            self.needed <= needed && needed <= flushed,
+            "1.9: a checkpoint up to {flushed} needs records from {needed}, and the log may be cut below {}",
+            self.needed
+        );
+        (self.flushed, self.needed, self.at) = (flushed, needed, at);
     }
 }

@@ -9,7 +9,7 @@
 use crate::catalog::{Catalog, IndexEntry};
 use crate::growth::grow;
 use crate::index_state::IndexState;
-use crate::lock_order::Mutex;
+use crate::lock_order::{LockRank, Mutex, is_held, is_held_at};
 use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, extras};
 use crate::prepared_write::{CommitItem, PreparedWrite};
@@ -75,6 +75,7 @@ impl Store {
     /// (write-path.md 1.2). With growth among them the caller holds the catalog lock.
     pub(crate) fn commit(&self, mut all: Vec<CommitItem>, beside: SideEffects, room: &mut Reservation) -> Result<Committed> {
         let (grown, growth) = grow(&mut all)?;
+        self.assert_locked(&all, &beside, !growth.is_empty());
         let mut parts = Vec::with_capacity(all.len() + beside.deltas.len() + growth.len());
         parts.extend(beside.deltas.iter().chain(&growth).map(|(no, delta)| alter(*no, delta)));
         let durability = match beside.is_change {
@@ -110,6 +111,10 @@ impl Store {
             parts,
             idempotency_key: None,
         };
+        debug_assert!(
+            record.is_numbered(),
+            "1.1: the header of a record has the numbers of its writes, which a start takes for lost where the record is"
+        );
         let ticket = self.log.enqueue(room, record, durability)?;
 
         // From here on nothing fails (write-path.md 1.2).
@@ -145,9 +150,27 @@ impl Store {
         })
     }
 
+    /// Documents, and the catalog where it is altered, are locked from what was read of them to their place in the log.
+    fn assert_locked(&self, all: &[CommitItem], beside: &SideEffects, grows: bool) {
+        debug_assert!(
+            !grows && beside.deltas.is_empty() || is_held(LockRank::Catalog),
+            "3: whoever alters the catalog holds its lock from the catalog that was read to the one that is shown"
+        );
+        let is_locked = |write: &PreparedWrite| {
+            // Nobody else knows an index that is made.
+            beside.made.iter().any(|(made, _)| made.no == write.entry.no)
+                || is_held_at(LockRank::Stripe, self.write_path.stripe_of(write.key))
+        };
+        debug_assert!(
+            all.iter().all(|item| is_locked(&item.write)),
+            "3: a document is locked from its evaluation to its place in the log"
+        );
+    }
+
     /// The indices of a record go on counting behind it, and have something to be flushed. `next`: each index and its
     /// next sequence number.
     fn take_numbers(&self, all: &[CommitItem], next: &[(u32, u64)], ticket: &Ticket) {
+        debug_assert!(is_held(LockRank::Sequencer), "1.1: numbers are taken under the sequencer");
         let now = self.env.monotonic();
         self.maintenance
             .unflushed()
@@ -166,7 +189,20 @@ impl Store {
 
     /// From here on it is the newest of its document, and waits to be built.
     fn place(&self, item: CommitItem, stamp: Stamp, end: u64) -> Outcome {
+        debug_assert!(
+            is_held(LockRank::Sequencer),
+            "1.1: documents get their places under the sequencer"
+        );
         let CommitItem { write, state } = item;
+        debug_assert_eq!(
+            write.key,
+            self.versions.key(write.entry.no, &write.uid),
+            "4: a document is found by the key of its uid"
+        );
+        debug_assert!(
+            stamp.seq_no < state.pending().next_seq_no(),
+            "1.1: a document is placed with a number that its index has taken"
+        );
         let deleted = write.put.is_none();
         let op = Arc::new(PendingOp {
             uid: write.uid,

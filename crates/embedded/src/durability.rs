@@ -44,6 +44,10 @@ impl EmbeddedEngine {
         if after.written > self.store.log.written_position() {
             self.store.log.written(after.written).await?;
         }
+        debug_assert!(
+            after.durable <= self.store.log.durable_position() && after.written <= self.store.log.written_position(),
+            "1.3: an answer leaves once what it rests on is durable"
+        );
         Ok(())
     }
 

@@ -41,6 +41,12 @@ impl Store {
         if entry.revision == write.entry.revision {
             return Ok(());
         }
+        assert!(
+            entry.revision > write.entry.revision,
+            "3: the mapping of revision {} comes after that of {}",
+            entry.revision,
+            write.entry.revision
+        );
         self.read_again(write, &entry)?;
         write.entry = entry;
         Ok(())

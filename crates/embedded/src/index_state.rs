@@ -109,6 +109,10 @@ impl IndexState {
     pub(crate) fn set_built(&self, building: &BuildGuard<'_>, next: Arc<IndexView>) {
         assert_eq!(building.no, self.no, "1.5: a set is stored under the build lock of its index");
         assert_eq!(next.no, self.no, "1.8: a set belongs to its index");
+        debug_assert!(
+            next.has_distinct_segments(),
+            "search.md S2: a segment is in a set at most once"
+        );
         let before = self.built.load();
         assert!(
             next.position >= before.position,

@@ -84,6 +84,16 @@ mod order {
         }
     }
 
+    /// Does this thread hold a lock of this rank?
+    pub(crate) fn is_held(rank: LockRank) -> bool {
+        HELD.with_borrow(|held| held.iter().any(|place| place.0 == rank))
+    }
+
+    /// Does this thread hold the lock of this rank with this number?
+    pub(crate) fn is_held_at(rank: LockRank, number: usize) -> bool {
+        HELD.with_borrow(|held| held.contains(&Place(rank, number)))
+    }
+
     impl Drop for Token {
         fn drop(&mut self) {
             // At the end of a thread its locals may be gone before its guards.
@@ -120,9 +130,22 @@ mod order {
             Token
         }
     }
+
+    /// Unknown without the order: for debug assertions alone.
+    #[inline(always)]
+    pub(crate) fn is_held(_: LockRank) -> bool {
+        true
+    }
+
+    /// As [`is_held`].
+    #[inline(always)]
+    pub(crate) fn is_held_at(_: LockRank, _: usize) -> bool {
+        true
+    }
 }
 
 use order::{Place, Token};
+pub(crate) use order::{is_held, is_held_at};
 
 /// A mutex with a rank.
 #[derive(Debug)]

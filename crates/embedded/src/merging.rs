@@ -6,17 +6,19 @@
 //!
 //! Not here: writing the merged bytes (`index::merge`).
 
+use crate::catalog::IndexEntry;
 use crate::index_state::IndexState;
+use crate::lock_order::{LockRank, is_held};
 use crate::publish::{alive_bits, alive_set, living};
 use crate::store::Store;
 use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
 use segment::directory;
-use segment::directory::SPILL_BYTES;
+use segment::directory::{SPILL_BYTES, SegmentData};
 use segment::merge::merge;
 use segment::searchable::IndexView;
 use segment::segment_view;
-use segment::segment_view::SegmentView;
+use segment::segment_view::{SegmentCore, SegmentView};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -97,34 +99,27 @@ impl Store {
         let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
+        debug_assert!(is_held(LockRank::Merge), "8: one merge of an index at a time");
+        assert!(!inputs.is_empty(), "8: a merge has segments to take");
         let begun = Instant::now();
         let sources: Vec<_> = inputs
             .iter()
             .map(|input| (input.data.clone(), input.reader.alive_bitset().cloned()))
             .collect();
         let needed: u64 = inputs.iter().map(|input| input.data.bytes()).sum();
-        let free = self.env.disk().free_bytes(self.env.segments_dir()).unwrap_or(u64::MAX);
-        if needed >= SPILL_BYTES && free < needed + needed / 5 {
-            let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
-            return Err(Error::new(ErrorKind::DiskFull, reason));
-        }
+        self.check_room_for_merge(needed)?;
         let merged = merge(&entry.schema, &sources, self.segments.fresh_number())?;
         let merged = merged.map(|data| self.spill(data)).transpose()?;
-        // Arrays that searches need are made before anybody waits for a lock.
-        let mut core = None;
-        if let Some(data) = &merged {
-            let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
-            let opened = segment_view::open(
-                &entry.schema,
-                &index,
-                data,
-                None,
-                None,
-                &self.caches.of_index(entry.no).derived,
-            )?;
-            self.prepare_segment(&entry, &opened, &inputs)?;
-            core = Some(opened.core.clone());
-        }
+        let core = match &merged {
+            Some(data) => Some(self.prepare_merged(&entry, data, &inputs)?),
+            None => None,
+        };
+        let alive: u64 = inputs.iter().map(|input| u64::from(input.reader.num_docs())).sum();
+        assert_eq!(
+            merged.as_ref().map_or(0, |data| u64::from(data.max_doc)),
+            alive,
+            "8: a merged segment has the documents that were live at its beginning"
+        );
         let building = state.lock_build();
         state.check()?;
         let Some(entry) = self.catalog.entry(state.no()) else {
@@ -172,6 +167,12 @@ impl Store {
                 segments,
                 ..self.caches.blank_view(&entry, old.position)
             });
+            assert!(
+                next.segments
+                    .iter()
+                    .all(|segment| inputs.iter().all(|input| input.id != segment.id)),
+                "8: the merged segment takes the place of its inputs"
+            );
             assert_eq!(living(&next), living(old), "8: a merge shows the documents that were there");
             Ok(Some(next))
         };
@@ -187,12 +188,37 @@ impl Store {
         if let Some(shown) = shown {
             self.publication.replace(&publishing, &shown);
         }
-        let docs: u64 = inputs.iter().map(|input| u64::from(input.reader.num_docs())).sum();
         state.counts().merge.fetch_add(1, Ordering::Relaxed);
-        state.counts().merge_docs.fetch_add(docs, Ordering::Relaxed);
+        state.counts().merge_docs.fetch_add(alive, Ordering::Relaxed);
         state.counts().merge_bytes.fetch_add(needed, Ordering::Relaxed);
         state.counts().merge_time.add(begun.elapsed());
         Ok(())
+    }
+}
+
+impl Store {
+    /// A merge needs 1.2 times its size on the disk, unless it stays in memory.
+    fn check_room_for_merge(&self, needed: u64) -> Result<()> {
+        let free = self.env.disk().free_bytes(self.env.segments_dir()).unwrap_or(u64::MAX);
+        if needed >= SPILL_BYTES && free < needed + needed / 5 {
+            let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
+            return Err(Error::new(ErrorKind::DiskFull, reason));
+        }
+        Ok(())
+    }
+
+    /// Makes the arrays that searches need of a merged segment, before anybody waits for a lock.
+    fn prepare_merged(
+        &self,
+        entry: &IndexEntry,
+        merged: &Arc<SegmentData>,
+        inputs: &[Arc<SegmentView>],
+    ) -> Result<Arc<SegmentCore>> {
+        let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(merged))?;
+        let account = &self.caches.of_index(entry.no).derived;
+        let opened = segment_view::open(&entry.schema, &index, merged, None, None, account)?;
+        self.prepare_segment(entry, &opened, inputs)?;
+        Ok(opened.core.clone())
     }
 }
 

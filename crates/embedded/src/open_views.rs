@@ -68,7 +68,8 @@ impl OpenViews {
             content,
             used: now,
         };
-        self.0.lock().insert(id, open);
+        let before = self.0.lock().insert(id, open);
+        debug_assert!(before.is_none(), "6: the id of a view is given once");
     }
     /// The content of a view, which counts as a use.
     ///

@@ -127,7 +127,12 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
             out[name] = time.into();
         }
     }
-    Some(out.to_string().into_bytes())
+    let out = out.to_string().into_bytes();
+    debug_assert!(
+        read_extras(Some(&out)) == (parent.map(Into::into), hidden.cloned(), times),
+        "2: what a start reads beside a source is what was written"
+    );
+    Some(out)
 }
 
 /// The other way.

@@ -72,6 +72,13 @@ impl PendingQueue {
     }
     /// Adds an operation that a start replays, in the order of the log. Damage may leave holes in the numbers.
     pub(crate) fn replay(&mut self, op: Arc<PendingOp>) {
+        assert!(
+            self.ops.back().is_none_or(|last| last.position <= op.position),
+            "1.1: operation {} at {} is replayed behind one at {}: a build takes a prefix of the queue",
+            op.stamp.seq_no,
+            op.position,
+            self.last
+        );
         self.next_seq_no = self.next_seq_no.max(op.stamp.seq_no + 1);
         self.last = op.position;
         self.oldest = Some(Duration::ZERO);
@@ -109,6 +116,11 @@ impl PendingQueue {
     }
     /// Forgets all operations; gives their bytes. The numbers stay.
     pub(crate) fn clear(&mut self) -> u64 {
+        debug_assert_eq!(
+            self.bytes,
+            self.ops.iter().map(|op| op.bytes()).sum::<u64>(),
+            "3: a queue counts the bytes of its operations"
+        );
         self.ops.clear();
         self.oldest = None;
         self.overdue = false;

@@ -99,6 +99,10 @@ impl Publication {
                 set.no,
                 set.position
             );
+            debug_assert!(
+                set.has_distinct_segments(),
+                "search.md S2: a segment is in a view at most once"
+            );
             done.insert(set.no);
             indices.insert(set.no, set);
         }

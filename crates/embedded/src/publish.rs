@@ -55,7 +55,13 @@ pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
     let mut bytes = Vec::new();
     // Writing into memory does not fail.
     drop(write_alive_bitset(bits, &mut bytes));
-    AliveBitSet::open(OwnedBytes::new(bytes))
+    let alive = AliveBitSet::open(OwnedBytes::new(bytes));
+    debug_assert_eq!(
+        alive.num_alive_docs(),
+        bits.len(),
+        "5: live documents are read as they were written"
+    );
+    alive
 }
 
 /// The live documents of a segment as a set that can be changed.
@@ -164,6 +170,11 @@ impl Store {
             }
             segments.into_iter().map(&keep).collect()
         })?;
+        assert!(
+            new.iter().map(|data| data.max_doc as usize).sum::<usize>() >= puts.len(),
+            "3: the newest operation of each document is in a new segment, {} in all",
+            puts.len()
+        );
         // A document that is new to the index has nothing to replace.
         let replacing: Vec<&str> = newest.iter().filter(|(_, n)| !ops[**n].fresh).map(|(uid, _)| *uid).collect();
         let mut segments = self.reopen(entry, old, |segment| clear_blocks(segment, old, replacing.iter().copied()))?;
@@ -183,6 +194,11 @@ impl Store {
             }
         }
         segments.retain(|segment| segment.reader.num_docs() > 0);
+        debug_assert!(
+            newest.iter().take(CHECKED_UIDS).all(|(uid, n)| holders(&segments, entry, uid)
+                .is_none_or(|count| count == usize::from(matches!(ops[*n].kind, Kind::Put(_))))),
+            "1.6: a document that was written has one live block, one that was deleted has none"
+        );
         Ok(segments)
     }
 
@@ -257,6 +273,10 @@ impl Store {
                 )?);
             }
         }
+        assert!(
+            out.len() == old.segments.len() && out.iter().zip(&old.segments).all(|(new, old)| new.id == old.id),
+            "1.8: a set is opened again with all its segments, in their order"
+        );
         Ok(out)
     }
 
@@ -382,6 +402,7 @@ impl Store {
         sets: Vec<Arc<IndexView>>,
         target: u64,
     ) -> Arc<Searchable> {
+        assert_eq!(states.len(), sets.len(), "1.7: each index that is published has its set");
         for (state, set) in states.iter().zip(&sets) {
             assert_eq!(state.no(), set.no, "1.8: a set belongs to its index");
             state.counts().refresh.fetch_add(1, Ordering::Relaxed);
@@ -421,6 +442,25 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Documents of a build that a debug build looks up again.
+const CHECKED_UIDS: usize = 16;
+
+/// How many segments have a live document of a uid. `None`: one cannot be read.
+fn holders(segments: &[Arc<SegmentView>], entry: &IndexEntry, uid: &str) -> Option<usize> {
+    let term = Term::from_field_text(entry.schema.id, uid);
+    let mut count = 0;
+    for segment in segments {
+        let mut postings = segment_view::postings(segment, &term, IndexRecordOption::Basic).ok()?;
+        let mut live = false;
+        while let Some(postings) = postings.as_mut().filter(|postings| !live && postings.doc() != TERMINATED) {
+            live = segment.is_alive(postings.doc());
+            postings.advance();
+        }
+        count += usize::from(live);
+    }
+    Some(count)
 }
 
 /// Live documents of a set, nested ones too.

@@ -113,6 +113,7 @@ impl Store {
             failed: stopped,
             gone: HashSet::new(),
             damages,
+            end: flushed,
         };
         recovered.replay(flushed, |replayed| replay.apply(replayed))?;
         let (failed, gone, damages) = (replay.failed, replay.gone, replay.damages);
@@ -199,6 +200,12 @@ impl Store {
             positions.insert(entry.no, flushed);
             self.indices.insert(Arc::new(state));
         }
+        debug_assert!(
+            indices
+                .values()
+                .all(|set| set.segments.iter().all(|segment| segment.id < self.segments.next_number())),
+            "search.md S19: new segments get numbers that the manifest does not have"
+        );
         self.publication.open(Searchable {
             indices,
             position: flushed,
@@ -448,16 +455,25 @@ struct Replay<'a> {
     /// Indices that the log deletes.
     gone: HashSet<u32>,
     damages: &'a mut Damages,
+    /// The position after the last record.
+    end: u64,
 }
 
 impl Replay<'_> {
     fn apply(&mut self, replayed: Replayed) -> Result<()> {
         let end = replayed.end;
+        assert!(
+            self.end <= replayed.start && replayed.start < end,
+            "1.1: a record at {} is replayed after one that ends at {}",
+            replayed.start,
+            self.end
+        );
+        self.end = end;
         let mut touched: Vec<u32> = Vec::new();
         self.store.maintenance.set_replayed(true);
         for part in replayed.record.parts {
             match part {
-                Part::Alter { index_no, delta } => self.alter(index_no, &delta, replayed.start, end)?,
+                Part::Alter { index_no, delta } => self.alter(index_no, &delta, replayed.start)?,
                 Part::Put {
                     index_no,
                     seq_no,
@@ -514,7 +530,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn alter(&mut self, index_no: u32, delta: &[u8], start: u64, end: u64) -> Result<()> {
+    fn alter(&mut self, index_no: u32, delta: &[u8], start: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
         let mut catalog = (*self.store.catalog.now()).clone();
@@ -538,7 +554,8 @@ impl Replay<'_> {
             .collect();
         self.store.catalog.show_replayed(catalog);
         for entry in new {
-            self.store.begin_index(&entry, start, end);
+            // Documents of the same record are still to be built.
+            self.store.begin_index(&entry, start, start);
             self.positions.insert(entry.no, self.flushed);
         }
         if let Some(no) = gone {

@@ -30,7 +30,11 @@ impl SegmentAccount {
     }
     /// At a start: numbers go on from here.
     pub(crate) fn begin_at(&self, number: u64) {
-        self.next.store(number, Ordering::Relaxed);
+        let before = self.next.swap(number, Ordering::Relaxed);
+        assert!(
+            before <= number,
+            "search.md S19: segment numbers go back from {before} to {number}"
+        );
     }
     /// Bytes of segments in memory.
     pub(crate) fn ram_bytes(&self) -> u64 {

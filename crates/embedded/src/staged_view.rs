@@ -89,7 +89,8 @@ impl StagingViews {
         match refuse(open.len()) {
             Some(refused) => Err(refused),
             None => {
-                open.insert(id, view);
+                let before = open.insert(id, view);
+                debug_assert!(before.is_none(), "6: the id of a view is given once");
                 Ok(())
             }
         }

@@ -208,6 +208,7 @@ impl Store {
             ..self.caches.blank_view(entry, staging.base.position)
         });
         overlay.layers = if anew { 1 } else { overlay.layers + 1 };
+        debug_assert!(overlay.layers <= LAYERS_MAX, "an overlay has few layers");
         overlay.waiting.clear();
         overlay.set = Some(set.clone());
         Ok(Some(set))
@@ -269,8 +270,12 @@ impl Store {
         };
         let own = inner
             .places
-            .get(&(entry.no, uid.into()))
+            .get(&(entry.no, uid.clone().into()))
             .map(|place| &inner.documents[*place]);
+        debug_assert!(
+            own.is_none_or(|doc| doc.no == entry.no && *doc.op.uid == *uid),
+            "transactions.md T24: a staged document lies in its own place"
+        );
         let now = match own {
             None => before.clone(),
             Some(doc) => match &doc.op.kind {
@@ -406,6 +411,11 @@ impl Store {
                 });
             }
         }
+        debug_assert_eq!(
+            inner.places.len(),
+            inner.documents.len(),
+            "transactions.md T2: a document is staged once, however often it is written"
+        );
         Ok(Outcome::Written(Written {
             effect,
             at,
@@ -438,7 +448,12 @@ impl Store {
             let reason = format!("a transaction has [{most}] operations already; the limit is the setting [{name}]");
             return Err(Error::illegal(reason).with("setting", name));
         }
-        let after = inner.bytes.load(Ordering::Relaxed) - replaced + bytes;
+        let staged = inner.bytes.load(Ordering::Relaxed);
+        assert!(
+            replaced <= staged,
+            "a write of [{replaced}] staged bytes is replaced among [{staged}]"
+        );
+        let after = staged - replaced + bytes;
         let most = catalog.cluster_bytes(settings::CHANGES_MAX_BYTES);
         if after > most {
             let name = settings::CHANGES_MAX_BYTES.name;

@@ -213,7 +213,11 @@ impl Versions {
     /// The state that a start finds in the manifest or in the log, whose operations may be older than a tombstone. It is durable.
     pub(crate) fn replay(&self, key: Key, no: u32, newest: Newest) {
         let earlier = None;
-        self.shard(key).lock().insert(key, Entry { no, newest, earlier });
+        let before = self.shard(key).lock().insert(key, Entry { no, newest, earlier });
+        assert!(
+            before.is_none_or(|before| before.no == no),
+            "4: a key is that of one index, and is replayed for index {no}"
+        );
     }
     /// A newer state. The caller has the sequencer. `durable`: everything below is.
     pub(crate) fn set(&self, key: Key, no: u32, newest: Newest, durable: u64) {
@@ -229,6 +233,12 @@ impl Versions {
             before < after,
             "1.1: operation {after} on a document replaces operation {before}"
         );
+        assert!(
+            entry.newest.position() <= newest.position(),
+            "1.1: a document's state of position {} replaces one of {}",
+            newest.position(),
+            entry.newest.position()
+        );
         entry.replace(newest, durable);
     }
     /// A build has stored the effect of the operation with this sequence number: puts go, deletes become
@@ -240,6 +250,10 @@ impl Versions {
         };
         // Built operations are durable (write-path.md 1.4).
         entry.earlier = None;
+        debug_assert!(
+            !matches!(&entry.newest, Newest::Deleted { since_ms: Some(since), .. } if *since > now_ms),
+            "4: a tombstone is kept from its first build on"
+        );
         match &mut entry.newest {
             Newest::Put(_) => drop(shard.remove(&key)),
             Newest::Deleted { since_ms, .. } => {

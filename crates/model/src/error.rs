@@ -124,6 +124,17 @@ error_kinds! {
     Internal               = "internal_error", 500;
 }
 
+/// The subject of a refusal, where a dialect words it in its own way and the kind alone does not tell. It is never shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Topic {
+    /// How scores are combined.
+    ScoreMode,
+    /// An aggregation has neither a field nor a script.
+    ValueSource,
+    /// The `interval` of a histogram of dates.
+    DateInterval,
+}
+
 /// A refusal: its kind, a sentence, facts beside it as data, and what caused it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Error(Box<Inner>);
@@ -136,6 +147,7 @@ struct Inner {
     details: Map<String, Value>,
     cause: Option<Error>,
     root: Option<Error>,
+    topic: Option<Topic>,
 }
 
 impl Error {
@@ -148,6 +160,7 @@ impl Error {
             details: Map::new(),
             cause: None,
             root: None,
+            topic: None,
         }))
     }
     /// `illegal_argument_exception`, the commonest.
@@ -177,6 +190,11 @@ impl Error {
         self.0.root = Some(root);
         self
     }
+    /// Its subject.
+    pub fn about(mut self, topic: Topic) -> Error {
+        self.0.topic = Some(topic);
+        self
+    }
     /// Another status than the kind's.
     pub fn status_of(mut self, status: u16) -> Error {
         self.0.status = Some(status);
@@ -189,6 +207,10 @@ impl Error {
     /// Its HTTP status.
     pub fn status(&self) -> u16 {
         self.0.status.unwrap_or_else(|| self.0.kind.status())
+    }
+    /// Is this its subject?
+    pub fn is_about(&self, topic: Topic) -> bool {
+        self.0.topic == Some(topic)
     }
     /// The same request may succeed later: there was no room, no time, no server.
     pub fn is_transient(&self) -> bool {

@@ -27,6 +27,6 @@ pub mod units;
 pub use address::{DocAddress, DocId, ID_MAX_BYTES, IndexName, Target};
 pub use cancellation::Cancellation;
 pub use dialect::{Depths, Dialect};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, Topic};
 pub use persona::Persona;
 pub use stamp::{CommitSeq, PrimaryTerm, SeqNo, Stamp, Version};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The body of an error answer.
 pub(crate) fn render(error: &Error, dialect: Dialect) -> Value {
-    let error = worded(error, dialect);
+    let error = in_dialect(error, dialect);
     let mut body = object(&error, dialect);
     let mut root = error.root().to_json();
     root.remove("caused_by");
@@ -86,7 +86,7 @@ fn each_error(error: &mut Value, depth: usize, f: &mut dyn FnMut(&mut Map<String
 
 /// The status that goes with it in this dialect.
 pub(crate) fn status(error: &Error, dialect: Dialect) -> u16 {
-    worded(error, dialect).status()
+    in_dialect(error, dialect).status()
 }
 
 /// The error and what caused it, one a line: what `error_trace` asks for.
@@ -98,11 +98,11 @@ pub(crate) fn trace(error: &Error) -> String {
 
 /// One error without the envelope, as bulk items carry it.
 pub(crate) fn object(error: &Error, dialect: Dialect) -> Map<String, Value> {
-    worded(error, dialect).to_json()
+    in_dialect(error, dialect).to_json()
 }
 
 /// The same refusal in the words of 2015, where they differ.
-fn worded(error: &Error, dialect: Dialect) -> Error {
+fn in_dialect(error: &Error, dialect: Dialect) -> Error {
     if !dialect.rules.former_words {
         return error.clone();
     }

@@ -82,11 +82,11 @@ impl Machine {
     }
     /// Where the file system that holds a folder is mounted, and what from.
     pub(crate) fn mount_of(&self, folder: &str) -> String {
-        mounted(folder).map_or_else(String::new, |(device, at, _)| format!("{at} ({device})"))
+        mount_point(folder).map_or_else(String::new, |(device, at, _)| format!("{at} ({device})"))
     }
     /// The type of that file system.
     pub(crate) fn file_system_of(&self, folder: &str) -> String {
-        mounted(folder).map_or_else(String::new, |(_, _, kind)| kind)
+        mount_point(folder).map_or_else(String::new, |(_, _, kind)| kind)
     }
     /// Used memory of the machine.
     pub(crate) fn memory_used_bytes(&self) -> u64 {
@@ -104,7 +104,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
 }
 
 /// Device, place and type of the mount that a folder is under: the longest that it begins with.
-fn mounted(folder: &str) -> Option<(String, String, String)> {
+fn mount_point(folder: &str) -> Option<(String, String, String)> {
     let folder = std::fs::canonicalize(folder).ok()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let rows = mounts.lines().filter_map(|line| {

@@ -39,7 +39,7 @@ impl<S> Escaping<S> {
 }
 
 /// The bytes with their request line escaped, if it needs that.
-fn escaped(read: &[u8]) -> Option<Vec<u8>> {
+fn escape_line(read: &[u8]) -> Option<Vec<u8>> {
     let line = &read[..read.iter().position(|byte| *byte == b'\r')?];
     if !line.iter().any(|byte| REFUSED.contains(byte)) {
         return None;
@@ -76,7 +76,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Escaping<S> {
             if !std::mem::take(&mut self.between) {
                 return Poll::Ready(Ok(()));
             }
-            let Some(escaped) = escaped(&buf.filled()[before..]) else {
+            let Some(escaped) = escape_line(&buf.filled()[before..]) else {
                 return Poll::Ready(Ok(()));
             };
             buf.set_filled(before);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn lines() {
         let check = |read: &str, expected: Option<&str>| {
-            let found = escaped(read.as_bytes());
+            let found = escape_line(read.as_bytes());
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{read}");
         };
         check(

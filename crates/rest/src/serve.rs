@@ -360,7 +360,7 @@ async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) ->
 pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer, Style) {
     let mut style = Style::default();
     let mut dialect = Dialect::of(request.persona);
-    match routed(rest, request, &mut style, &mut dialect).await {
+    match route(rest, request, &mut style, &mut dialect).await {
         Ok(mut answer) => {
             if let (Body::Json(body), true) = (&mut answer.body, answer.status >= 400)
                 && let Some(error) = body.get_mut("error")
@@ -383,24 +383,48 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
     }
 }
 
-async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
-    let mut params = Params::parse(&request.path, &request.query)?;
+/// Takes the parameters that say how the answer is written.
+fn take_style(style: &mut Style, request: &Request, params: &mut Params, dialect: Dialect) -> Result<()> {
     style.pretty = if dialect.rules.reads_boolean_words {
         params.take("pretty").is_some_and(|v| v != "false")
     } else {
         params.flag("pretty")?
     };
     style.filter_path = params.take_list("filter_path").unwrap_or_default();
-    let accepts = |part: &str| request.accept.as_deref().is_some_and(|a| a.contains(part));
     style.human = params.flag("human")?;
     style.trace = params.flag("error_trace")?;
+    let accepts_yaml = request.accept.as_deref().is_some_and(|a| a.contains("application/yaml"));
     // In 2015 an answer was of the type that the request said it was of.
-    let asked_in_yaml = dialect.rules.answers_in_request_format
+    let sent_yaml = dialect.rules.answers_in_request_format
         && request
             .content_type
             .as_deref()
             .is_some_and(|t| t.starts_with("application/yaml"));
-    style.yaml = params.peek("format") == Some("yaml") || accepts("application/yaml") || asked_in_yaml;
+    style.yaml = params.peek("format") == Some("yaml") || accepts_yaml || sent_yaml;
+    Ok(())
+}
+
+/// `GET /i/_settings,_mappings` and the like, which only Elasticsearch 2 has.
+async fn feature_of_index(
+    rest: &Arc<Rest>,
+    request: &Request,
+    style: &Style,
+    mut params: Params,
+    dialect: Dialect,
+    (index, feature): (&str, &str),
+) -> Result<Answer> {
+    let mut args = PathArgs::default();
+    args.insert("index", crate::query_params::decode(index, false)?);
+    let feature = crate::query_params::decode(feature, false)?;
+    params.set_lenient(true);
+    params.set_api("indices.get");
+    let call = call_of(rest, request, style, args, params, dialect);
+    apis::feature(call, &feature).boxed().await
+}
+
+async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dialect: &mut Dialect) -> Result<Answer> {
+    let mut params = Params::parse(&request.path, &request.query)?;
+    take_style(style, request, &mut params, *dialect)?;
     check_encoding(request)?;
     check_media_type(request)?;
     if request.gzipped {
@@ -426,15 +450,9 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
                 (Some(index), Some(feature), None)
                     if dialect.rules.has_index_features && request.method == "GET" && !index.starts_with('_') =>
                 {
-                    let mut args = PathArgs::default();
-                    args.insert("index", crate::query_params::decode(index, false)?);
-                    let feature = crate::query_params::decode(feature, false)?;
-                    params.set_lenient(true);
-                    params.set_api("indices.get");
-                    let call = call_of(rest, request, style, args, params, *dialect);
-                    apis::feature(call, &feature).boxed().await
+                    feature_of_index(rest, request, style, params, *dialect, (index, feature)).await
                 }
-                _ => Ok(unrouted(request, other, *dialect)),
+                _ => Ok(no_route(request, other, *dialect)),
             };
         }
     };
@@ -442,10 +460,9 @@ async fn routed(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, dial
     request.api = Some(endpoint.api);
     *dialect = dialect::choose(rest, request, &args).await;
     dialect.clauses_max = dialect::clauses_max(rest, request.body.len()).await;
-    dialect.total_as_int = params.is_given("rest_total_hits_as_int")
-        && params.has_row("rest_total_hits_as_int")
-        && params.flag("rest_total_hits_as_int")?;
-    dialect.typed_keys = params.is_given("typed_keys") && params.has_row("typed_keys") && params.flag("typed_keys")?;
+    let mut has_flag = |name: &'static str| Result::Ok(params.is_given(name) && params.has_row(name) && params.flag(name)?);
+    dialect.total_as_int = has_flag("rest_total_hits_as_int")?;
+    dialect.typed_keys = has_flag("typed_keys")?;
     params.set_lenient(dialect.rules.skips_unknown_parameters);
     transaction_session::check_api(endpoint.api, &params)?;
     let table = request.path.starts_with("/_cat");
@@ -528,7 +545,7 @@ async fn cat_of_2015(rest: &Arc<Rest>, request: &Request, style: &Style, mut par
 }
 
 /// Paths and methods that no row has, in the words of each dialect.
-fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
+fn no_route(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
     let uri = if request.query.is_empty() {
         request.path.clone()
     } else {
@@ -579,7 +596,7 @@ fn unrouted(request: &Request, matched: Matched, dialect: Dialect) -> Answer {
 }
 
 fn no_handler(request: &Request, uri: &str) -> Answer {
-    let hint = meant(&request.path);
+    let hint = meant_api(&request.path);
     Answer::of(
         400,
         json!({ "error": format!("no handler found for uri [{uri}] and method [{}]{hint}", request.method) }),
@@ -587,7 +604,7 @@ fn no_handler(request: &Request, uri: &str) -> Answer {
 }
 
 /// ` did you mean [_search]?` for the first part of a path that begins as the name of an API does, and is none.
-fn meant(path: &str) -> String {
+fn meant_api(path: &str) -> String {
     let known = crate::routes::literals();
     let unknown = path
         .split('/')
@@ -605,12 +622,12 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
     }
     match find(request.method.as_str(), &format!("/i{rest}"), Persona::Es2) {
         Matched::Found(..) => {
-            let hint = meant(&request.path);
+            let hint = meant_api(&request.path);
             let reason = format!("Invalid index name [{name}], must not start with '_'.{hint}");
             let error = Error::new(ErrorKind::InvalidIndexName, reason).with("index", name);
             Answer::of(400, envelope::render(&error, dialect))
         }
-        Matched::Method(allowed) => unrouted(request, Matched::Method(allowed), dialect),
+        Matched::Method(allowed) => no_route(request, Matched::Method(allowed), dialect),
         Matched::Nothing => no_handler(request, uri),
     }
 }

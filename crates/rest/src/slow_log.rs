@@ -198,7 +198,7 @@ impl SlowWrites {
             }
             let Some((_, Some(log))) = &last else { continue };
             let (kind, source) = match &write.op {
-                WriteOp::Put(source) => ("index", Some(shortened(&source.0, log.source_chars))),
+                WriteOp::Put(source) => ("index", Some(shorten(&source.0, log.source_chars))),
                 WriteOp::Update(_) => ("update", None),
                 WriteOp::Delete => continue,
             };
@@ -266,7 +266,7 @@ fn one_line(text: &[u8], most_bytes: usize) -> String {
 }
 
 /// So many characters of a document.
-fn shortened(source: &[u8], most_chars: usize) -> String {
+fn shorten(source: &[u8], most_chars: usize) -> String {
     let line = one_line(source, most_chars.saturating_mul(4));
     match line.char_indices().nth(most_chars) {
         Some((end, _)) => line[..end].to_owned(),
@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn sources_are_short_and_on_one_line() {
-        assert_eq!(shortened("{\n\t\"ä\": 1 }".as_bytes(), 100), "{  \"ä\": 1 }");
-        assert_eq!(shortened("äöü".as_bytes(), 2), "äö");
-        assert_eq!(shortened(b"abc", 0), "");
+        assert_eq!(shorten("{\n\t\"ä\": 1 }".as_bytes(), 100), "{  \"ä\": 1 }");
+        assert_eq!(shorten("äöü".as_bytes(), 2), "äö");
+        assert_eq!(shorten(b"abc", 0), "");
         assert_eq!(one_line("äö".as_bytes(), 3), "ä\u{fffd}");
     }
 }

@@ -25,10 +25,19 @@ impl Scope {
         self.levels.push(Vec::new());
     }
     pub(crate) fn leave(&mut self) {
-        self.levels.pop();
+        let left = self.levels.pop();
+        debug_assert!(left.is_some(), "a scope is left once");
+        debug_assert!(
+            left.iter().flatten().all(|(_, slot, _)| *slot < self.top),
+            "the locals of a scope lie within the frame of their function"
+        );
     }
     /// A new local; false if a scope that still holds has the name.
     pub(crate) fn declare(&mut self, name: Arc<str>, ty: Ty) -> u32 {
+        debug_assert!(
+            !self.levels.is_empty(),
+            "a local is declared in a scope, or nobody would find it"
+        );
         let slot = self.next;
         self.next += 1;
         self.top = self.top.max(self.next);
@@ -65,6 +74,7 @@ impl Scope {
     }
     /// A function ends; the size of its frame.
     pub(crate) fn resume(&mut self, kept: Suspended) -> u32 {
+        debug_assert!(self.levels.is_empty(), "a function leaves the scopes that it entered");
         let frame = self.top;
         (self.levels, self.next, self.top) = kept;
         frame

@@ -188,34 +188,39 @@ impl Lexer<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<(), SyntaxError> {
+    fn bad_number(&self, start: usize) -> Result<(), SyntaxError> {
+        fail(format!("Invalid number [{}].", self.slice(start, self.at)), self.pos(start))
+    }
+
+    /// `0xff`, `0xffL`.
+    fn hexadecimal(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
-        let bad = |lexer: &Self| {
-            fail(
-                format!("Invalid number [{}].", lexer.slice(start, lexer.at)),
-                lexer.pos(start),
-            )
-        };
-        if self.peek(0) == b'0' && matches!(self.peek(1), b'x' | b'X') {
-            self.at += 2;
-            let digits = self.at;
-            while self.peek(0).is_ascii_hexdigit() {
-                self.at += 1;
-            }
-            let Ok(n) = u64::from_str_radix(self.slice(digits, self.at), 16) else {
-                return bad(self);
-            };
-            let lit = if matches!(self.peek(0), b'L' | b'l') {
-                self.at += 1;
-                Lit::Long(n as i64)
-            } else if let Ok(n) = u32::try_from(n) {
-                Lit::Int(n as i32)
-            } else {
-                return bad(self);
-            };
-            self.push(Tok::Lit(lit), start);
-            return Ok(());
+        self.at += 2;
+        let digits = self.at;
+        while self.peek(0).is_ascii_hexdigit() {
+            self.at += 1;
         }
+        let Ok(n) = u64::from_str_radix(self.slice(digits, self.at), 16) else {
+            return self.bad_number(start);
+        };
+        let lit = if matches!(self.peek(0), b'L' | b'l') {
+            self.at += 1;
+            Lit::Long(n as i64)
+        } else if let Ok(n) = u32::try_from(n) {
+            Lit::Int(n as i32)
+        } else {
+            return self.bad_number(start);
+        };
+        self.push(Tok::Lit(lit), start);
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), SyntaxError> {
+        if self.peek(0) == b'0' && matches!(self.peek(1), b'x' | b'X') {
+            return self.hexadecimal();
+        }
+        let start = self.at;
+        let bad = |lexer: &Self| lexer.bad_number(start);
         let mut fraction = false;
         loop {
             match self.peek(0) {

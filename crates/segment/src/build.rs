@@ -133,6 +133,10 @@ impl Building<'_> {
                 block = block.bare();
             }
             assert!(!block.docs.is_empty(), "search.md S6: a block has its root at least");
+            assert!(
+                !bare.contains(&n) || block.docs.len() == 1,
+                "write-path.md 3: a document that cannot be indexed leaves its root alone"
+            );
             for document in block.docs {
                 let operation = AddOperation {
                     opstamp: u64::from(max_doc),

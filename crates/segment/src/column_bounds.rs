@@ -62,8 +62,17 @@ impl ColumnBounds {
         let max_doc = column.num_docs();
         let starts = (0..max_doc).step_by(BLOCK_DOCS as usize);
         let blocks = starts.map(|start| read_block(column, start, max_doc.min(start + BLOCK_DOCS)));
+        let blocks: Vec<Block> = blocks.collect();
+        debug_assert!(
+            max_doc == 0 || blocks.len() == ColumnBounds::block_of(max_doc - 1) + 1,
+            "search.md S10: every document is in a block whose bounds are known"
+        );
+        debug_assert!(
+            blocks.iter().all(|block| block.least <= block.greatest || block.has_missing),
+            "search.md S10: a block without bounds has no values"
+        );
         ColumnBounds {
-            blocks: blocks.collect(),
+            blocks: blocks.into_iter().collect(),
         }
     }
 

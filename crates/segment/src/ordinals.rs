@@ -97,6 +97,21 @@ impl Ordinals {
                 }
             }
         }
+        for (table, column) in tables.iter().zip(&columns) {
+            // Each string of a dictionary has a number (search.md S14): a stream that ends early is one that could not be read.
+            if table.len() != column.num_terms() {
+                return Err(broken(format!(
+                    "{} of {} strings of [{name}]",
+                    table.len(),
+                    column.num_terms()
+                )));
+            }
+            debug_assert!(
+                table.windows(2).all(|two| two[0] < two[1]) && table.last().is_none_or(|last| (*last as usize) < places.len()),
+                "search.md S14: the numbers of a dictionary rise with its strings"
+            );
+        }
+        debug_assert!(!short || ends.len() == places.len(), "each string is kept, or none is");
         Ok(Ordinals {
             tables: owners.into_iter().zip(tables.into_iter().map(Arc::from)).collect(),
             columns,

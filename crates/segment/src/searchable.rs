@@ -83,6 +83,12 @@ impl IndexView {
     pub fn rules(&self) -> &'static IndexRules {
         IndexRules::of(self.typed)
     }
+    /// Is each segment in it once (search.md S2)?
+    pub fn has_distinct_segments(&self) -> bool {
+        let mut ids: Vec<u64> = self.segments.iter().map(|segment| segment.id).collect();
+        ids.sort_unstable();
+        ids.windows(2).all(|two| two[0] < two[1])
+    }
     /// The types of a typed index.
     pub fn type_names(&self) -> Vec<String> {
         self.types.clone()

@@ -94,12 +94,23 @@ impl SegmentCore {
         let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
         let invisible = marked(reader, schema.invisible)?.map(Arc::new);
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
+        let stamps = Stamps {
+            seq_no: column("_seq_no")?,
+            version: column("_version")?,
+            term: column("_primary_term")?,
+        };
+        debug_assert!(
+            [&stamps.seq_no, &stamps.version, &stamps.term]
+                .iter()
+                .all(|column| column.num_docs() == reader.max_doc()),
+            "write-path.md 7: a segment has as many documents as the manifest says"
+        );
+        debug_assert!(
+            reader.max_doc() == 0 || roots.len() == 0 || roots.contains(reader.max_doc() - 1),
+            "search.md S6: the last document of a segment is a root"
+        );
         Ok(SegmentCore {
-            stamps: Stamps {
-                seq_no: column("_seq_no")?,
-                version: column("_version")?,
-                term: column("_primary_term")?,
-            },
+            stamps,
             some_roots: (roots.len() < reader.max_doc() as usize).then(|| Arc::new(roots)),
             invisible,
             roots: OnceLock::new(),
@@ -297,6 +308,12 @@ pub fn open(
 ) -> Result<Arc<SegmentView>> {
     let segment = index.segment(index.new_segment_meta(data.uuid, data.max_doc));
     let reader = SegmentReader::open_with_custom_alive_set(&segment, alive).map_err(broken)?;
+    debug_assert!(
+        reader
+            .alive_bitset()
+            .is_none_or(|alive| alive.num_alive_docs() <= data.max_doc as usize),
+        "write-path.md 5: no more documents live than there are"
+    );
     let core = match core {
         Some(core) => core,
         None => Arc::new(SegmentCore::open(&reader, schema, account)?),

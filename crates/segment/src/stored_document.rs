@@ -51,7 +51,11 @@ pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
             postings.advance();
         }
         if let Some(root) = block.last() {
-            debug_assert!(segment.is_root(*root), "the root is the last of its block");
+            debug_assert!(segment.is_root(*root), "search.md S6: the root is the last of its block");
+            debug_assert!(
+                block.windows(2).all(|two| two[0] + 1 == two[1]),
+                "search.md S7: a block lies side by side, and is alive as a whole"
+            );
             return Ok(Some(Location {
                 segment: segment.clone(),
                 block,

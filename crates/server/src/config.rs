@@ -218,25 +218,7 @@ impl Config {
     fn check(values: Values) -> Result<Config> {
         let text = |name: &str| one(&values, name);
         let persona = parse_persona(&text("persona"))?;
-        let listen = match values.get("listen") {
-            Some((listen, _)) => listen.iter().map(|l| parse_listen(l, persona)).collect::<Result<Vec<_>>>()?,
-            None => {
-                let (host, port) = (text("network.host"), text("http.port"));
-                let host = if host == "_local_" || host == "localhost" {
-                    "127.0.0.1".to_owned()
-                } else {
-                    host
-                };
-                // Elasticsearch allows a range of ports; its first is meant.
-                let port = port.split('-').next().unwrap_or_default().to_owned();
-                let joined = if host.contains(':') && !host.starts_with('[') {
-                    format!("[{host}]:{port}")
-                } else {
-                    format!("{host}:{port}")
-                };
-                vec![parse_listen(&joined, persona)?]
-            }
-        };
+        let listen = listen(&values, persona)?;
         let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA))?;
         if !parse_flag(INSECURE_LISTEN, &text(INSECURE_LISTEN))? {
             for (address, _) in &listen {
@@ -251,66 +233,11 @@ impl Config {
         for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
             check_shape(setting.name, setting.default, &text(setting.name))?;
         }
-        let depth = |setting: settings::Setting, most: u16| {
-            let given = text(setting.name);
-            match given.parse::<u16>() {
-                Ok(depth) if (1..=most).contains(&depth) => Ok(depth),
-                _ => Err(Error::illegal(format!(
-                    "[{}] is [{given}] but must be between 1 and {most}",
-                    setting.name
-                ))),
-            }
-        };
-        let depths = model::Depths {
-            json: depth(settings::JSON_MAX_DEPTH, model::Depths::JSON_MOST)?,
-            queries: depth(settings::QUERY_MAX_DEPTH, 1000)?,
-            aggs: depth(settings::MAX_AGG_DEPTH, 1000)?,
-        };
+        let depths = depths(&values)?;
         let bytes = |setting: settings::Setting| parse_size(setting.name, &text(setting.name));
         let number = |setting: settings::Setting| text(setting.name).parse::<u64>().unwrap_or(1);
-        let searches = text(settings::MAX_CONCURRENT_SEARCHES.name).parse::<usize>().unwrap_or(1);
-        let mut fixed = Vec::new();
-        for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
-            let text = text(setting.name);
-            if settings::is_duration(*setting) {
-                let duration = units::parse_duration(&text, setting.name)?;
-                // Who looks keeps a thread that others may need.
-                if setting.name == settings::HTTP_BUSY_POLL.name && duration > settings::BUSY_POLL_MOST {
-                    let most = units::render_duration(settings::BUSY_POLL_MOST);
-                    return Err(Error::illegal(format!(
-                        "[{}] is [{text}] but must be at most [{most}]",
-                        setting.name
-                    )));
-                }
-                let nanos = duration.as_nanos();
-                fixed.push((*setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
-                continue;
-            }
-            // Settings that are neither numbers nor sizes are read by their own parsers.
-            let size = || bytes(*setting).ok().map(|bytes| bytes as u64);
-            fixed.extend(text.parse().ok().or_else(size).map(|value| (*setting, value)));
-        }
-        let engine_limits = embedded::Limits {
-            pending_bytes: bytes(settings::PENDING)? as u64,
-            checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
-            queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
-            concurrent_searches: searches.max(1),
-            checkpoint_ops: number(settings::LOG_CHECKPOINT_OPS).max(1),
-            log_max_bytes: bytes(settings::LOG_MAX)? as u64,
-            ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
-            answers_bytes: bytes(settings::REQUESTS_CACHE)?,
-            documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
-            filters_bytes: bytes(settings::QUERIES_CACHE)?,
-            derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
-            retention: embedded::Retention {
-                bytes: bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
-                age: units::parse_duration(
-                    &text(settings::CHANGES_RETENTION_AGE.name),
-                    settings::CHANGES_RETENTION_AGE.name,
-                )?,
-            },
-            ..embedded::Limits::default()
-        };
+        let fixed = node_limits(&values)?;
+        let engine_limits = engine_limits(&values)?;
         let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
@@ -408,6 +335,99 @@ pub(crate) fn persona_name(persona: Persona) -> &'static str {
         .iter()
         .find(|(_, p)| *p == persona)
         .map_or("es8", |(name, _)| name)
+}
+
+/// The addresses of `listen`, or the one of `network.host` and `http.port`.
+fn listen(values: &Values, persona: Persona) -> Result<Vec<(SocketAddr, Persona)>> {
+    if let Some((listen, _)) = values.get("listen") {
+        return listen.iter().map(|l| parse_listen(l, persona)).collect();
+    }
+    let (host, port) = (one(values, "network.host"), one(values, "http.port"));
+    let host = if host == "_local_" || host == "localhost" {
+        "127.0.0.1".to_owned()
+    } else {
+        host
+    };
+    // Elasticsearch allows a range of ports; its first is meant.
+    let port = port.split('-').next().unwrap_or_default();
+    let joined = if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    };
+    Ok(vec![parse_listen(&joined, persona)?])
+}
+
+/// How deep bodies, queries and aggregations may nest.
+fn depths(values: &Values) -> Result<model::Depths> {
+    let depth = |setting: settings::Setting, most: u16| {
+        let given = one(values, setting.name);
+        match given.parse::<u16>() {
+            Ok(depth) if (1..=most).contains(&depth) => Ok(depth),
+            _ => Err(Error::illegal(format!(
+                "[{}] is [{given}] but must be between 1 and {most}",
+                setting.name
+            ))),
+        }
+    };
+    Ok(model::Depths {
+        json: depth(settings::JSON_MAX_DEPTH, model::Depths::JSON_MOST)?,
+        queries: depth(settings::QUERY_MAX_DEPTH, 1000)?,
+        aggs: depth(settings::MAX_AGG_DEPTH, 1000)?,
+    })
+}
+
+/// The settings of the node that are numbers, sizes in bytes or durations in nanoseconds.
+fn node_limits(values: &Values) -> Result<Vec<(settings::Setting, u64)>> {
+    let mut out = Vec::new();
+    for setting in settings::ALL.iter().filter(|s| s.scope == Scope::Node) {
+        let text = one(values, setting.name);
+        if settings::is_duration(*setting) {
+            let duration = units::parse_duration(&text, setting.name)?;
+            // Who looks keeps a thread that others may need.
+            if setting.name == settings::HTTP_BUSY_POLL.name && duration > settings::BUSY_POLL_MOST {
+                let most = units::render_duration(settings::BUSY_POLL_MOST);
+                return Err(Error::illegal(format!(
+                    "[{}] is [{text}] but must be at most [{most}]",
+                    setting.name
+                )));
+            }
+            let nanos = duration.as_nanos();
+            out.push((*setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
+            continue;
+        }
+        // Settings that are neither numbers nor sizes are read by their own parsers.
+        let size = || parse_size(setting.name, &text).ok().map(|bytes| bytes as u64);
+        out.extend(text.parse().ok().or_else(size).map(|value| (*setting, value)));
+    }
+    Ok(out)
+}
+
+/// The bounds of the engine.
+fn engine_limits(values: &Values) -> Result<embedded::Limits> {
+    let bytes = |setting: settings::Setting| parse_size(setting.name, &one(values, setting.name));
+    let searches = one(values, settings::MAX_CONCURRENT_SEARCHES.name)
+        .parse::<usize>()
+        .unwrap_or(1);
+    let checkpoint_ops = one(values, settings::LOG_CHECKPOINT_OPS.name).parse::<u64>().unwrap_or(1);
+    Ok(embedded::Limits {
+        pending_bytes: bytes(settings::PENDING)? as u64,
+        checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
+        queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
+        concurrent_searches: searches.max(1),
+        checkpoint_ops: checkpoint_ops.max(1),
+        log_max_bytes: bytes(settings::LOG_MAX)? as u64,
+        ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
+        answers_bytes: bytes(settings::REQUESTS_CACHE)?,
+        documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
+        filters_bytes: bytes(settings::QUERIES_CACHE)?,
+        derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
+        retention: embedded::Retention {
+            bytes: bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
+            age: units::parse_duration(&one(values, settings::CHANGES_RETENTION_AGE.name), settings::CHANGES_RETENTION_AGE.name)?,
+        },
+        ..embedded::Limits::default()
+    })
 }
 
 /// A setting's only (last) value, else its default.

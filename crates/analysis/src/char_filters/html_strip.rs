@@ -165,7 +165,7 @@ const LATIN_1: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ord
     Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave \
     iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
 
-fn named(name: &str) -> Option<char> {
+fn named_entity(name: &str) -> Option<char> {
     let found = match ENTITIES.iter().find(|(known, _)| *known == name) {
         Some((_, c)) => *c,
         None => {
@@ -192,7 +192,7 @@ fn entity(text: &str) -> Option<(usize, char)> {
         };
         char::from_u32(code.ok()?).unwrap_or('\u{fffd}')
     } else {
-        named(name).filter(|_| semicolon == 1 || matches!(name, "amp" | "lt" | "gt" | "quot"))?
+        named_entity(name).filter(|_| semicolon == 1 || matches!(name, "amp" | "lt" | "gt" | "quot"))?
     };
     Some((1 + name_end + semicolon, c))
 }
@@ -220,6 +220,17 @@ fn tag(text: &str) -> Option<(usize, &str, bool)> {
         }
     }
     None
+}
+
+/// Where the element ends that a tag of this name opened: behind its closing tag.
+fn end_of(name: &str, text: &str) -> Option<usize> {
+    let close = format!("</{name}");
+    let is_close = |(at, _): &(usize, &str)| {
+        text.get(*at..at + close.len())
+            .is_some_and(|tag| tag.eq_ignore_ascii_case(&close))
+    };
+    let (start, _) = text.match_indices("</").find(is_close)?;
+    text[start..].find('>').map(|end| start + end + 1)
 }
 
 impl CharFilter for HtmlStrip {
@@ -273,19 +284,7 @@ impl CharFilter for HtmlStrip {
             }
             out.keep_to(next);
             if !closes && (name == "script" || name == "style") {
-                let after = &text[at..];
-                let close = format!("</{name}");
-                let is_close = |(at, _): &(usize, &str)| {
-                    after
-                        .get(*at..at + close.len())
-                        .is_some_and(|tag| tag.eq_ignore_ascii_case(&close))
-                };
-                let end = if no_script_end {
-                    None
-                } else {
-                    after.match_indices("</").find(is_close)
-                }
-                .and_then(|(n, _)| after[n..].find('>').map(|m| n + m + 1));
+                let end = if no_script_end { None } else { end_of(&name, &text[at..]) };
                 no_script_end |= end.is_none();
                 at += end.unwrap_or(0);
                 out.replace_to(at, "\n");

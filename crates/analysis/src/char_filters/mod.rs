@@ -40,6 +40,7 @@ impl Filtered {
         };
         filter.filter(input, &mut rewrite);
         rewrite.keep_to(input.len());
+        debug_assert_eq!(rewrite.read, input.len(), "a character filter reads its text to the end");
         corrections.push(rewrite.corrections);
         Filtered {
             text: rewrite.text,
@@ -86,6 +87,11 @@ impl Rewrite<'_> {
     /// Puts `with` in the place of the input from the current point to `end`.
     /// Every byte put in beyond the length of what it replaces counts as standing at the end of that.
     pub(crate) fn replace_to(&mut self, end: usize, with: &str) {
+        debug_assert!(
+            self.read <= end && self.input.is_char_boundary(end),
+            "a character filter goes from left to right, and not from {} to {end}",
+            self.read
+        );
         let (removed, start) = (end - self.read, self.text.len());
         self.text.push_str(with);
         if with.len() > removed {
@@ -109,6 +115,12 @@ impl Rewrite<'_> {
     }
 
     fn correct(&mut self, output: usize, original: usize) {
+        debug_assert!(
+            self.corrections
+                .last()
+                .is_none_or(|last| last.0 <= output && last.1 <= original),
+            "corrections rise: they are looked up by bisection"
+        );
         match self.corrections.last_mut() {
             Some(last) if last.0 == output => last.1 = original,
             _ => self.corrections.push((output, original)),

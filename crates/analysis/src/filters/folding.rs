@@ -49,7 +49,7 @@ fn special(c: char) -> Option<&'static str> {
 }
 
 /// The replacement of a character, if it has one.
-fn folded(c: char) -> Option<String> {
+fn folding_of(c: char) -> Option<String> {
     if let Some(to) = special(c) {
         return Some(to.to_owned());
     }
@@ -81,7 +81,7 @@ impl Each for AsciiFolding {
         if !token.term.is_ascii() {
             let mut out = String::with_capacity(token.term.len());
             for c in token.term.chars() {
-                match if c.is_ascii() { None } else { folded(c) } {
+                match if c.is_ascii() { None } else { folding_of(c) } {
                     Some(to) => out.push_str(&to),
                     None => out.push(c),
                 }

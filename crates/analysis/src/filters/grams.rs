@@ -23,6 +23,12 @@ impl All for Grams {
         1
     }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
+        debug_assert!(
+            1 <= self.min && self.min <= self.max,
+            "the registry refuses grams of {} to {} characters",
+            self.min,
+            self.max
+        );
         let (mut out, mut room) = (Vec::new(), Room::new());
         for token in tokens {
             let ends: Vec<usize> = token

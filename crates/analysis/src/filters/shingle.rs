@@ -37,6 +37,12 @@ impl All for Shingle {
         })
     }
     fn all(&self, tokens: Vec<Token>) -> Vec<Token> {
+        debug_assert!(
+            2 <= self.min && self.min <= self.max,
+            "the registry refuses shingles of {} to {} tokens",
+            self.min,
+            self.max
+        );
         // Holes become fillers, at most as many as a shingle can span.
         let mut window: Vec<(Token, bool)> = Vec::with_capacity(tokens.len());
         let mut next_position = 0;

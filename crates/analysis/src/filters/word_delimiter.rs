@@ -86,6 +86,15 @@ impl Joined {
         self.end = part.end;
         self.parts += 1;
     }
+    /// All of it as one part.
+    fn whole(&self) -> Part {
+        Part {
+            start: self.start,
+            end: self.end,
+            alpha: self.alpha,
+            digit: self.digit,
+        }
+    }
 }
 
 impl WordDelimiter {
@@ -158,11 +167,33 @@ impl WordDelimiter {
                 }
             }
         }
+        debug_assert!(
+            parts.windows(2).all(|two| two[0].end <= two[1].start),
+            "the parts of a term lie apart, in their order"
+        );
         parts
     }
 
     fn generates(&self, part: Part) -> bool {
         (self.options.generate_word_parts && part.alpha) || (self.options.generate_number_parts && part.digit)
+    }
+
+    /// The token of joined parts, which takes at least one position. A single part that is a token already makes none.
+    fn join(&self, joined: Joined, position: &mut u32) -> Option<Made> {
+        debug_assert!(joined.from <= *position, "joined parts began at a position that was reached");
+        if *position == joined.from {
+            *position += 1;
+        }
+        if joined.parts == 1 && self.generates(joined.whole()) {
+            return None;
+        }
+        Some(Made {
+            term: joined.term,
+            start: joined.start,
+            end: joined.end,
+            from: joined.from,
+            to: *position,
+        })
     }
 
     /// The tokens of a term and how many positions they take; `None` leaves it as it is.
@@ -179,31 +210,10 @@ impl WordDelimiter {
         let mut position = 0_u32;
         let (mut some, mut all) = (Joined::default(), Joined::default());
         let mut last_count = 0;
-        let flush = |some: &mut Joined, position: &mut u32, last_count: &mut usize, made: &mut Vec<Made>| {
-            let joined = std::mem::take(some);
-            if *position == joined.from {
-                *position += 1;
-            }
-            *last_count = joined.parts;
-            let single = Part {
-                start: joined.start,
-                end: joined.end,
-                alpha: joined.alpha,
-                digit: joined.digit,
-            };
-            if joined.parts != 1 || !self.generates(single) {
-                made.push(Made {
-                    term: joined.term,
-                    start: joined.start,
-                    end: joined.end,
-                    from: joined.from,
-                    to: *position,
-                });
-            }
-        };
         for &part in &parts {
             if some.parts > 0 && (some.alpha, some.digit) != (part.alpha, part.digit) {
-                flush(&mut some, &mut position, &mut last_count, &mut made);
+                last_count = some.parts;
+                made.extend(self.join(std::mem::take(&mut some), &mut position));
             }
             if (options.catenate_words && part.alpha) || (options.catenate_numbers && part.digit) {
                 some.add(term, part, position);
@@ -223,27 +233,11 @@ impl WordDelimiter {
             }
         }
         if some.parts > 0 {
-            flush(&mut some, &mut position, &mut last_count, &mut made);
+            last_count = some.parts;
+            made.extend(self.join(some, &mut position));
         }
         if all.parts > last_count {
-            if position == all.from {
-                position += 1;
-            }
-            let single = Part {
-                start: all.start,
-                end: all.end,
-                alpha: all.alpha,
-                digit: all.digit,
-            };
-            if all.parts != 1 || !self.generates(single) {
-                made.push(Made {
-                    term: all.term,
-                    start: all.start,
-                    end: all.end,
-                    from: all.from,
-                    to: position,
-                });
-            }
+            made.extend(self.join(all, &mut position));
         }
         if options.preserve_original {
             position = position.max(1);

@@ -122,7 +122,7 @@ pub(crate) fn german_of_caumanns(word: &mut String) {
         *word = lower;
         return;
     }
-    let (mut w, saved) = grouped(&lower.chars().collect::<Vec<_>>());
+    let (mut w, saved) = group_letters(&lower.chars().collect::<Vec<_>>());
     strip(&mut w, saved);
     if w.len() > 5 && w.ends_with(&['e', 'r', 'i', 'n', '*']) {
         w.pop();
@@ -149,7 +149,7 @@ pub(crate) fn german_of_caumanns(word: &mut String) {
 }
 
 /// Letters with marks for groups and for the second of a pair, and how many letters that saves.
-fn grouped(letters: &[char]) -> (Vec<char>, usize) {
+fn group_letters(letters: &[char]) -> (Vec<char>, usize) {
     let mut left: std::collections::VecDeque<char> = letters.iter().copied().collect();
     let mut out: Vec<char> = Vec::with_capacity(letters.len());
     let mut saved = 0;

@@ -257,7 +257,7 @@ impl Registry {
 
     /// The analyzer of a name, defined or built in.
     pub fn analyzer(&self, name: &str) -> Option<Analyzer> {
-        self.0.analyzers.get(name).cloned().or_else(|| built_in(name))
+        self.0.analyzers.get(name).cloned().or_else(|| built_in_analyzer(name))
     }
 
     /// The normalizer of a name, defined or built in.
@@ -270,60 +270,11 @@ impl Registry {
 
     /// An analyzer of parts that are named or defined on the spot.
     pub fn custom(&self, parts: &AnalyzeParts) -> Result<Analyzer> {
-        let definitions = &self.0.definitions;
-        let not_found = |part: &'static str, name: &str, known: &'static [&'static str]| {
-            let global = if self.0.of_index { "" } else { "global " };
-            let hint = suggestion(name, known.iter().copied());
-            Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}"))
-        };
-        let mut char_filters = Vec::new();
-        for value in &parts.char_filters {
-            let (name, found) = match object(value) {
-                Some(inline) => {
-                    let kind = inline_kind("char_filter", inline)?;
-                    (
-                        kind.clone(),
-                        definitions.char_filter_of(
-                            &kind,
-                            &Options {
-                                name: "_anonymous_char_filter",
-                                values: inline,
-                            },
-                        )?,
-                    )
-                }
-                None => (plain(value), definitions.char_filter(&plain(value))?),
-            };
-            char_filters.push(found.ok_or_else(|| not_found("char_filter", &name, CHAR_FILTERS))?);
-        }
+        let char_filters = parts.char_filters.iter().map(|value| self.custom_char_filter(value));
+        let char_filters = char_filters.collect::<Result<Vec<_>>>()?;
         let tokenizer = match &parts.tokenizer {
             None => keyword(),
-            Some(value) => {
-                let (name, found) = match object(value) {
-                    Some(inline) => {
-                        let kind = inline_kind("tokenizer", inline)?;
-                        (
-                            kind.clone(),
-                            definitions.tokenizer_of(
-                                &kind,
-                                &Options {
-                                    name: "_anonymous_tokenizer",
-                                    values: inline,
-                                },
-                            )?,
-                        )
-                    }
-                    None => (plain(value), definitions.tokenizer(&plain(value))?),
-                };
-                let found = found.ok_or_else(|| not_found("tokenizer", &name, TOKENIZERS))?;
-                match object(value) {
-                    Some(_) => Named {
-                        name: format!("__anonymous__{name}").into(),
-                        part: found.part,
-                    },
-                    None => found,
-                }
-            }
+            Some(value) => self.custom_tokenizer(value)?,
         };
         let mut filters = Vec::new();
         for value in &parts.filters {
@@ -332,27 +283,8 @@ impl Registry {
                 tokenizer: &tokenizer,
                 filters: &filters,
             };
-            let (name, found) = match object(value) {
-                Some(inline) => {
-                    let kind = inline_kind("filter", inline)?;
-                    let options = Options {
-                        name: "_anonymous_filter",
-                        values: inline,
-                    };
-                    let filter = definitions.filter_of(&kind, &options, &before)?;
-                    (kind, filter.map(|filter| named("__anonymous__", filter)))
-                }
-                None => (plain(value), definitions.filter(&plain(value), &before)?),
-            };
-            let found = found.ok_or_else(|| not_found("filter", &name, FILTERS))?;
-            let found = match object(value) {
-                Some(_) => Named {
-                    name: format!("__anonymous__{name}").into(),
-                    part: found.part,
-                },
-                None => found,
-            };
-            filters.push(found);
+            let filter = self.custom_filter(value, &before)?;
+            filters.push(filter);
         }
         Ok(Analyzer::new(
             "_custom_",
@@ -363,6 +295,57 @@ impl Registry {
                 gap: DEFAULT_GAP,
             },
         ))
+    }
+
+    fn custom_char_filter(&self, value: &Value) -> Result<Named<dyn CharFilter>> {
+        let definitions = &self.0.definitions;
+        let (name, filter) = match object(value) {
+            Some(values) => {
+                let kind = inline_kind("char_filter", values)?;
+                let name = "_anonymous_char_filter";
+                let filter = definitions.char_filter_of(&kind, &Options { name, values })?;
+                (kind, filter)
+            }
+            None => (plain(value), definitions.char_filter(&plain(value))?),
+        };
+        filter.ok_or_else(|| self.not_found("char_filter", &name, CHAR_FILTERS))
+    }
+
+    fn custom_tokenizer(&self, value: &Value) -> Result<Named<dyn Tokenizer>> {
+        let definitions = &self.0.definitions;
+        let Some(values) = object(value) else {
+            let name = plain(value);
+            let tokenizer = definitions.tokenizer(&name)?;
+            return tokenizer.ok_or_else(|| self.not_found("tokenizer", &name, TOKENIZERS));
+        };
+        let kind = inline_kind("tokenizer", values)?;
+        let name = "_anonymous_tokenizer";
+        let tokenizer = definitions.tokenizer_of(&kind, &Options { name, values })?;
+        let tokenizer = tokenizer.ok_or_else(|| self.not_found("tokenizer", &kind, TOKENIZERS))?;
+        Ok(Named {
+            name: format!("__anonymous__{kind}").into(),
+            part: tokenizer.part,
+        })
+    }
+
+    fn custom_filter(&self, value: &Value, before: &Before<'_>) -> Result<Named<Filter>> {
+        let definitions = &self.0.definitions;
+        let Some(values) = object(value) else {
+            let name = plain(value);
+            let filter = definitions.filter(&name, before)?;
+            return filter.ok_or_else(|| self.not_found("filter", &name, FILTERS));
+        };
+        let kind = inline_kind("filter", values)?;
+        let name = "_anonymous_filter";
+        let filter = definitions.filter_of(&kind, &Options { name, values }, before)?;
+        let filter = filter.ok_or_else(|| self.not_found("filter", &kind, FILTERS))?;
+        Ok(named(&format!("__anonymous__{kind}"), filter))
+    }
+
+    fn not_found(&self, part: &'static str, name: &str, known: &'static [&'static str]) -> Error {
+        let global = if self.0.of_index { "" } else { "global " };
+        let hint = suggestion(name, known.iter().copied());
+        Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}"))
     }
 }
 
@@ -403,7 +386,7 @@ fn keyword() -> Named<dyn Tokenizer> {
     }
 }
 
-fn built_in(name: &str) -> Option<Analyzer> {
+fn built_in_analyzer(name: &str) -> Option<Analyzer> {
     static MADE: Mutex<Option<HashMap<String, Analyzer>>> = Mutex::new(None);
     if !ANALYZERS.contains(&name) {
         return None;

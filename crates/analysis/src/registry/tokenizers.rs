@@ -81,22 +81,7 @@ impl Definitions {
             "whitespace" => by_class(vec![CharClass::Whitespace], false, false)?,
             "keyword" => Arc::new(Keyword),
             "char_group" => by_class(char_classes(o, "tokenize_on_chars")?, false, false)?,
-            "pattern" => {
-                let pattern = o.pattern("pattern", Some(r"\W+"))?;
-                let matches = match o.text("group").as_deref() {
-                    None | Some("-1") => Matches::Separate,
-                    Some(_) => Matches::Group(o.number("group", 0)?),
-                };
-                if let Matches::Group(group) = matches
-                    && group >= pattern.captures_len()
-                {
-                    return Err(Error::illegal(format!(
-                        "invalid group specified: pattern only has: {} capturing groups",
-                        pattern.captures_len() - 1
-                    )));
-                }
-                Arc::new(Pattern { pattern, matches })
-            }
+            "pattern" => Arc::new(pattern(o)?),
             "simple_pattern" => Arc::new(Pattern {
                 pattern: o.pattern("pattern", Some("[^\\s\\S]"))?,
                 matches: Matches::Group(0),
@@ -129,18 +114,7 @@ impl Definitions {
                     edges: true,
                 })
             }
-            "path_hierarchy" | "PathHierarchy" => {
-                let delimiter = o.character("delimiter", '/')?;
-                if o.number("buffer_size", 1024)? < 1 {
-                    return Err(Error::illegal("bufferSize cannot be <= 0"));
-                }
-                Arc::new(PathHierarchy {
-                    delimiter,
-                    replacement: o.character("replacement", delimiter)?,
-                    skip: o.number("skip", 0)?,
-                    reverse: o.flag("reverse", false)?,
-                })
-            }
+            "path_hierarchy" | "PathHierarchy" => Arc::new(path_hierarchy(o)?),
             "uax_url_email" => Arc::new(UaxUrlEmail {
                 words: Standard {
                     max_token_length: max_token_length()?,
@@ -153,6 +127,38 @@ impl Definitions {
         };
         Ok(Some(Named { name: kind.into(), part }))
     }
+}
+
+/// The tokenizer `pattern`: its matches separate tokens, or one of its groups is the token.
+fn pattern(o: &Options<'_>) -> Result<Pattern> {
+    let pattern = o.pattern("pattern", Some(r"\W+"))?;
+    let matches = match o.text("group").as_deref() {
+        None | Some("-1") => Matches::Separate,
+        Some(_) => Matches::Group(o.number("group", 0)?),
+    };
+    if let Matches::Group(group) = matches
+        && group >= pattern.captures_len()
+    {
+        return Err(Error::illegal(format!(
+            "invalid group specified: pattern only has: {} capturing groups",
+            pattern.captures_len() - 1
+        )));
+    }
+    Ok(Pattern { pattern, matches })
+}
+
+/// The tokenizer `path_hierarchy`.
+fn path_hierarchy(o: &Options<'_>) -> Result<PathHierarchy> {
+    let delimiter = o.character("delimiter", '/')?;
+    if o.number("buffer_size", 1024)? < 1 {
+        return Err(Error::illegal("bufferSize cannot be <= 0"));
+    }
+    Ok(PathHierarchy {
+        delimiter,
+        replacement: o.character("replacement", delimiter)?,
+        skip: o.number("skip", 0)?,
+        reverse: o.flag("reverse", false)?,
+    })
 }
 
 pub(super) fn char_classes(o: &Options<'_>, key: &str) -> Result<Vec<CharClass>> {

@@ -46,6 +46,12 @@ impl Tokenizer for NGram {
         true
     }
     fn tokenize(&self, text: &str, f: &mut dyn FnMut(Piece<'_>)) {
+        debug_assert!(
+            1 <= self.min && self.min <= self.max,
+            "the registry refuses grams of {} to {} characters",
+            self.min,
+            self.max
+        );
         let (mut position, mut room) = (0, Room::new());
         if self.classes.is_empty() {
             if !text.is_empty() {

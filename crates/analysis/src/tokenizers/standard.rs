@@ -44,7 +44,7 @@ impl Standard {
                 at += 1;
                 continue;
             }
-            let window = bounded(text, at, self.max_token_length);
+            let window = token_window(text, at, self.max_token_length);
             let (mut end, mut kind) = next(window, at);
             if end - at > self.max_token_length {
                 let limit = after_units(window, at, self.max_token_length);
@@ -62,7 +62,7 @@ impl Standard {
 }
 
 /// As much of the text as a token of `max` UTF-16 units that begins at `from` can need, and what follows it.
-fn bounded(text: &str, from: usize, max: usize) -> &str {
+fn token_window(text: &str, from: usize, max: usize) -> &str {
     let end = from.saturating_add(max.saturating_mul(3)).saturating_add(64);
     if end >= text.len() {
         text

@@ -2,7 +2,7 @@
 
 use super::AggKind;
 use super::options::{one, put};
-use super::value_source::option;
+use super::value_source::{no_value_source, option};
 use crate::json::{Fields, Node};
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -58,9 +58,7 @@ pub(super) fn parse_grid(fields: &mut Fields, tiles: bool) -> Result<AggKind> {
             _ => None,
         },
     };
-    let field = fields
-        .take_string("field")?
-        .ok_or_else(|| Error::illegal("Required one of fields [field], but none were specified. "))?;
+    let field = fields.take_string("field")?.ok_or_else(|| no_value_source("[field]"))?;
     Ok(AggKind::Grid(GridAgg {
         tiles,
         field,

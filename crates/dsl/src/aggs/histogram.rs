@@ -5,7 +5,7 @@ use super::value_source::option;
 use super::{AggKind, BucketOrder, ValueSource};
 use crate::json::{Fields, Node};
 use crate::shape;
-use model::{Dialect, Error, ErrorKind, Persona, Result};
+use model::{Dialect, Error, ErrorKind, Persona, Result, Topic};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,8 @@ fn take_date_interval(fields: &mut Fields, dialect: Dialect) -> Result<Option<Da
         } else {
             parse_fixed(&text, dialect).map(DateInterval::Fixed)
         }
-    })?;
+    });
+    let old = old.map_err(|error| error.about(Topic::DateInterval))?;
     if dialect.persona == Persona::Es2 {
         // There was one interval, and the others were unknown.
         return Ok(old);

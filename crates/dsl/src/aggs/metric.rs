@@ -1,7 +1,7 @@
 //! Metrics of one number, or a few: `avg` and its kin, `extended_stats`, `cardinality`, `weighted_avg`.
 
 use super::options::{one, put, source_body};
-use super::value_source::option;
+use super::value_source::{no_value_source, option};
 use super::{AggKind, ValueSource};
 use crate::json::Fields;
 use crate::shape;
@@ -109,7 +109,7 @@ fn part(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<ValueSource
     let mut inner = node.fields(name)?.of_object(!dialect.rules.tolerates_value_types);
     let source = required_source(&mut inner, dialect)?;
     if source.field.as_deref().is_none_or(str::is_empty) && source.script.is_none() && !dialect.rules.tolerates_missing_options {
-        let cause = Error::illegal("Required one of fields [field, script], but none were specified. ");
+        let cause = no_value_source("[field, script]");
         return Err(shape::failed_field("weighted_avg", name, at, cause));
     }
     inner.finish()?;
@@ -132,5 +132,17 @@ pub(super) fn render_weighted_avg(value: &ValueSource, weight: &ValueSource) -> 
     let mut body = one("value", inner);
     body.insert("weight".into(), Value::Object(source_body(weight)));
     put(&mut body, "format", format);
+    body
+}
+
+pub(super) fn render_extended_stats(source: &ValueSource, sigma: f64) -> Map<String, Value> {
+    let mut body = source_body(source);
+    body.insert("sigma".into(), sigma.into());
+    body
+}
+
+pub(super) fn render_cardinality(source: &ValueSource, precision_threshold: Option<u64>) -> Map<String, Value> {
+    let mut body = source_body(source);
+    put(&mut body, "precision_threshold", precision_threshold);
     body
 }

@@ -3,7 +3,7 @@
 //! Not here: how they are read (`bucket`, `metric`).
 
 use crate::json::Fields;
-use model::{Error, ErrorKind};
+use model::{Error, ErrorKind, Topic};
 
 /// Takes options that were known in 2015 and change no answer here.
 pub(super) fn leftovers(fields: &mut Fields, kind: &str) {
@@ -30,8 +30,8 @@ pub(super) fn nothing_to_read() -> Error {
 pub(super) fn reword(error: Error) -> Error {
     let reason = error.reason().to_owned();
     let kind = match error.kind() {
-        ErrorKind::IllegalArgument if reason.starts_with("Required one of fields") => return nothing_to_read(),
-        ErrorKind::XContentParse if reason.contains("[date_histogram] failed to parse field [interval]") => ErrorKind::Parse,
+        ErrorKind::IllegalArgument if error.is_about(Topic::ValueSource) => return nothing_to_read(),
+        ErrorKind::XContentParse if error.is_about(Topic::DateInterval) => ErrorKind::Parse,
         ErrorKind::SearchPhaseExecution => match error.root() {
             root if root.kind() == ErrorKind::IllegalArgument => return reword(root.clone()),
             _ => return error,

@@ -194,3 +194,10 @@ pub(super) fn source_body(source: &ValueSource) -> Map<String, Value> {
     source.render_into(&mut body);
     body
 }
+
+/// A body of one option, or an empty one.
+pub(super) fn optional(name: &str, value: Option<impl Into<Value>>) -> Map<String, Value> {
+    let mut body = Map::new();
+    put(&mut body, name, value);
+    body
+}

@@ -120,39 +120,40 @@ fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
             }
             Some(_) => {}
         }
-        match key.as_str() {
-            "gap_policy" if !matches!(value.as_str(), Some("skip" | "insert_zeros" | "keep_values")) => {
-                let text = value.string(&key)?;
-                return Err(refuse(Error::illegal(format!(
-                    "Invalid gap policy: [{text}], accepted values: [insert_zeros, skip]"
-                ))));
-            }
-            "lag" if value.i64("lag")? < 1 => {
-                let lag = value.i64("lag")?;
-                return Err(refuse(Error::illegal(format!(
-                    "Lag must be a positive, non-zero integer. Value supplied was {lag} in [{name}]: [lag]."
-                ))));
-            }
-            "window" if value.i64("window").map_err(refuse)? < 1 => {
-                return Err(refuse(Error::illegal("[window] must be a positive, non-zero integer.")));
-            }
-            "size" if value.i64("size").map_err(refuse)? < 1 => {
-                return Err(refuse(Error::illegal("[size] must be a positive integer")));
-            }
-            "from" if value.i64("from").map_err(refuse)? < 0 => {
-                return Err(refuse(Error::illegal("[from] must be a non-negative integer")));
-            }
-            "model" if !matches!(value.as_str(), Some("simple" | "linear" | "ewma" | "holt" | "holt_winters")) => {
-                let text = value.string(&key)?;
-                return Err(value.error(format!("no [moving_avg_model] registered for [{text}]")));
-            }
-            "sort" => {
-                Sort::parse(value.clone(), Dialect::default()).map_err(refuse)?;
-            }
-            _ => {}
-        }
+        check_value(name, &key, &value, refuse)?;
     }
     Ok(())
+}
+
+/// Refuses a value that an option cannot have. `refuse` brings a refusal into the form of the pipeline's parser.
+fn check_value(name: &str, key: &str, value: &Node, refuse: impl Fn(Error) -> Error) -> Result<()> {
+    let below = |least: i64, reason: &str| match value.i64(key).map_err(&refuse)? < least {
+        true => Err(refuse(Error::illegal(reason))),
+        false => Ok(()),
+    };
+    match key {
+        "gap_policy" if !matches!(value.as_str(), Some("skip" | "insert_zeros" | "keep_values")) => {
+            let text = value.string(key)?;
+            Err(refuse(Error::illegal(format!(
+                "Invalid gap policy: [{text}], accepted values: [insert_zeros, skip]"
+            ))))
+        }
+        "lag" => match value.i64("lag")? {
+            lag if lag < 1 => Err(refuse(Error::illegal(format!(
+                "Lag must be a positive, non-zero integer. Value supplied was {lag} in [{name}]: [lag]."
+            )))),
+            _ => Ok(()),
+        },
+        "window" => below(1, "[window] must be a positive, non-zero integer."),
+        "size" => below(1, "[size] must be a positive integer"),
+        "from" => below(0, "[from] must be a non-negative integer"),
+        "model" if !matches!(value.as_str(), Some("simple" | "linear" | "ewma" | "holt" | "holt_winters")) => {
+            let text = value.string(key)?;
+            Err(value.error(format!("no [moving_avg_model] registered for [{text}]")))
+        }
+        "sort" => Sort::parse(value.clone(), Dialect::default()).map(drop).map_err(&refuse),
+        _ => Ok(()),
+    }
 }
 
 /// Reads a pipeline called `name`; `unchecked`: whatever the types of its options are.
@@ -321,4 +322,12 @@ fn is_histogram(parent: Option<&AggKind>) -> bool {
         parent,
         Some(AggKind::Histogram(_) | AggKind::DateHistogram(_) | AggKind::AutoDateHistogram(_))
     )
+}
+
+pub(super) fn render(buckets_path: &Value, body: &serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
+    let mut out = body.clone();
+    if !buckets_path.is_null() {
+        out.insert("buckets_path".into(), buckets_path.clone());
+    }
+    out
 }

@@ -3,7 +3,7 @@
 use super::AggKind;
 use super::options::{one, put};
 use super::ranges::{RangeBucket, no_ranges};
-use super::value_source::option;
+use super::value_source::{no_value_source, option};
 use crate::json::{Fields, Node};
 use crate::query::{GeoPlace, parse_place};
 use crate::shape;
@@ -25,7 +25,7 @@ pub struct GeoDistanceAgg {
 }
 
 fn require_field(field: Option<String>, what: &str) -> Result<String> {
-    field.ok_or_else(|| Error::illegal(format!("Required one of fields {what}, but none were specified. ")))
+    field.ok_or_else(|| no_value_source(what))
 }
 
 /// A stand-in for places that are missing: only ever a text.

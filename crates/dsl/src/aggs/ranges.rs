@@ -96,3 +96,14 @@ pub(super) fn render(source: &ValueSource, ranges: &[RangeBucket], keyed: bool) 
     body.insert("keyed".into(), keyed.into());
     body
 }
+
+pub(super) fn render_date(
+    source: &ValueSource,
+    ranges: &[RangeBucket],
+    keyed: bool,
+    time_zone: Option<&str>,
+) -> Map<String, Value> {
+    let mut body = render(source, ranges, keyed);
+    put(&mut body, "time_zone", time_zone);
+    body
+}

@@ -1,8 +1,9 @@
 //! Aggregations as a request writes them: the inverse of `parse`, with defaults spelled out where a server's may differ.
 
-use super::options::{one, put, source_body};
-use super::{Agg, AggKind, composite, filters, grid, histogram, metric, percentiles, places, ranges, scripted, terms, top};
-use serde_json::{Map, Value, json};
+use super::options::{one, optional, source_body};
+use super::{Agg, AggKind};
+use super::{composite, filters, grid, histogram, metric, percentiles, pipeline, places, ranges, scripted, single, terms, top};
+use serde_json::{Map, Value};
 
 /// The value of `aggs`.
 pub fn render(aggs: &[Agg]) -> Value {
@@ -44,11 +45,10 @@ impl AggKind {
                 ranges,
                 keyed,
                 time_zone,
-            } => {
-                let mut body = ranges::render(source, ranges, *keyed);
-                put(&mut body, "time_zone", time_zone.as_deref());
-                ("date_range", body)
-            }
+            } => (
+                "date_range",
+                ranges::render_date(source, ranges, *keyed, time_zone.as_deref()),
+            ),
             AggKind::IpRange { source, ranges, keyed } => ("ip_range", ranges::render(source, ranges, *keyed)),
             AggKind::GeoDistance(agg) => ("geo_distance", agg.render()),
             AggKind::Histogram(agg) => ("histogram", histogram::render(agg)),
@@ -69,35 +69,19 @@ impl AggKind {
                 filters::render_adjacency(filters, separator, *show_only_intersecting),
             ),
             AggKind::Global => ("global", Map::new()),
-            AggKind::Missing { field, missing } => {
-                let mut body = one("field", field.as_str());
-                put(&mut body, "missing", missing.clone());
-                ("missing", body)
-            }
+            AggKind::Missing { field, missing } => ("missing", single::render_missing(field, missing.as_ref())),
             AggKind::Nested { path } => ("nested", one("path", path.as_str())),
-            AggKind::ReverseNested { path } => {
-                let mut body = Map::new();
-                put(&mut body, "path", path.as_deref());
-                ("reverse_nested", body)
-            }
+            AggKind::ReverseNested { path } => ("reverse_nested", optional("path", path.as_deref())),
             AggKind::Children { child_type } => ("children", one("type", child_type.as_str())),
             AggKind::Parent { child_type } => ("parent", one("type", child_type.as_str())),
             AggKind::Composite { size, sources, after } => ("composite", composite::render(*size, sources, after.as_ref())),
             AggKind::Grid(grid) => (if grid.tiles { "geotile_grid" } else { "geohash_grid" }, grid::render(grid)),
             AggKind::Metric(which, source) => (which.name(), source_body(source)),
-            AggKind::ExtendedStats { source, sigma } => {
-                let mut body = source_body(source);
-                body.insert("sigma".into(), json!(sigma));
-                ("extended_stats", body)
-            }
+            AggKind::ExtendedStats { source, sigma } => ("extended_stats", metric::render_extended_stats(source, *sigma)),
             AggKind::Cardinality {
                 source,
                 precision_threshold,
-            } => {
-                let mut body = source_body(source);
-                put(&mut body, "precision_threshold", *precision_threshold);
-                ("cardinality", body)
-            }
+            } => ("cardinality", metric::render_cardinality(source, *precision_threshold)),
             AggKind::Percentiles {
                 source,
                 percents,
@@ -128,13 +112,7 @@ impl AggKind {
                 kind,
                 buckets_path,
                 body,
-            } => {
-                let mut all = body.clone();
-                if !buckets_path.is_null() {
-                    all.insert("buckets_path".into(), buckets_path.clone());
-                }
-                (kind.as_str(), all)
-            }
+            } => (kind.as_str(), pipeline::render(buckets_path, body)),
             AggKind::Opaque { kind, body } => return (kind.clone(), body.clone()),
         };
         (name.to_owned(), Value::Object(body))

@@ -1,10 +1,13 @@
 //! Aggregations of one bucket: `filter`, `global`, `missing`, `nested`, `reverse_nested`, `children`, `parent`.
 
+use super::options::{one, put};
 use super::table::Context;
+use super::value_source::no_value_source;
 use super::{AggKind, ValueSource};
 use crate::json::{Fields, Node};
 use crate::query::{Parsing, Query};
-use model::{Dialect, Error, Result};
+use model::{Dialect, Result};
+use serde_json::{Map, Value};
 
 pub(super) fn filter(body: Node, dialect: Dialect) -> Result<AggKind> {
     let mut cx = Parsing::new(dialect);
@@ -29,9 +32,7 @@ pub(super) fn global(fields: &mut Fields, cx: &Context<'_>) -> Result<AggKind> {
 
 pub(super) fn missing(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
     let source = ValueSource::take(fields, dialect)?;
-    let field = source
-        .field
-        .ok_or_else(|| Error::illegal("Required one of fields [field, script], but none were specified. "))?;
+    let field = source.field.ok_or_else(|| no_value_source("[field, script]"))?;
     Ok(AggKind::Missing {
         field,
         missing: source.missing,
@@ -93,4 +94,10 @@ fn refuse_rest(fields: &mut Fields, cx: &Context<'_>) -> Result<()> {
         Some((option, node)) => Err(node.error(format!("Unexpected token {} [{option}] in [{}].", node.kind_name(), cx.name))),
         None => Ok(()),
     }
+}
+
+pub(super) fn render_missing(field: &str, missing: Option<&Value>) -> Map<String, Value> {
+    let mut body = one("field", field);
+    put(&mut body, "missing", missing.cloned());
+    body
 }

@@ -4,7 +4,7 @@ use super::{AggKind, ValueSource};
 use crate::json::{Fields, Node};
 use crate::query::hits::ScriptSiblings;
 use crate::query::script_source::ScriptSource;
-use model::{Dialect, Error, Result};
+use model::{Dialect, Error, Result, Topic};
 use serde_json::{Map, Value};
 
 impl ValueSource {
@@ -61,11 +61,16 @@ impl ValueSource {
 /// Today's values come from a field or from a script; a missing source is refused after an unknown option.
 pub(super) fn check_source(kind: &AggKind, dialect: Dialect) -> Result<()> {
     match kind.source() {
-        Some(source) if source.field.is_none() && source.script.is_none() && !dialect.rules.tolerates_missing_options => Err(
-            Error::illegal("Required one of fields [field, script], but none were specified. "),
-        ),
+        Some(source) if source.field.is_none() && source.script.is_none() && !dialect.rules.tolerates_missing_options => {
+            Err(no_value_source("[field, script]"))
+        }
         _ => Ok(()),
     }
+}
+
+/// The refusal of an aggregation that has none of the options that say where its values come from.
+pub(super) fn no_value_source(options: &str) -> Error {
+    Error::illegal(format!("Required one of fields {options}, but none were specified. ")).about(Topic::ValueSource)
 }
 
 /// Takes an option and reads it with `read`; a failure names the aggregation and the option.

@@ -90,10 +90,7 @@ impl ReindexBody {
             ..SearchRequest::new(dialect)
         };
         let (mut source_indices, mut source_types, mut remote, mut sized) = (Vec::new(), Vec::new(), None, false);
-        let failed = |owner: &str, key: &str, at: (u32, u32), cause: Error| match dialect.rules.refusals_are_unwrapped {
-            true => cause,
-            false => shape::failed_field(owner, key, at, cause),
-        };
+        let failed = |key: &str, at: (u32, u32), cause: Error| option_error("reindex", key, at, cause, dialect);
         if let Some(source) = fields.take("source") {
             let at = (source.line, source.col);
             for (key, value) in shape::object(source, "source")? {
@@ -103,41 +100,15 @@ impl ReindexBody {
                     "remote" => remote = Some(value.into_value()),
                     _ => {
                         sized |= key == "size";
-                        crate::search::take_key(&mut search, &key, value)
-                            .map_err(|cause| failed("reindex", "source", at, cause))?;
+                        crate::search::take_key(&mut search, &key, value).map_err(|cause| failed("source", at, cause))?;
                     }
                 }
             }
         }
-        let mut dest = ReindexDest::default();
-        if let Some(node) = fields.take("dest") {
-            let mut inner = node.fields("dest")?;
-            dest = ReindexDest {
-                index: inner.take_string("index")?.unwrap_or_default(),
-                doc_type: inner.take_string("type")?,
-                routing: inner.take_string("routing")?,
-                pipeline: inner.take_string("pipeline")?,
-                version_type: inner.take_string("version_type")?,
-                create: match inner.take("op_type") {
-                    None => false,
-                    Some(node) => match node.string("op_type")?.to_lowercase().as_str() {
-                        "create" => true,
-                        "index" => false,
-                        other => {
-                            let cause = Error::illegal(format!("opType not allowed: [{other}] allowed [index, create]"));
-                            return Err(failed("dest", "op_type", (node.line, node.col), cause));
-                        }
-                    },
-                },
-            };
-            if let Some(given) = dest.version_type.as_deref()
-                && !["internal", "external", "external_gt", "external_gte"].contains(&given)
-            {
-                let cause = Error::illegal(format!("No version type match [{given}]"));
-                return Err(failed("dest", "version_type", (1, 1), cause));
-            }
-            inner.finish()?;
-        }
+        let dest = match fields.take("dest") {
+            Some(node) => ReindexDest::parse(node, dialect)?,
+            None => ReindexDest::default(),
+        };
         let mut problems = Vec::new();
         if source_indices.is_empty() {
             problems.push("use _all if you really want to copy from all existing indexes".to_owned());
@@ -152,12 +123,12 @@ impl ReindexBody {
         let max_docs = match fields.take_any(&["max_docs", "size"]) {
             Some(node) => {
                 let read = node.usize("max_docs");
-                Some(read.map_err(|cause| failed("reindex", "max_docs", (node.line, node.col), cause))?)
+                Some(read.map_err(|cause| failed("max_docs", (node.line, node.col), cause))?)
             }
             None => None,
         };
         let proceed = proceeds(fields.take_string("conflicts")?.as_deref());
-        let proceed = proceed.map_err(|cause| failed("reindex", "conflicts", (1, 1), cause))?;
+        let proceed = proceed.map_err(|cause| failed("conflicts", (1, 1), cause))?;
         fields.finish()?;
         if search.source == SourceSpec::None {
             return Err(Error::illegal("_source:false is not supported in this context"));
@@ -173,6 +144,47 @@ impl ReindexBody {
             batch: sized.then_some(search.size),
             search,
         })
+    }
+}
+
+impl ReindexDest {
+    fn parse(node: Node, dialect: Dialect) -> Result<ReindexDest> {
+        let failed = |key: &str, at: (u32, u32), cause: Error| option_error("dest", key, at, cause, dialect);
+        let mut fields = node.fields("dest")?;
+        let dest = ReindexDest {
+            index: fields.take_string("index")?.unwrap_or_default(),
+            doc_type: fields.take_string("type")?,
+            routing: fields.take_string("routing")?,
+            pipeline: fields.take_string("pipeline")?,
+            version_type: fields.take_string("version_type")?,
+            create: match fields.take("op_type") {
+                None => false,
+                Some(node) => match node.string("op_type")?.to_lowercase().as_str() {
+                    "create" => true,
+                    "index" => false,
+                    other => {
+                        let cause = Error::illegal(format!("opType not allowed: [{other}] allowed [index, create]"));
+                        return Err(failed("op_type", (node.line, node.col), cause));
+                    }
+                },
+            },
+        };
+        if let Some(given) = dest.version_type.as_deref()
+            && !["internal", "external", "external_gt", "external_gte"].contains(&given)
+        {
+            let cause = Error::illegal(format!("No version type match [{given}]"));
+            return Err(failed("version_type", (1, 1), cause));
+        }
+        fields.finish()?;
+        Ok(dest)
+    }
+}
+
+/// The refusal of an option, with where it stands where the dialect says that.
+fn option_error(owner: &str, key: &str, at: (u32, u32), cause: Error, dialect: Dialect) -> Error {
+    match dialect.rules.refusals_are_unwrapped {
+        true => cause,
+        false => shape::failed_field(owner, key, at, cause),
     }
 }
 

@@ -150,10 +150,30 @@ pub(super) struct Open<'a> {
     pub(super) first: bool,
 }
 
+/// Reads the name of a member, and the colon behind it.
+fn member_name<'a>(lexer: &mut Lexer<'a>, open: &mut Open<'a>, sink: &mut impl Sink) -> Result<()> {
+    let around = (open.object, open.at);
+    let name = lexer.name(around)?;
+    sink.name(&name);
+    if !lexer.how.duplicates {
+        let text = name.clone();
+        if !open.names.add(name) {
+            return Err(lexer.refuse(&format!("duplicate field [{text}]"), lexer.pos));
+        }
+    }
+    lexer.blank(Some(around))?;
+    match lexer.peek() {
+        Some(b':') => lexer.pos += 1,
+        Some(_) => return Err(lexer.unexpected_token("[:] between the name of a field and its value")),
+        None => return Err(lexer.end_of_input(Some(around))),
+    }
+    lexer.blank(Some(around))
+}
+
 /// Reads one value without recursion.
-pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
+pub(super) fn walk<'a>(lexer: &mut Lexer<'a>, sink: &mut impl Sink) -> Result<()> {
     let depth_max = lexer.how.depth();
-    let mut stack: Vec<Open<'_>> = Vec::new();
+    let mut stack: Vec<Open<'a>> = Vec::new();
     let mut key = None;
     loop {
         crate::interruption::look()?;
@@ -169,29 +189,9 @@ pub(super) fn walk(lexer: &mut Lexer<'_>, sink: &mut impl Sink) -> Result<()> {
                 }
                 continue;
             }
-            let around = (open.object, open.at);
             if open.object {
-                let at = lexer.position();
-                let name = lexer.name(around)?;
-                if !lexer.how.duplicates {
-                    sink.name(&name);
-                    let text = name.clone();
-                    if !open.names.add(name) {
-                        return Err(lexer.refuse(&format!("duplicate field [{text}]"), lexer.pos));
-                    }
-                } else {
-                    sink.name(&name);
-                }
-                lexer.blank(Some(around))?;
-                match lexer.peek() {
-                    Some(b':') => lexer.pos += 1,
-                    Some(_) => {
-                        return Err(lexer.unexpected_token("[:] between the name of a field and its value"));
-                    }
-                    None => return Err(lexer.end_of_input(Some(around))),
-                }
-                lexer.blank(Some(around))?;
-                key = Some(at);
+                key = Some(lexer.position());
+                member_name(lexer, open, sink)?;
             }
         }
         let around = stack.last().map(|o| (o.object, o.at));

@@ -4,7 +4,11 @@ use super::{
     BoostMode, Clause, DecayKind, Function, FunctionScoreQuery, Modifier, MultiValueMode, Parsing, Query, ScoreFunction,
     ScoreMode,
 };
-use super::{render::number, script_source::ScriptSource, words::not_created};
+use super::{
+    render::number,
+    script_source::ScriptSource,
+    words::{self, not_created},
+};
 use crate::json::{Fields, Node};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -73,7 +77,7 @@ fn take_query(fields: &mut Fields, cx: &mut Parsing) -> Result<Query> {
 }
 
 fn take_score_mode(fields: &mut Fields) -> Result<ScoreMode> {
-    let Some(word) = fields.take_string("score_mode")? else {
+    let Some(word) = words::take_score_mode(fields)? else {
         return Ok(ScoreMode::Multiply);
     };
     match ScoreMode::from_word(&word) {

@@ -242,28 +242,16 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         "geo_distance" => {
             let distance = fields.take("distance").map(|n| n.string("distance")).transpose()?;
             let unit = fields.take_string("unit")?.unwrap_or_else(|| "m".into());
-            if let Some(how) = fields.take_string("distance_type")?
-                && how != "arc"
-                && how != "plane"
-            {
+            let how = fields.take_string("distance_type")?;
+            if let Some(how) = how.filter(|how| how != "arc" && how != "plane") {
                 return Err(Error::illegal(format!("No geo distance for [{how}]")));
             }
             let (field, body) = take_field(&mut fields)?;
-            let Some(distance) = distance else {
-                return Err(Error::illegal("geo_distance requires 'distance' to be specified"));
-            };
-            let metres = metres(&distance, &unit)?;
-            if metres <= 0.0 {
-                return Err(Error::illegal("distance must be greater than zero"));
-            }
-            let from = validation.place(parse_place(&body)?, "geo_distance")?;
-            (field, GeoArea::Distance { from, metres })
+            (field, distance_from(&body, distance.as_deref(), &unit, validation)?)
         }
         "geo_bounding_box" | "geo_bbox" => {
-            if let Some(how) = fields.take_string("type")?
-                && how != "indexed"
-                && how != "memory"
-            {
+            let how = fields.take_string("type")?;
+            if let Some(how) = how.filter(|how| how != "indexed" && how != "memory") {
                 return Err(Error::illegal(format!(
                     "cannot parse type [{how}] for geo bounding box query"
                 )));
@@ -273,20 +261,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         }
         _ => {
             let (field, body) = take_field(&mut fields)?;
-            let mut inner = body.fields("geo_polygon")?;
-            let points = inner.require("points")?.items();
-            inner.finish()?;
-            let mut ring = Vec::new();
-            for point in &points {
-                ring.push(validation.place(parse_place(point)?, "geo_polygon")?);
-            }
-            if ring.first() != ring.last() {
-                ring.extend(ring.first().copied());
-            }
-            if ring.len() < 4 {
-                return Err(Error::illegal("too few points defined for geo_polygon query"));
-            }
-            (field, GeoArea::Polygon(ring))
+            (field, polygon(body, validation)?)
         }
     };
     query.clause = Clause::Geo(GeoQuery {
@@ -298,6 +273,52 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     Ok(query)
 }
 
+/// The circle of `geo_distance` around a place.
+fn distance_from(place: &Node, distance: Option<&str>, unit: &str, validation: GeoValidation) -> Result<GeoArea> {
+    let Some(distance) = distance else {
+        return Err(Error::illegal("geo_distance requires 'distance' to be specified"));
+    };
+    let metres = metres(distance, unit)?;
+    if metres <= 0.0 {
+        return Err(Error::illegal("distance must be greater than zero"));
+    }
+    let from = validation.place(parse_place(place)?, "geo_distance")?;
+    Ok(GeoArea::Distance { from, metres })
+}
+
+/// The ring of `geo_polygon`, closed.
+fn polygon(body: Node, validation: GeoValidation) -> Result<GeoArea> {
+    let mut fields = body.fields("geo_polygon")?;
+    let points = fields.require("points")?.items();
+    fields.finish()?;
+    let mut ring = Vec::new();
+    for point in &points {
+        ring.push(validation.place(parse_place(point)?, "geo_polygon")?);
+    }
+    if ring.first() != ring.last() {
+        ring.extend(ring.first().copied());
+    }
+    if ring.len() < 4 {
+        return Err(Error::illegal("too few points defined for geo_polygon query"));
+    }
+    Ok(GeoArea::Polygon(ring))
+}
+
+/// Left, right, top and bottom of `BBOX (..)` or `ENVELOPE (..)`.
+fn well_known_box(text: &str) -> Result<(f64, f64, f64, f64)> {
+    let inner = text.trim().to_ascii_uppercase();
+    let numbers: Option<Vec<f64>> = inner
+        .strip_prefix("BBOX")
+        .or_else(|| inner.strip_prefix("ENVELOPE"))
+        .map(str::trim)
+        .and_then(|t| t.strip_prefix('(').and_then(|t| t.strip_suffix(')')))
+        .and_then(|t| t.split(',').map(|n| n.trim().parse().ok()).collect());
+    match numbers.as_deref() {
+        Some(&[left, right, top, bottom]) => Ok((left, right, top, bottom)),
+        _ => Err(Error::new(ErrorKind::Parse, "failed to parse WKT bounding box")),
+    }
+}
+
 /// The box of a bounding box.
 ///
 /// # Errors
@@ -306,17 +327,7 @@ pub fn bounding_box(body: Node, validation: GeoValidation) -> Result<GeoArea> {
     let mut fields = body.fields("geo_bounding_box")?;
     let (mut top, mut left, mut bottom, mut right) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);
     if let Some(text) = fields.take_string("wkt")? {
-        let inner = text.trim().to_ascii_uppercase();
-        let numbers: Option<Vec<f64>> = inner
-            .strip_prefix("BBOX")
-            .or_else(|| inner.strip_prefix("ENVELOPE"))
-            .map(str::trim)
-            .and_then(|t| t.strip_prefix('(').and_then(|t| t.strip_suffix(')')))
-            .and_then(|t| t.split(',').map(|n| n.trim().parse().ok()).collect());
-        let Some(&[minimum_lon, maximum_lon, maximum_lat, minimum_lat]) = numbers.as_deref() else {
-            return Err(Error::new(ErrorKind::Parse, "failed to parse WKT bounding box"));
-        };
-        (left, right, top, bottom) = (minimum_lon, maximum_lon, maximum_lat, minimum_lat);
+        (left, right, top, bottom) = well_known_box(&text)?;
     }
     for (name, slot) in [
         ("top", &mut top),
@@ -364,13 +375,6 @@ pub fn bounding_box(body: Node, validation: GeoValidation) -> Result<GeoArea> {
         }
     }
     if validation == GeoValidation::Coerce {
-        let around = |lon: f64| {
-            if lon.abs() > 180.0 {
-                (lon + 180.0).rem_euclid(360.0) - 180.0
-            } else {
-                lon
-            }
-        };
         (left, right) = if right - left >= 360.0 {
             (-180.0, 180.0)
         } else {
@@ -387,6 +391,15 @@ pub fn bounding_box(body: Node, validation: GeoValidation) -> Result<GeoArea> {
         bottom,
         right,
     })
+}
+
+/// A longitude, brought between -180 and 180 degrees.
+fn around(lon: f64) -> f64 {
+    if lon.abs() > 180.0 {
+        (lon + 180.0).rem_euclid(360.0) - 180.0
+    } else {
+        lon
+    }
 }
 
 /// As in a request: the name of the clause and its body.

@@ -2,7 +2,7 @@
 
 use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, render::object};
 use crate::json::Node;
-use model::{Error, Result};
+use model::{Error, Result, Topic};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,10 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         &["score_mode"]
     });
     let score_mode = match mode {
-        Some(node) => ScoreMode::of_children(&node.string("score_mode")?, cx.dialect)?,
+        Some(node) => {
+            let word = node.string("score_mode").map_err(|error| error.about(Topic::ScoreMode))?;
+            ScoreMode::of_children(&word, cx.dialect)?
+        }
         None => ScoreMode::None,
     };
     let count = |node: Option<Node>, name: &str| -> Result<Option<u32>> {

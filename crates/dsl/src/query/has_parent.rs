@@ -2,7 +2,7 @@
 
 use super::{Clause, InnerHits, Parsing, Query, render::add_related, render::object};
 use crate::json::Node;
-use model::Result;
+use model::{Result, Topic};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     if former && let Some(node) = fields.take_any(&["score_mode", "score_type"]) {
         // 2015 took every other word for no score.
-        score = node.string("score_mode")? == "score";
+        score = node.string("score_mode").map_err(|error| error.about(Topic::ScoreMode))? == "score";
     }
     let ignore_unmapped = fields.take_bool("ignore_unmapped")?.unwrap_or(false);
     let inner_hits = cx.inner_hits_of(&mut fields)?;

@@ -1,6 +1,6 @@
 //! `join`: documents whose field equals a field of documents that a query finds elsewhere.
 
-use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related};
+use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, words};
 use crate::json::Node;
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             .ok_or_else(|| Error::illegal(format!("[join] unknown type [{word}], expected one of [semi, anti, left]")))?,
         None => JoinKind::Semi,
     };
-    let score_mode = match fields.take_string("score_mode")? {
+    let score_mode = match words::take_score_mode(&mut fields)? {
         Some(word) => ScoreMode::of_children(&word, cx.dialect)?,
         None => ScoreMode::None,
     };

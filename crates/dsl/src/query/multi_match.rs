@@ -29,7 +29,8 @@ pub struct MultiMatchQuery {
 
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let nothing = node.error("No text specified for multi_match query");
-    let here = node.error("");
+    let (line, col) = (node.line as usize, node.col as usize);
+    let refuse = |reason: String| Error::parsing(reason, line, col);
     let no_fields = node.error("No fields specified for multi_match query");
     let mut fields = cx.options(node, "multi_match")?;
     let mut options = MatchQuery::new("", fields.take_value("query").unwrap_or(Value::Null));
@@ -61,11 +62,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     if kind == MultiMatchType::BoolPrefix && !cx.dialect.rules.tolerates_conflicting_options {
         for (name, given) in [("slop", slop != 0), ("cutoff_frequency", options.cutoff_frequency.is_some())] {
             if given {
-                let mut error = Error::new(ErrorKind::Parsing, format!("[{name}] not allowed for type [bool_prefix]"));
-                for (name, value) in here.details() {
-                    error = error.with(name, value.clone());
-                }
-                return Err(error);
+                return Err(refuse(format!("[{name}] not allowed for type [bool_prefix]")));
             }
         }
     }
@@ -92,14 +89,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             MultiMatchType::CrossFields | MultiMatchType::Phrase | MultiMatchType::PhrasePrefix
         )
     {
-        let mut error = Error::new(
-            ErrorKind::Parsing,
-            format!("Fuzziness not allowed for type [{}]", kind.word()),
-        );
-        for (name, value) in here.details() {
-            error = error.with(name, value.clone());
-        }
-        return Err(error);
+        return Err(refuse(format!("Fuzziness not allowed for type [{}]", kind.word())));
     }
     Ok(query)
 }

@@ -1,6 +1,6 @@
 //! `nested`: queries over the objects inside a document.
 
-use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, render::object};
+use super::{Clause, InnerHits, Parsing, Query, ScoreMode, render::add_related, render::object, words};
 use crate::json::Node;
 use model::Result;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(node, "nested")?;
     let path = fields.take_string("path")?;
     let query = cx.related_query(&mut fields)?;
-    let score_mode = match fields.take_string("score_mode")? {
+    let score_mode = match words::take_score_mode(&mut fields)? {
         Some(word) if cx.dialect.rules.query_parsing_exceptions => ScoreMode::of_children(&word, cx.dialect).map_err(|_| {
             let said = format!("illegal score_mode for nested query [{word}]");
             cx.lacks(at, &said, &said)

@@ -4,7 +4,7 @@ use super::clauses::ClauseSpec;
 use super::{Clause, Fuzziness, InnerHits, Place, Query};
 use crate::json::{self, Fields, Json, Node, Reading};
 use model::nearest;
-use model::{Dialect, Error, ErrorKind, Result, settings};
+use model::{Dialect, Error, ErrorKind, Result, Topic, settings};
 
 /// The state of parsing.
 #[derive(Clone, Copy, Debug)]
@@ -270,10 +270,7 @@ fn too_deep() -> Error {
 /// The name that a parsing error had in 2015.
 fn as_of_2015(error: Error) -> Error {
     // A way to score that there is not was an exception of its own.
-    if error.reason().contains("score_mode")
-        || error.reason().starts_with("No score mode")
-        || error.reason().starts_with("Illegal value for score")
-    {
+    if error.is_about(Topic::ScoreMode) {
         return error;
     }
     if !matches!(

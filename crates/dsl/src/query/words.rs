@@ -5,7 +5,7 @@ use super::{
     BoostMode, DecayKind, Fuzziness, JoinKind, Modifier, MultiMatchType, MultiValueMode, Operator, ScoreMode, ZeroTerms,
 };
 use crate::json::{Fields, Node};
-use model::{Dialect, Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Result, Topic};
 use serde_json::Value;
 
 macro_rules! words {
@@ -52,9 +52,16 @@ impl ScoreMode {
             "avg" => Ok(ScoreMode::Avg),
             "sum" => Ok(ScoreMode::Sum),
             "total" if dialect.rules.takes_former_options => Ok(ScoreMode::Sum),
-            _ => Err(Error::illegal(format!("No score mode for child query [{word}] found"))),
+            _ => Err(Error::illegal(format!("No score mode for child query [{word}] found")).about(Topic::ScoreMode)),
         }
     }
+}
+
+/// Takes the word for how scores are combined.
+pub(super) fn take_score_mode(fields: &mut Fields) -> Result<Option<String>> {
+    fields
+        .take_string("score_mode")
+        .map_err(|error| error.about(Topic::ScoreMode))
 }
 
 /// A query that no shard can make.

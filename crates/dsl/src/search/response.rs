@@ -141,15 +141,7 @@ impl Hit {
             object.value("sort", &self.sort);
         }
         if !self.matched_queries.is_empty() {
-            if self.matched_scores.is_empty() {
-                object.value("matched_queries", &self.matched_queries);
-            } else {
-                let mut scores = Object::begin(object.key("matched_queries"));
-                for (name, one) in self.matched_queries.iter().zip(&self.matched_scores) {
-                    scores.score(name, Some(*one));
-                }
-                scores.end();
-            }
+            self.write_matched_queries(&mut object);
         }
         if let Some(explanation) = &self.explanation {
             object.value("_explanation", explanation);
@@ -164,6 +156,23 @@ impl Hit {
             all.end();
         }
         object.end();
+    }
+
+    /// The names of the clauses that matched, or where the request asks for them their scores.
+    fn write_matched_queries(&self, object: &mut Object<'_>) {
+        if self.matched_scores.is_empty() {
+            return object.value("matched_queries", &self.matched_queries);
+        }
+        debug_assert_eq!(
+            self.matched_queries.len(),
+            self.matched_scores.len(),
+            "each clause that matched has a score"
+        );
+        let mut scores = Object::begin(object.key("matched_queries"));
+        for (name, one) in self.matched_queries.iter().zip(&self.matched_scores) {
+            scores.score(name, Some(*one));
+        }
+        scores.end();
     }
 }
 

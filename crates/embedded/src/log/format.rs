@@ -55,6 +55,14 @@ const SECOND_HEADER_AT: usize = 256;
 /// Where notes stand, two in turn: a crash damages one of them at most.
 const NOTES_AT: [usize; 2] = [128, 384];
 const NOTE_BYTES: usize = 8 + 8 + 4;
+// Both copies of the header and both notes lie apart, within the header's bytes.
+const _: () = assert!(
+    FILE_FIELDS_BYTES + 4 <= NOTES_AT[0]
+        && NOTES_AT[0] + NOTE_BYTES <= SECOND_HEADER_AT
+        && SECOND_HEADER_AT + FILE_FIELDS_BYTES + 4 <= NOTES_AT[1]
+        && NOTES_AT[1] + NOTE_BYTES <= FILE_HEADER_BYTES as usize,
+    "2: the parts of a file's header do not overlap"
+);
 const PARTICIPANT_BYTES: usize = 4 + 8 + 4 + 8;
 const RECORD_FIXED_BYTES: usize = 4 + 4 + 4 + 4;
 
@@ -126,6 +134,10 @@ impl FileNote {
     /// Notes this in a file whose first bytes are `head`: what to write, and where. The older of two notes gives way.
     pub(super) fn placed(&self, head: &[u8], run_id: u64) -> (u64, [u8; NOTE_BYTES]) {
         let age = |at: &usize| FileNote::read(head, *at, run_id).map(|note| note.age());
+        debug_assert!(
+            NOTES_AT.iter().all(|at| age(at) <= Some(self.age())),
+            "2: a note never says less than the one before"
+        );
         let at = if age(&NOTES_AT[0]) <= age(&NOTES_AT[1]) {
             NOTES_AT[0]
         } else {
@@ -363,6 +375,12 @@ pub(super) fn begin_frame(out: &mut Vec<u8>) -> usize {
 /// Fills in the header of a frame whose body has been written since [`begin_frame`].
 /// `header` says all but the body's length and checksum.
 pub(super) fn finish_frame(out: &mut [u8], at: usize, header: FrameHeader) {
+    assert!(
+        header.synced <= header.position || header.kind == FrameKind::Manifest,
+        "1.3: a frame at {} says that the log is synced up to {}",
+        header.position,
+        header.synced
+    );
     let body = &out[at + FRAME_HEADER_BYTES..];
     let body_bytes = u32::try_from(body.len()).expect("a frame's body is bounded by the record limit");
     let header = FrameHeader {
@@ -408,6 +426,17 @@ impl Record {
             bytes as u64,
             self.log_bytes(),
             "2: a record takes the bytes that its position says"
+        );
+        assert!(
+            u32::try_from(bytes).is_ok(),
+            "2: the length of a record is 32 bits, and this one has {bytes} bytes"
+        );
+        debug_assert!(
+            self.participants
+                .iter()
+                .enumerate()
+                .all(|(n, one)| self.participants[..n].iter().all(|other| other.index_no != one.index_no)),
+            "2: a record counts once for each index, and takes one ordinal of it"
         );
         out[at..at + 4].copy_from_slice(&(bytes as u32).to_le_bytes());
         let body_crc = crc32fast::hash(&out[body..]);
@@ -505,6 +534,12 @@ impl<'a> RawRecord<'a> {
     }
 
     fn behind(header: RecordHeader, bytes: &'a [u8]) -> RawRecord<'a> {
+        debug_assert!(
+            header.bytes <= header.length as usize,
+            "2: a record of {} bytes has a header of {}",
+            header.length,
+            header.bytes
+        );
         let body = bytes
             .get(header.bytes..header.length as usize)
             .filter(|body| crc32fast::hash(body) == header.body_crc)
@@ -589,13 +624,19 @@ pub(super) fn heads_bytes(count: usize) -> usize {
 
 /// Appends the body of a heads frame.
 pub(super) fn write_heads<'a>(out: &mut Vec<u8>, heads: impl ExactSizeIterator<Item = (&'a u32, &'a Head)>) {
-    put_u32(out, heads.len() as u32);
+    let (at, count) = (out.len(), heads.len());
+    put_u32(out, count as u32);
     for (index_no, head) in heads {
         put_u32(out, *index_no);
         put_u64(out, head.next_seq_no);
         put_u64(out, head.mapping_version);
         put_u64(out, head.next_ordinal);
     }
+    assert_eq!(
+        out.len() - at,
+        heads_bytes(count),
+        "2: heads take the room that was kept for them"
+    );
 }
 
 /// Reads the body of a heads frame.

@@ -43,6 +43,24 @@ pub struct Record {
     pub idempotency_key: Option<String>,
 }
 
+impl Record {
+    /// Does its header name every index that its parts touch, with the sequence numbers of exactly its writes, in their order?
+    pub fn is_numbered(&self) -> bool {
+        let number = |part: &Part| match part {
+            Part::Alter { index_no, .. } => (*index_no, None),
+            Part::Put { index_no, seq_no, .. } | Part::Delete { index_no, seq_no, .. } => (*index_no, Some(*seq_no)),
+        };
+        let named = |no: u32| self.participants.iter().any(|one| one.index_no == no);
+        self.parts.iter().all(|part| named(number(part).0))
+            && self.participants.iter().all(|one| {
+                let of_index = self.parts.iter().map(number).filter(|(no, _)| *no == one.index_no);
+                of_index
+                    .filter_map(|(_, seq_no)| seq_no)
+                    .eq(one.first_seq_no..one.next_seq_no())
+            })
+    }
+}
+
 /// An index that a record touches, with the sequence numbers it takes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Participant {

@@ -521,6 +521,10 @@ impl Scan {
     }
 
     fn keep(&mut self, path: &Path, offset: u64, bytes: u64, position: u64) {
+        debug_assert!(
+            self.chunks.last().is_none_or(|last| last.position + last.bytes <= position),
+            "1.1: records are replayed in the order of the log"
+        );
         match self.chunks.last_mut() {
             Some(last) if last.path == path && last.offset + last.bytes == offset => last.bytes += bytes,
             _ => self.chunks.push(Chunk {

@@ -370,3 +370,63 @@ async fn a_folder_without_manifests_is_refused() {
     let one: Files = files.into_iter().filter(|(path, _)| !path.ends_with("manifest")).collect();
     assert_eq!(start(&copy_of(&one), &documents, "one manifest").await, Cost::Nothing);
 }
+
+/// The number of the oldest file of the log.
+fn log_begins(disk: &FaultyDisk) -> u64 {
+    let names = disk.list(&Path::new(DIR).join("log")).unwrap();
+    let numbers = names.iter().filter_map(|name| name.strip_suffix(".log")?.parse().ok());
+    numbers.min().unwrap_or(0)
+}
+
+/// An index whose damage is found after the log was cut: its checkpoints ask for no record that is gone, so that the next
+/// start stops it alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_that_is_found_after_a_cut_stops_one_index() {
+    let disk = FaultyDisk::new(1);
+    let engine = open(&disk);
+    for index in ["hurt", "sound", "busy"] {
+        create(&engine, index, json!({})).await;
+        write(
+            &engine,
+            put(index, "1", json!({ "n": 1, "text": format!("unmistakable{index}") })),
+        )
+        .await;
+    }
+    engine.close().unwrap();
+    drop(engine);
+    disk.restart();
+    let mut flips = 0;
+    for (path, mut content) in files_of(&disk).into_iter().filter(|(path, _)| kind(path) == "checkpoint") {
+        let needle = b"unmistakablehurt";
+        let places: Vec<usize> = (0..content.len().saturating_sub(needle.len()))
+            .filter(|at| content[*at..].starts_with(needle))
+            .collect();
+        flips += places.len();
+        places.iter().for_each(|at| content[at + 2] ^= 1);
+        disk.put(&path, content);
+    }
+    assert!(flips > 0, "the document lies in a segment");
+    let engine = open(&disk);
+    let fill = async |from: u64| {
+        for n in from..from + 40 {
+            let body = json!({ "n": n, "text": "filling ".repeat(8 << 10) });
+            write(&engine, put("busy", &n.to_string(), body)).await;
+        }
+        flush(&engine).await.unwrap();
+    };
+    fill(100).await;
+    let begins = log_begins(&disk);
+    assert!(begins > 1, "the log was cut: its first file is number {begins}");
+    assert_eq!(stats(&engine, "hurt").await.0.stopped, None, "nobody has read the damage yet");
+    let one = BTreeMap::from([("1".to_owned(), 1)]);
+    let refused = answers(&engine, "hurt", &one).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corruption, "{refused}");
+    fill(200).await;
+    disk.stop_after(0);
+    drop(engine);
+    disk.restart();
+    let engine = open(&disk);
+    assert_eq!(answers(&engine, "sound", &one).await.unwrap(), one, "another index is whole");
+    assert_eq!(stats(&engine, "sound").await.0.stopped, None);
+    assert!(answers(&engine, "hurt", &one).await.is_err());
+}

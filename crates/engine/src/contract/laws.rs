@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const KEEP: Duration = Duration::from_secs(600);
 
-fn ranked() -> Value {
+fn ranked_mapping() -> Value {
     json!({ "rank": { "type": "integer" }, "tag": { "type": "keyword" } })
 }
 
@@ -48,7 +48,7 @@ fn partial(doc: Value) -> Update {
 
 /// An acknowledged write is read, unrefreshed, byte by byte as it came.
 pub(super) async fn read_your_write(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "read_your_write", ranked()).await;
+    let bench = Bench::new(engine, "read_your_write", ranked_mapping()).await;
     assert!(bench.get("a").await.is_none(), "nothing is there before it is written");
     let bytes = br#"{ "rank" : 1.0, "tag":"x" }"#;
     let mut write = Write::new(bench.at("a"), WriteOp::Put(Source(bytes.as_slice().into())));
@@ -69,7 +69,7 @@ pub(super) async fn read_your_write(engine: &dyn Engine) {
 
 /// Answers stand in the order of what was asked, repeated or missing ones too.
 pub(super) async fn answers_in_order(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "answers_in_order", ranked()).await;
+    let bench = Bench::new(engine, "answers_in_order", ranked_mapping()).await;
     let writes = (0..20)
         .map(|n| bench.put(&format!("d{}", n % 7), json!({ "rank": n })))
         .collect();
@@ -137,7 +137,7 @@ pub(super) async fn external_versions(engine: &dyn Engine) {
 
 /// A write under an external version notices a write and a mark that came since its document was read.
 pub(super) async fn basis_beside_versions(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "basis_beside_versions", ranked()).await;
+    let bench = Bench::new(engine, "basis_beside_versions", ranked_mapping()).await;
     let put = |id: &str, version, basis| Write {
         expect: Expect::NewerThan {
             version,
@@ -201,7 +201,7 @@ async fn expectations(
     versions_of_deletions: bool,
     tells: impl Fn(&Conflict, &Conflict) -> bool,
 ) {
-    let bench = Bench::new(engine, index, ranked()).await;
+    let bench = Bench::new(engine, index, ranked_mapping()).await;
     let mut row = 0;
     for state in ["nothing", "deleted", "here"] {
         for choice in choices.clone() {
@@ -258,7 +258,7 @@ async fn expectations(
 
 /// Every operation takes the next number of its index; what was not done takes none.
 pub(super) async fn sequence_numbers(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "sequence_numbers", ranked()).await;
+    let bench = Bench::new(engine, "sequence_numbers", ranked_mapping()).await;
     let absent = |id| expecting(Expect::Absent, bench.put(id, json!({ "rank": 1 })));
     let noop = Write::new(bench.at("a"), WriteOp::Update(Box::new(partial(json!({ "rank": 1 })))));
     let rows = [
@@ -282,7 +282,7 @@ pub(super) async fn sequence_numbers(engine: &dyn Engine) {
 /// Searches see what was refreshed and nothing else; `Now` and `WaitFor` answer after that. Where nothing is
 /// refreshed by itself, `WaitFor` waits for whoever does.
 pub(super) async fn refresh_visibility(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "refresh_visibility", ranked()).await;
+    let bench = Bench::new(engine, "refresh_visibility", ranked_mapping()).await;
     bench.done(bench.put("a", json!({ "rank": 1 }))).await;
     assert!(bench.ids(all()).await.is_empty(), "unrefreshed writes are not searched");
     let early = Read {
@@ -319,7 +319,7 @@ pub(super) async fn refresh_visibility(engine: &dyn Engine) {
 
 /// Each write of a batch is on its own.
 pub(super) async fn bulk_partial_failure(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "bulk_partial_failure", ranked()).await;
+    let bench = Bench::new(engine, "bulk_partial_failure", ranked_mapping()).await;
     let writes = vec![
         bench.put("a", json!({ "rank": 1 })),
         bench.put("b", json!({ "rank": "no number" })),
@@ -353,7 +353,7 @@ pub(super) async fn bulk_partial_failure(engine: &dyn Engine) {
 
 /// Versions survive deletes.
 pub(super) async fn deleted_then_created(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "deleted_then_created", ranked()).await;
+    let bench = Bench::new(engine, "deleted_then_created", ranked_mapping()).await;
     let created = expecting(Expect::Absent, bench.put("a", json!({ "rank": 1 })));
     let rows = [
         (bench.put("a", json!({ "rank": 1 })), Effect::Created, 1),
@@ -368,7 +368,7 @@ pub(super) async fn deleted_then_created(engine: &dyn Engine) {
 
 /// To delete nothing is an operation: it takes a number and a version.
 pub(super) async fn deleting_nothing_counts(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "deleting_nothing_counts", ranked()).await;
+    let bench = Bench::new(engine, "deleting_nothing_counts", ranked_mapping()).await;
     let rows = [
         (bench.delete("never"), Effect::NotFound, 1),
         (bench.put("never", json!({ "rank": 1 })), Effect::Created, 2),
@@ -390,7 +390,7 @@ async fn in_order<const N: usize>(bench: &Bench<'_>, rows: [(Write, Effect, u64)
 
 /// Updates work on the newest source, inside the engine.
 pub(super) async fn updates(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "updates", ranked()).await;
+    let bench = Bench::new(engine, "updates", ranked_mapping()).await;
     let script = script::compile(
         "ctx._source.rank += 5; if (ctx._source.rank > 10) { ctx.op = 'delete' }",
         Lang::Painless,
@@ -441,7 +441,7 @@ pub(super) async fn updates(engine: &dyn Engine) {
 
 /// A conflict leaves no document, no number, no field behind.
 pub(super) async fn conflict_leaves_nothing(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "conflict_leaves_nothing", ranked()).await;
+    let bench = Bench::new(engine, "conflict_leaves_nothing", ranked_mapping()).await;
     let before = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
     let late = Expect::Unchanged {
         seq_no: before.seq_no + 9,
@@ -471,7 +471,7 @@ pub(super) async fn conflict_leaves_nothing(engine: &dyn Engine) {
 /// `decide`: the plan reads the newest state; all of its writes are done, or none. Engines without it pass.
 pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
     let Some(atomic) = engine.atomic() else { return };
-    let bench = Bench::new(engine, "decide_all_or_nothing", ranked()).await;
+    let bench = Bench::new(engine, "decide_all_or_nothing", ranked_mapping()).await;
     bench.done(bench.put("a", json!({ "rank": 1 }))).await;
     let runs = AtomicUsize::new(0);
     let mut moving = |newest: &mut dyn Newest| {
@@ -518,10 +518,50 @@ pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
     assert_eq!(bench.done(bench.delete("b")).await.stamp.seq_no, 3, "nor was a number taken");
 }
 
+/// Scans and parts of a view give its documents: one in each of two indices.
+async fn scans_of_a_view_see_its_moment(engine: &dyn Engine, both: &Target, view: &str) {
+    let found = engine.scan_view(both, Query::all(), view).await;
+    let found: Vec<Result<Document>> = found.expect("a view is scanned").collect().await;
+    let found: Vec<String> = found
+        .into_iter()
+        .map(|found| found.expect("a document").at.id.id.to_string())
+        .collect();
+    assert_eq!(found, ["a", "b"], "a scan of the view sees its moment");
+    let extents = engine.extents(both, Query::all(), view, model::Cancellation::default()).await;
+    for extent in extents.expect("extents of a view") {
+        let part = |after| Part {
+            index: extent.index.clone(),
+            after,
+            upto: Some(extent.last.clone()),
+            docs_max: 10,
+            bytes_max: usize::MAX,
+            now_ms: 0,
+            cancellation: model::Cancellation::default(),
+        };
+        let found = engine.numbered(both, Query::all(), view, part(None)).await.expect("a part");
+        let [one] = found.as_slice() else {
+            panic!("one document matches in {extent:?}: {found:?}")
+        };
+        assert!(
+            one.is_within(&extent.last) && one.cursor.covers(&extent.last),
+            "it is the last one"
+        );
+        assert_eq!(
+            Cursor::parse(&one.cursor.render()),
+            Some(one.cursor.clone()),
+            "records keep cursors"
+        );
+        let next = engine
+            .numbered(both, Query::all(), view, part(Some(one.cursor.clone())))
+            .await;
+        assert!(next.expect("a part").is_empty(), "nothing is beyond the last one");
+    }
+}
+
 /// A view shows one moment of all its indices until it is closed.
 pub(super) async fn views_stand_still(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "views_stand_still_a", ranked()).await;
-    let other = Bench::new(engine, "views_stand_still_b", ranked()).await;
+    let bench = Bench::new(engine, "views_stand_still_a", ranked_mapping()).await;
+    let other = Bench::new(engine, "views_stand_still_b", ranked_mapping()).await;
     bench.done(bench.put("a", json!({ "rank": 1 }))).await;
     other.done(other.put("b", json!({ "rank": 2 }))).await;
     let both = Target::of(vec![bench.index.into(), other.index.into()]);
@@ -550,47 +590,7 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
     };
     assert_eq!(through(both.clone()).await.expect("a view is searched"), ["a", "b"]);
     assert_eq!(ids(engine, &both, all()).await, ["b", "c"], "others see what came later");
-    let found = engine.scan_view(&both, Query::all(), &view.id).await;
-    let found: Vec<Result<Document>> = found.expect("a view is scanned").collect().await;
-    let found: Vec<String> = found
-        .into_iter()
-        .map(|found| found.expect("a document").at.id.id.to_string())
-        .collect();
-    assert_eq!(found, ["a", "b"], "a scan of the view sees its moment");
-    let extents = engine
-        .extents(&both, Query::all(), &view.id, model::Cancellation::default())
-        .await;
-    for extent in extents.expect("extents of a view") {
-        let part = |after| Part {
-            index: extent.index.clone(),
-            after,
-            upto: Some(extent.last.clone()),
-            docs_max: 10,
-            bytes_max: usize::MAX,
-            now_ms: 0,
-            cancellation: model::Cancellation::default(),
-        };
-        let found = engine
-            .numbered(&both, Query::all(), &view.id, part(None))
-            .await
-            .expect("a part");
-        let [one] = found.as_slice() else {
-            panic!("one document matches in {extent:?}: {found:?}")
-        };
-        assert!(
-            one.is_within(&extent.last) && one.cursor.covers(&extent.last),
-            "it is the last one"
-        );
-        assert_eq!(
-            Cursor::parse(&one.cursor.render()),
-            Some(one.cursor.clone()),
-            "records keep cursors"
-        );
-        let next = engine
-            .numbered(&both, Query::all(), &view.id, part(Some(one.cursor.clone())))
-            .await;
-        assert!(next.expect("a part").is_empty(), "nothing is beyond the last one");
-    }
+    scans_of_a_view_see_its_moment(engine, &both, &view.id).await;
     engine.renew_view(&view.id, KEEP).await.expect("a view can be renewed");
     assert_eq!(through(both.clone()).await.expect("a view is searched"), ["a", "b"]);
     assert!(
@@ -625,7 +625,7 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
 
 /// Fields that a document brings are in the mapping afterwards, and hold for the next.
 pub(super) async fn mapping_grows(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "mapping_grows", ranked()).await;
+    let bench = Bench::new(engine, "mapping_grows", ranked_mapping()).await;
     bench
         .done(bench.put("a", json!({ "rank": 1, "new": { "number": 7, "flag": true } })))
         .await;
@@ -664,7 +664,7 @@ pub(super) async fn mapping_grows(engine: &dyn Engine) {
 
 /// A rehearsal says what would grow, and nothing happens.
 pub(super) async fn rehearsal_changes_nothing(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "rehearsal", ranked()).await;
+    let bench = Bench::new(engine, "rehearsal", ranked_mapping()).await;
     let writes = [
         bench.put("a", json!({ "rank": 1 })),
         bench.put("a", json!({ "new": 1 })),
@@ -688,8 +688,8 @@ pub(super) async fn rehearsal_changes_nothing(engine: &dyn Engine) {
 
 /// Aliases read from all their indices, filtered, and write to one.
 pub(super) async fn aliases(engine: &dyn Engine) {
-    let first = Bench::new(engine, "aliases_a", ranked()).await;
-    let second = Bench::new(engine, "aliases_b", ranked()).await;
+    let first = Bench::new(engine, "aliases_a", ranked_mapping()).await;
+    let second = Bench::new(engine, "aliases_b", ranked_mapping()).await;
     let add = |index: &str, alias: &str, body: Value| {
         let body = body.as_object().cloned().unwrap_or_default();
         AliasAction::Add {
@@ -832,7 +832,7 @@ pub(super) async fn missing_indices(engine: &dyn Engine) {
 
 /// A write that is meant for an index is refused by one that was made later under its name, whatever stamps are there.
 pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "meant", ranked()).await;
+    let bench = Bench::new(engine, "meant", ranked_mapping()).await;
     let uuid_now = async || {
         let infos = engine.indices(&Target::index(bench.index)).await.expect("it is there");
         Arc::<str>::from(infos[0].uuid.as_str())
@@ -871,7 +871,7 @@ pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
 
 /// Several documents are read in order, each with its own refusal, up to a bound of bytes.
 pub(super) async fn read_together(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "together", ranked()).await;
+    let bench = Bench::new(engine, "together", ranked_mapping()).await;
     for id in ["1", "2"] {
         bench.done(bench.put(id, json!({ "rank": id }))).await;
     }
@@ -895,7 +895,7 @@ pub(super) async fn read_together(engine: &dyn Engine) {
 
 /// A closed index refuses; opened again it has what it had.
 pub(super) async fn closed_indices(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "closed_indices", ranked()).await;
+    let bench = Bench::new(engine, "closed_indices", ranked_mapping()).await;
     let stamp = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
     let target = Target::index(bench.index);
     bench.refresh().await;
@@ -919,7 +919,7 @@ pub(super) async fn closed_indices(engine: &dyn Engine) {
 
 /// In a typed index the type is part of who a document is.
 pub(super) async fn typed_ids(engine: &dyn Engine) {
-    let mapping = json!({ "post": { "properties": ranked() }, "user": { "properties": ranked() } });
+    let mapping = json!({ "post": { "properties": ranked_mapping() }, "user": { "properties": ranked_mapping() } });
     create(engine, "typed_ids", Some(mapping), true)
         .await
         .expect("a typed index can be created");
@@ -955,7 +955,7 @@ pub(super) async fn typed_ids(engine: &dyn Engine) {
 
 /// Marks hide documents from plain readers and hold plain writers; only who asks sees or changes them.
 pub(super) async fn marks(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "marks", ranked()).await;
+    let bench = Bench::new(engine, "marks", ranked_mapping()).await;
     let mark = |visible, held| {
         Hide::Set(Hidden {
             body: json!({ "change": 7 }),
@@ -1026,8 +1026,8 @@ pub(super) async fn marks(engine: &dyn Engine) {
 
 /// A scan gives what matches, every document once, index after index.
 pub(super) async fn scans_in_index_order(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "scans_a", ranked()).await;
-    let other = Bench::new(engine, "scans_b", ranked()).await;
+    let bench = Bench::new(engine, "scans_a", ranked_mapping()).await;
+    let other = Bench::new(engine, "scans_b", ranked_mapping()).await;
     for n in 0..30 {
         let to = if n % 2 == 0 { &bench } else { &other };
         to.done(to.put(&format!("d{:02}", n % 20), json!({ "rank": n }))).await;
@@ -1057,7 +1057,7 @@ pub(super) async fn scans_in_index_order(engine: &dyn Engine) {
 
 /// Pages, taken by `from` or by `search_after`, are the whole, in order and without repetition.
 pub(super) async fn paging(engine: &dyn Engine) {
-    let bench = Bench::new(engine, "paging", ranked()).await;
+    let bench = Bench::new(engine, "paging", ranked_mapping()).await;
     let writes = (0..25)
         .map(|n| bench.put(&format!("d{n}"), json!({ "rank": n * 7 % 25, "tag": format!("t{}", n % 3) })))
         .collect();

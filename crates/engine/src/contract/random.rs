@@ -316,7 +316,7 @@ impl<'a> Side<'a> {
 
     /// The answer, in the form that is compared. Stamps that were given out are added to `known`.
     async fn take(&mut self, step: &Step, known: &mut Vec<Stamp>) -> Value {
-        self.answer(step, known).await.unwrap_or_else(|error| refused(&error))
+        self.answer(step, known).await.unwrap_or_else(|error| refusal(&error))
     }
 
     async fn answer(&mut self, step: &Step, known: &mut Vec<Stamp>) -> Result<Value> {
@@ -337,27 +337,12 @@ impl<'a> Side<'a> {
                 outcomes(&super::write_waiting(engine, writes.clone(), &targets).await?, known)
             }
             Step::Writes(writes, refresh) => outcomes(&engine.write(writes.clone(), *refresh).await?, known),
-            Step::Decide(writes) => {
-                let Some(atomic) = engine.atomic() else {
-                    return Ok(Value::Null);
-                };
-                let mut plan = |_: &mut dyn Newest| Ok(Plan::of(writes.clone()));
-                let decided = atomic.decide(&mut plan, Refresh::No.into()).await?;
-                // Where one was not done, none was, and what the others would have come to is nobody's promise.
-                let done = decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_)));
-                if done {
-                    // Whoever refreshes one index of a change may have to show the others too: all are.
-                    engine.refresh(&Target::of(vec!["random_*".into()]), None).await?;
-                    outcomes(&decided.outcomes, known)
-                } else {
-                    json!("nothing was written")
-                }
-            }
+            Step::Decide(writes) => decide(engine, writes, known).await?,
             Step::Rehearse(writes) => {
                 let answers = engine.rehearse(writes).await?;
                 answers
                     .iter()
-                    .map(|answer| answer.as_ref().map_or_else(refused, |grows| json!(grows.is_some())))
+                    .map(|answer| answer.as_ref().map_or_else(refusal, |grows| json!(grows.is_some())))
                     .collect()
             }
             Step::Reads(reads) => engine
@@ -373,38 +358,11 @@ impl<'a> Side<'a> {
                 in_view,
                 see,
             } => {
-                let mut request = request(body);
-                // A view is searched as a whole: it may have been opened on other indices.
-                let mut target = target.clone();
-                if let Some(view) = self.view.as_ref().filter(|_| *in_view) {
-                    request.view = Some(view.clone());
-                    target = Target::of(Vec::new());
-                }
-                let answer = engine.search(&target, request, *see).await?;
-                let mut hits: Vec<Value> = answer.hits.hits.iter().map(hit).collect();
-                settle_ties(&mut hits);
-                json!({ "total": answer.hits.total.map(|t| (t.value, t.exact)), "hits": hits, "aggs": answer.aggregations.map(|aggs| aggs.tree()), "shards": answer.shards })
+                let view = self.view.as_ref().filter(|_| *in_view);
+                search(engine, target, body, view, *see).await?
             }
-            Step::Scan { target, query } => {
-                let query = dsl::query::parse_query_bytes(query.to_string().as_bytes(), model::Dialect::default())?;
-                let found: Vec<_> = engine.scan(target, query, See::Plain, Barrier::None).await?.collect().await;
-                let mut rows = found
-                    .iter()
-                    .map(|doc| doc.as_ref().map_or_else(refused, document))
-                    .collect::<Vec<_>>();
-                rows.sort_by_key(Value::to_string);
-                Value::Array(rows)
-            }
-            Step::OpenView(target) => {
-                if let Some(old) = self.view.take() {
-                    engine.close_view(&old).await?;
-                }
-                let view = engine.open_view(target, KEEP, ViewPromise::MomentPerShard).await?;
-                let mut indices: Vec<_> = view.indices.iter().map(|name| name.as_str().to_owned()).collect();
-                indices.sort();
-                self.view = Some(view.id);
-                json!(indices)
-            }
+            Step::Scan { target, query } => scan(engine, target, query).await?,
+            Step::OpenView(target) => self.open_view(target).await?,
             Step::CloseView => match self.view.take() {
                 Some(view) => json!(engine.close_view(&view).await?),
                 None => Value::Null,
@@ -419,29 +377,18 @@ impl<'a> Side<'a> {
                 json!(engine.alter(Alteration::UpdateAliases(vec![add])).await?.changed)
             }
             Step::Merge => {
-                let all = Target::of(vec!["random_*".into()]);
-                let refreshed = engine.refresh(&all, None).await?;
+                let refreshed = engine.refresh(&everything(), None).await?;
                 let merge = Alteration::ForceMerge {
-                    target: all,
+                    target: everything(),
                     max_num_segments: 1,
                     only_expunge_deletes: false,
                 };
                 engine.alter(merge).await?;
                 json!(refreshed)
             }
-            Step::Restart => {
-                // After a start searches see all that is durable, and views are gone.
-                let refreshed = engine.refresh(&Target::of(vec!["random_*".into()]), None).await?;
-                if let Some(view) = self.view.take() {
-                    engine.close_view(&view).await?;
-                }
-                if let Some(restart) = self.restart {
-                    restart();
-                }
-                json!(refreshed)
-            }
+            Step::Restart => self.start_again().await?,
             Step::Indices => {
-                let infos = engine.indices(&Target::of(vec!["random_*".into()])).await?;
+                let infos = engine.indices(&everything()).await?;
                 let row = |info: &IndexInfo| {
                     (
                         info.name.as_str().to_owned(),
@@ -452,9 +399,79 @@ impl<'a> Side<'a> {
             }
         })
     }
+
+    /// Opens a view in place of the one that is open. Answers its indices.
+    async fn open_view(&mut self, target: &Target) -> Result<Value> {
+        if let Some(old) = self.view.take() {
+            self.engine.close_view(&old).await?;
+        }
+        let view = self.engine.open_view(target, KEEP, ViewPromise::MomentPerShard).await?;
+        let mut indices: Vec<_> = view.indices.iter().map(|name| name.as_str().to_owned()).collect();
+        indices.sort();
+        self.view = Some(view.id);
+        Ok(json!(indices))
+    }
+
+    /// Restarts the engine, where it can. After a start searches see all that is durable, and views are gone.
+    async fn start_again(&mut self) -> Result<Value> {
+        let refreshed = self.engine.refresh(&everything(), None).await?;
+        if let Some(view) = self.view.take() {
+            self.engine.close_view(&view).await?;
+        }
+        if let Some(restart) = self.restart {
+            restart();
+        }
+        Ok(json!(refreshed))
+    }
 }
 
-fn refused(error: &Error) -> Value {
+/// All indices of the driver.
+fn everything() -> Target {
+    Target::of(vec!["random_*".into()])
+}
+
+/// One decision. Where one write is not done, none is, and what the others would have come to is nobody's promise.
+async fn decide(engine: &dyn Engine, writes: &[Write], known: &mut Vec<Stamp>) -> Result<Value> {
+    let Some(atomic) = engine.atomic() else {
+        return Ok(Value::Null);
+    };
+    let mut plan = |_: &mut dyn Newest| Ok(Plan::of(writes.to_vec()));
+    let decided = atomic.decide(&mut plan, Refresh::No.into()).await?;
+    if !decided.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_))) {
+        return Ok(json!("nothing was written"));
+    }
+    // Whoever refreshes one index of a change may have to show the others too: all are.
+    engine.refresh(&everything(), None).await?;
+    Ok(outcomes(&decided.outcomes, known))
+}
+
+/// A search of a target, or of a view as a whole: it may have been opened on other indices.
+async fn search(engine: &dyn Engine, target: &Target, body: &Value, view: Option<&String>, see: See) -> Result<Value> {
+    let mut request = request(body);
+    let mut target = target.clone();
+    if let Some(view) = view {
+        request.view = Some(view.clone());
+        target = Target::of(Vec::new());
+    }
+    let answer = engine.search(&target, request, see).await?;
+    let mut hits: Vec<Value> = answer.hits.hits.iter().map(hit).collect();
+    settle_ties(&mut hits);
+    let total = answer.hits.total.map(|t| (t.value, t.exact));
+    let aggs = answer.aggregations.map(|aggs| aggs.tree());
+    Ok(json!({ "total": total, "hits": hits, "aggs": aggs, "shards": answer.shards }))
+}
+
+/// The documents of a scan in the order of their text: a scan promises none.
+async fn scan(engine: &dyn Engine, target: &Target, query: &Value) -> Result<Value> {
+    let query = dsl::query::parse_query_bytes(query.to_string().as_bytes(), model::Dialect::default())?;
+    let docs: Vec<_> = engine.scan(target, query, See::Plain, Barrier::None).await?.collect().await;
+    let rows = docs.iter().map(|doc| doc.as_ref().map_or_else(refusal, document));
+    let mut rows: Vec<Value> = rows.collect();
+    rows.sort_by_key(Value::to_string);
+    Ok(Value::Array(rows))
+}
+
+fn refusal(error: &Error) -> Value {
     json!({ "refused": error.kind().wire() })
 }
 
@@ -477,7 +494,7 @@ fn outcomes(outcomes: &[Outcome], known: &mut Vec<Stamp>) -> Value {
             ])
         }
         Outcome::Conflict(conflict) => json!({ "conflict": format!("{conflict:?}") }),
-        Outcome::Refused(error) => refused(error),
+        Outcome::Refused(error) => refusal(error),
         Outcome::Held(body) => json!({ "held": body }),
         Outcome::Unknown => json!("unknown"),
     };

@@ -28,7 +28,7 @@ pub(super) fn check(aggs: &[Agg]) -> Result<()> {
         };
         if !answered {
             let rendered = dsl::aggs::render(std::slice::from_ref(agg));
-            return Err(super::unsupported(format!(
+            return Err(super::unsupported_request(format!(
                 "the memory engine does not answer the aggregation {rendered}"
             )));
         }

@@ -362,7 +362,7 @@ impl Catalog {
             other => {
                 let shown = format!("{other:?}");
                 let what = shown.split([' ', '(']).next().unwrap_or_default();
-                return Err(super::unsupported(format!(
+                return Err(super::unsupported_request(format!(
                     "the memory engine does not know the alteration [{what}]"
                 )));
             }

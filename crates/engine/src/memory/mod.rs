@@ -113,6 +113,12 @@ impl Store {
 
     fn record(&mut self, id: DocId, slot: Slot) {
         assert_eq!(slot.stamp().seq_no, self.next_seq_no, "sequence numbers have no holes");
+        assert!(
+            self.slots
+                .get(&id)
+                .is_none_or(|before| before.stamp().seq_no < slot.stamp().seq_no),
+            "a newer operation takes the place of an older one"
+        );
         self.next_seq_no += 1;
         self.pending = true;
         self.slots.insert(id, slot);
@@ -126,6 +132,10 @@ impl Store {
                 .filter_map(|slot| slot.seen(See::Everything).cloned())
                 .collect();
             docs.sort_by_key(|doc| doc.stamp.seq_no);
+            debug_assert!(
+                docs.windows(2).all(|two| two[0].stamp.seq_no < two[1].stamp.seq_no),
+                "a sequence number is that of one document"
+            );
             self.searchable = Arc::new(docs);
             self.pending = false;
         }
@@ -157,6 +167,77 @@ enum Doing {
     Noop,
 }
 
+impl Doing {
+    fn effect(&self, found: Found) -> Effect {
+        match (self, found.is_here()) {
+            (Doing::Noop, _) => Effect::Noop,
+            (Doing::Put(..), true) => Effect::Updated,
+            (Doing::Put(..), false) => Effect::Created,
+            (Doing::Delete, true) => Effect::Deleted,
+            (Doing::Delete, false) => Effect::NotFound,
+        }
+    }
+}
+
+impl Stored {
+    /// Reads the fields of a source under the mapping of its index. Gives the index with what the mapping grows by.
+    fn read_fields(&mut self, source: &Value, entry: &Entry, judge: Judge) -> Result<Option<Entry>> {
+        let id = &self.at.id;
+        let options = ReadOptions {
+            routing: self.routing.as_deref().or(self.parent.as_deref()),
+            times: self.times,
+            ..read_options(id, judge)
+        };
+        let parsed = entry.mapping_for(id)?.read(source, &options)?;
+        let grown = parsed.growth.as_ref().map(|growth| entry.grown(id, growth)).transpose()?;
+        (self.root, self.nested, self.ignored) = (parsed.root, parsed.nested, parsed.ignored);
+        Ok(grown)
+    }
+}
+
+/// A document that could never be written is no conflict.
+fn refuse_unreadable(entry: &Entry, id: &DocId, write: &Write) -> Result<()> {
+    if let WriteOp::Put(source) = &write.op {
+        let options = ReadOptions {
+            routing: write.routing.as_deref(),
+            ..read_options(id, write.judge)
+        };
+        entry.mapping_for(id)?.read(&source.parse()?, &options)?;
+    }
+    Ok(())
+}
+
+fn read_options(id: &DocId, judge: Judge) -> ReadOptions<'_> {
+    ReadOptions {
+        id: &id.id,
+        type_name: id.doc_type.as_deref().unwrap_or(""),
+        lenient: judge != Judge::Fully,
+        ..ReadOptions::default()
+    }
+}
+
+/// The parent and the routing after a write. `updated` is the document of an update: it keeps both, and unless the update
+/// moves it, its routing even against that of the write.
+fn parent_and_routing(write: &Write, updated: Option<&Stored>) -> (Option<String>, Option<String>) {
+    let parent = write.parent.clone().or_else(|| updated?.parent.clone());
+    let stays = matches!(&write.op, WriteOp::Update(update) if !update.moves);
+    let given = write.routing.clone().filter(|_| updated.is_none() || !stays);
+    let routing = given.or_else(|| updated?.routing.clone()).or_else(|| parent.clone());
+    (parent, routing)
+}
+
+/// The mark after a write. A document that is deleted under a mark is not visible.
+fn hidden_after(hide: &Hide, mark: Option<Hidden>, exists: bool) -> Option<Hidden> {
+    match hide {
+        Hide::Keep => mark.map(|mark| Hidden { visible: exists, ..mark }),
+        Hide::Set(mark) => Some(Hidden {
+            visible: mark.visible && exists,
+            ..mark.clone()
+        }),
+        Hide::Drop => None,
+    }
+}
+
 impl State {
     /// Writes of one document: done, or without a trace.
     fn write(&mut self, write: &Write, now_ms: i64) -> Outcome {
@@ -186,34 +267,18 @@ impl State {
         }
         let found = store.found(&id, see);
         if let Err(conflict) = write.check(&at, found, store.found(&id, See::Everything)) {
-            // A document that could never be written is no conflict.
-            if let WriteOp::Put(source) = &write.op {
-                let options = ReadOptions {
-                    id: &id.id,
-                    type_name: id.doc_type.as_deref().unwrap_or(""),
-                    routing: write.routing.as_deref(),
-                    lenient: write.judge != Judge::Fully,
-                    ..ReadOptions::default()
-                };
-                entry.mapping_for(&id)?.read(&source.parse()?, &options)?;
-            }
+            refuse_unreadable(&entry, &id, write)?;
             return Ok(Outcome::Conflict(conflict));
         }
         let old = here.filter(|doc| doc.is_seen(see));
         let is_update = matches!(write.op, WriteOp::Update(_));
-        let kept = old.as_ref().filter(|_| is_update);
-        let parent = write.parent.clone().or_else(|| kept.and_then(|doc| doc.parent.clone()));
-        let stays = matches!(&write.op, WriteOp::Update(update) if !update.moves);
-        let given = write.routing.clone().filter(|_| kept.is_none() || !stays);
-        let routing = given
-            .or_else(|| kept.and_then(|doc| doc.routing.clone()))
-            .or_else(|| parent.clone());
+        let (parent, routing) = parent_and_routing(write, old.as_deref().filter(|_| is_update));
         entry.check_routing(&id, routing.as_deref())?;
         let mut timing = write.timing.clone();
         let doing = match &write.op {
             WriteOp::Put(source) => Doing::Put(source.clone(), source.parse()?),
             WriteOp::Delete => Doing::Delete,
-            WriteOp::Update(update) => applied(update, &at, old.as_deref(), routing.as_deref(), &mut timing)?,
+            WriteOp::Update(update) => apply_update(update, &at, old.as_deref(), routing.as_deref(), &mut timing)?,
         };
         let times = match &doing {
             Doing::Put(..) => entry.mapping_for(&id)?.times(&at, &timing, now_ms)?,
@@ -233,32 +298,14 @@ impl State {
                 forced_refresh: false,
             })
         };
-        let (effect, source, value) = match doing {
+        let effect = doing.effect(found);
+        let (source, value) = match doing {
             Doing::Noop => {
                 let source = old.map(|doc| doc.source.clone());
-                return Ok(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
+                return Ok(done(effect, found.stamp().unwrap_or_default(), source));
             }
-            Doing::Put(source, value) => (
-                if found.is_here() { Effect::Updated } else { Effect::Created },
-                source,
-                Some(value),
-            ),
-            Doing::Delete => (
-                if found.is_here() { Effect::Deleted } else { Effect::NotFound },
-                Source((*b"{}").into()),
-                None,
-            ),
-        };
-        let hidden = match &write.hide {
-            Hide::Keep => mark.map(|mark| Hidden {
-                visible: value.is_some(),
-                ..mark
-            }),
-            Hide::Set(mark) => Some(Hidden {
-                visible: mark.visible && value.is_some(),
-                ..mark.clone()
-            }),
-            Hide::Drop => None,
+            Doing::Put(source, value) => (source, Some(value)),
+            Doing::Delete => (Source((*b"{}").into()), None),
         };
         let mut stored = Stored {
             at: at.clone(),
@@ -267,24 +314,15 @@ impl State {
             routing: routing.filter(|routing| parent.as_ref() != Some(routing)),
             parent,
             times,
-            hidden,
+            hidden: hidden_after(&write.hide, mark, value.is_some()),
             root: Fields::default(),
             nested: Vec::new(),
             ignored: Vec::new(),
         };
-        let mut grown = None;
-        if let Some(value) = &value {
-            let options = ReadOptions {
-                id: &id.id,
-                type_name: id.doc_type.as_deref().unwrap_or(""),
-                routing: stored.routing.as_deref().or(stored.parent.as_deref()),
-                times: stored.times,
-                lenient: write.judge != Judge::Fully,
-            };
-            let parsed = entry.mapping_for(&id)?.read(value, &options)?;
-            grown = parsed.growth.as_ref().map(|growth| entry.grown(&id, growth)).transpose()?;
-            (stored.root, stored.nested, stored.ignored) = (parsed.root, parsed.nested, parsed.ignored);
-        }
+        let grown = match &value {
+            Some(value) => stored.read_fields(value, &entry, write.judge)?,
+            None => None,
+        };
         // From here on nothing is refused.
         let slot = if value.is_some() || stored.hidden.is_some() {
             Slot::There(Arc::new(stored))
@@ -358,7 +396,7 @@ impl State {
             WriteOp::Update(update) => {
                 let old = self.stores.get(&entry.uuid).and_then(|store| store.slots.get(&id)?.seen(see));
                 let mut timing = write.timing.clone();
-                match applied(update, &at, old.map(|doc| &**doc), write.routing.as_deref(), &mut timing)? {
+                match apply_update(update, &at, old.map(|doc| &**doc), write.routing.as_deref(), &mut timing)? {
                     Doing::Put(_, value) => value,
                     Doing::Delete | Doing::Noop => return Ok(None),
                 }
@@ -417,7 +455,13 @@ impl State {
     }
 }
 
-fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Option<&str>, timing: &mut Timing) -> Result<Doing> {
+fn apply_update(
+    update: &Update,
+    at: &DocAddress,
+    old: Option<&Stored>,
+    routing: Option<&str>,
+    timing: &mut Timing,
+) -> Result<Doing> {
     let value = old.map(|doc| doc.source.parse()).transpose()?;
     let found = value.as_ref().zip(old.map(|doc| doc.stamp));
     let times = old.map_or_else(Times::default, |doc| doc.times);
@@ -429,7 +473,7 @@ fn applied(update: &Update, at: &DocAddress, old: Option<&Stored>, routing: Opti
 }
 
 /// The refusal of a request that this engine does not know.
-fn unsupported(reason: impl Into<String>) -> Error {
+fn unsupported_request(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::UnsupportedOperation, reason)
 }
 
@@ -746,7 +790,7 @@ impl AtomicWrites for MemoryEngine {
         let mut next = state.clone();
         for alteration in &plan.alterations {
             if !matches!(alteration, Alteration::CreateIndex { .. }) {
-                return Err(unsupported("a decision may make indices and alter nothing else"));
+                return Err(unsupported_request("a decision may make indices and alter nothing else"));
             }
             let moment = Moment {
                 now_ms: self.clock.wall_ms(),

@@ -27,7 +27,7 @@ pub(super) fn check(sorts: &[Sort]) -> Result<()> {
             SortBy::Score | SortBy::Script { .. } | SortBy::GeoDistance { .. } => false,
         };
         if !answered {
-            return Err(super::unsupported(format!(
+            return Err(super::unsupported_request(format!(
                 "the memory engine does not sort by {}",
                 sort.render()
             )));

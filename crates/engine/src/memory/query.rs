@@ -26,7 +26,7 @@ pub(super) fn check(query: &Query) -> Result<()> {
         if !answered && refused.is_none() {
             let rendered = q.render();
             let name = rendered.as_object().and_then(|o| o.keys().next()).map_or("?", String::as_str);
-            refused = Some(super::unsupported(format!(
+            refused = Some(super::unsupported_request(format!(
                 "the memory engine does not answer this [{name}] query"
             )));
         }
@@ -388,7 +388,7 @@ fn text_of(value: &Value) -> String {
 
 /// `minimum_should_match`: a number or a percentage, negative ones counted from all.
 fn least(text: &str, count: usize) -> Result<usize> {
-    let refuse = || super::unsupported(format!("the memory engine does not read the minimum_should_match [{text}]"));
+    let refuse = || super::unsupported_request(format!("the memory engine does not read the minimum_should_match [{text}]"));
     let total = i64::try_from(count).unwrap_or(i64::MAX);
     let number = match text.trim().strip_suffix('%') {
         Some(percent) => total * percent.trim().parse::<i64>().map_err(|_| refuse())? / 100,

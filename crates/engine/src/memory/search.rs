@@ -5,7 +5,7 @@
 use super::aggs::Match;
 use super::catalog::{Catalog, Entry};
 use super::query::Matcher;
-use super::{Stored, aggs, order, query, unsupported};
+use super::{Stored, aggs, order, query, unsupported_request};
 use crate::See;
 use dsl::query::Query;
 use dsl::search::{Hit, Hits, SearchRequest, SearchResponse, SourceSpec, Total, TrackTotal};
@@ -116,7 +116,7 @@ fn check(request: &SearchRequest) -> Result<()> {
         ("slice", request.slice.is_some()),
     ];
     if let Some((name, _)) = asked.into_iter().find(|(_, asked)| *asked) {
-        return Err(unsupported(format!(
+        return Err(unsupported_request(format!(
             "the memory engine does not know the search option [{name}]"
         )));
     }

@@ -421,6 +421,29 @@ pub(crate) async fn choose(call: &Call, job: &mut Job, sort: Vec<Sort>, saved: O
     Ok(Some(chosen))
 }
 
+fn reads_from_destination(index: &str) -> Error {
+    let reason = format!("Validation Failed: 1: reindex cannot write into an index its reading from [{index}];");
+    Error::new(ErrorKind::ActionRequestValidation, reason)
+}
+
+/// Makes the index that a reindex writes to, if it is missing. Tells whether it has types.
+///
+/// # Errors
+/// The source leads to it, be it by a pattern or an alias.
+async fn destination(call: &Call, index: &str, source: &Target) -> Result<bool> {
+    if let Some(known) = call.rest.known(index).await {
+        let infos = call.rest.indices(source).await?;
+        if infos.iter().any(|info| info.name.as_str() == index) {
+            return Err(reads_from_destination(index));
+        }
+        return Ok(known.typed);
+    }
+    let typed = call.rest.indices(source).await?.iter().any(|i| i.typed);
+    let dialect = call.dialect.with_types(typed);
+    call.rest.auto_create(&model::IndexName::new(index), dialect).await?;
+    Ok(typed)
+}
+
 pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
     let mut options = options(call)?;
     let node = call.json_needed()?;
@@ -437,43 +460,14 @@ pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<As
     }
     let script = settled(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
     if body.source_indices.contains(&body.dest.index) {
-        let reason = format!(
-            "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
-            body.dest.index
-        );
-        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+        return Err(reads_from_destination(&body.dest.index));
     }
     if relations::schema::is_system(&body.dest.index) {
         return Err(relations::schema::forbidden(&body.dest.index));
     }
     let mut target = Target::of(body.source_indices.clone());
     target.types = body.source_types.clone();
-    // Also what a pattern or an alias leads to.
-    if call.rest.known(&body.dest.index).await.is_some()
-        && let Some(both) = call
-            .rest
-            .indices(&target)
-            .await?
-            .iter()
-            .find(|info| info.name.as_str() == body.dest.index)
-    {
-        let reason = format!(
-            "Validation Failed: 1: reindex cannot write into an index its reading from [{}];",
-            both.name
-        );
-        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
-    }
-    let typed = match call.rest.known(&body.dest.index).await {
-        Some(known) => known.typed,
-        None => {
-            let typed = call.rest.indices(&target).await?.iter().any(|i| i.typed);
-            let dialect = call.dialect.with_types(typed);
-            call.rest
-                .auto_create(&model::IndexName::new(body.dest.index.as_str()), dialect)
-                .await?;
-            typed
-        }
-    };
+    let typed = destination(call, &body.dest.index, &target).await?;
     let external = match body.dest.version_type.as_deref() {
         Some("external" | "external_gt") => Some(false),
         Some("external_gte") => Some(true),

@@ -112,7 +112,7 @@ pub(crate) async fn carry_out(
     if !wait {
         return Ok(Answer::ok(json!({ "task": id })));
     }
-    let counts = joined(running.await)?;
+    let counts = flatten_join(running.await)?;
     let answer = Answer::of(status(&counts.failures), render(&counts, shape, true));
     Ok(with_warnings(answer, &counts.warnings))
 }
@@ -126,7 +126,7 @@ pub(crate) async fn waited(call: &Call, job: Job, order: Order, of_task: (&str, 
         slice: None,
     };
     match begin(call, job, order, of_task).await? {
-        Ok((task, run)) => joined(tokio::spawn(to_end(call.rest.clone(), run, task, shape, false)).await),
+        Ok((task, run)) => flatten_join(tokio::spawn(to_end(call.rest.clone(), run, task, shape, false)).await),
         Err(number) => Err(Error::new(
             ErrorKind::Internal,
             format!("task [{number}] for a request without a key"),
@@ -218,7 +218,7 @@ async fn known(rest: &Arc<Rest>, number: u64, wait: bool) -> Result<Answer> {
     }
 }
 
-fn joined(done: std::result::Result<Result<Counts>, tokio::task::JoinError>) -> Result<Counts> {
+fn flatten_join(done: std::result::Result<Result<Counts>, tokio::task::JoinError>) -> Result<Counts> {
     done.unwrap_or_else(|e| Err(fault(&e)))
 }
 

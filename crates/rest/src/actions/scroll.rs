@@ -95,32 +95,8 @@ pub(crate) async fn start(
     keep_alive: Duration,
     scan: bool,
 ) -> Result<Answer> {
-    let invalid = |what: &str| {
-        Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            format!("Validation Failed: 1: {what};"),
-        ))
-    };
     if !call.dialect.rules.tolerates_value_bounds {
-        if request.size == 0 {
-            return invalid("[size] cannot be [0] in a scroll context");
-        }
-        if request.from > 0 {
-            return invalid("using [from] is not allowed in a scroll context");
-        }
-        if request.search_after.is_some() {
-            return invalid("`search_after` cannot be used in a scroll context.");
-        }
-        if request.collapse.is_some() {
-            return invalid("cannot use `collapse` in a scroll context");
-        }
-        if !request.rescore.is_empty() {
-            return invalid("using [rescore] is not allowed in a scroll context");
-        }
-        let counts = [TrackTotal::Exact, SearchRequest::new(call.dialect).track_total_hits];
-        if !counts.contains(&request.track_total_hits) {
-            return invalid("disabling [track_total_hits] is not allowed in a scroll context");
-        }
+        refuse_options(call, &request)?;
     }
     if let Err(cause) = check_keep_alive(call, keep_alive).await {
         // Each shard that is to keep something refuses it.
@@ -138,22 +114,7 @@ pub(crate) async fn start(
     request.from = 0;
     request.track_total_hits = TrackTotal::Exact;
     let shown = request.sort.len();
-    if scan {
-        request.sort = vec![Sort {
-            by: SortBy::Doc,
-            ascending: true,
-        }];
-    } else if request.sort.is_empty() {
-        request.sort.push(Sort {
-            by: SortBy::Score,
-            ascending: false,
-        });
-        request.track_scores = true;
-    }
-    request.sort.push(Sort {
-        by: SortBy::ShardDoc,
-        ascending: true,
-    });
+    make_resumable(&mut request, scan);
     let view = call.rest.relations.open_view(&target, &request, keep_alive).await?;
     request.view = Some(view.id.clone());
     let mut indices = Vec::with_capacity(view.indices.len());
@@ -176,6 +137,50 @@ pub(crate) async fn start(
         call.rest.engine.close_view(&view.id).await?;
     }
     page
+}
+
+/// Refuses options that mean nothing where pages follow each other.
+fn refuse_options(call: &Call, request: &SearchRequest) -> Result<()> {
+    let counts = [TrackTotal::Exact, SearchRequest::new(call.dialect).track_total_hits];
+    let problem = if request.size == 0 {
+        "[size] cannot be [0] in a scroll context"
+    } else if request.from > 0 {
+        "using [from] is not allowed in a scroll context"
+    } else if request.search_after.is_some() {
+        "`search_after` cannot be used in a scroll context."
+    } else if request.collapse.is_some() {
+        "cannot use `collapse` in a scroll context"
+    } else if !request.rescore.is_empty() {
+        "using [rescore] is not allowed in a scroll context"
+    } else if !counts.contains(&request.track_total_hits) {
+        "disabling [track_total_hits] is not allowed in a scroll context"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorKind::ActionRequestValidation,
+        format!("Validation Failed: 1: {problem};"),
+    ))
+}
+
+/// Sorts so that no two hits are equal: the next page begins behind the last hit.
+fn make_resumable(request: &mut SearchRequest, scan: bool) {
+    if scan {
+        request.sort = vec![Sort {
+            by: SortBy::Doc,
+            ascending: true,
+        }];
+    } else if request.sort.is_empty() {
+        request.sort.push(Sort {
+            by: SortBy::Score,
+            ascending: false,
+        });
+        request.track_scores = true;
+    }
+    request.sort.push(Sort {
+        by: SortBy::ShardDoc,
+        ascending: true,
+    });
 }
 
 /// A page is bounded as the window of a search is.

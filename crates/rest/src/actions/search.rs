@@ -375,24 +375,18 @@ pub(crate) fn url_into(params: &mut Params, request: &mut SearchRequest, dialect
     if let Some(query) = take_query(params)? {
         request.query = Some(query);
     }
-    let negative = |name: &str, v: i64| Error::illegal(format!("[{name}] parameter cannot be negative, found [{v}]"));
-    if let Some(from) = params.take_number::<i64>("from")? {
-        request.from = usize::try_from(from).or_else(|_| {
-            if dialect.rules.tolerates_value_bounds {
-                Ok(0)
-            } else {
-                Err(negative("from", from))
-            }
-        })?;
-    }
-    if let Some(size) = params.take_number::<i64>("size")? {
-        request.size = usize::try_from(size).or_else(|_| {
-            if dialect.rules.tolerates_value_bounds {
-                Ok(10)
-            } else {
-                Err(negative("size", size))
-            }
-        })?;
+    for (name, slot, default) in [("from", &mut request.from, 0), ("size", &mut request.size, 10)] {
+        if let Some(given) = params.take_number::<i64>(name)? {
+            *slot = match usize::try_from(given) {
+                Ok(number) => number,
+                Err(_) if dialect.rules.tolerates_value_bounds => default,
+                Err(_) => {
+                    return Err(Error::illegal(format!(
+                        "[{name}] parameter cannot be negative, found [{given}]"
+                    )));
+                }
+            };
+        }
     }
     if let Some(sort) = params.take("sort") {
         request.sort = Sort::parse_url(&sort);
@@ -646,6 +640,31 @@ pub(crate) async fn one_of_many(
     look.over(call, answer).await
 }
 
+/// One of several responses: the body of an answer, or a refusal, with its status where the dialect shows it.
+async fn response_of_many(call: &Call, done: Result<Answer>) -> Value {
+    let shows_status = !call.dialect.rules.omits_later_members;
+    match done {
+        Ok(Answer {
+            body: crate::respond::Body::Json(Value::Object(mut body)),
+            ..
+        }) => {
+            if shows_status {
+                body.insert("status".into(), 200.into());
+            }
+            Value::Object(body)
+        }
+        Ok(_) => Value::Null,
+        Err(error) => {
+            let mut body = envelope::render(&error, call.dialect);
+            envelope::with_uuids(&call.rest, &mut body["error"], call.dialect).await;
+            if let Some(map) = body.as_object_mut().filter(|_| !shows_status) {
+                map.remove("status");
+            }
+            body
+        }
+    }
+}
+
 /// The searches of one request, as `read` finds them in its body, answered one after the other.
 pub(crate) async fn many(
     mut call: Call,
@@ -684,30 +703,8 @@ pub(crate) async fn many(
             Err(error) if call.dialect.rules.shards_parse_items => Err(es2_errors::at_shards(error, None, named(&base))),
             Err(error) => Err(error),
         };
-        let response = match done {
-            Ok(Answer {
-                body: crate::respond::Body::Json(Value::Object(mut body)),
-                ..
-            }) => {
-                if !call.dialect.rules.omits_later_members {
-                    body.insert("status".into(), 200.into());
-                }
-                Value::Object(body)
-            }
-            Ok(_) => Value::Null,
-            Err(error) => {
-                let mut body = envelope::render(&error, call.dialect);
-                envelope::with_uuids(&call.rest, &mut body["error"], call.dialect).await;
-                if call.dialect.rules.omits_later_members
-                    && let Some(map) = body.as_object_mut()
-                {
-                    map.remove("status");
-                }
-                body
-            }
-        };
         // As text at once: a tree takes several times as much.
-        let text = response.to_string();
+        let text = response_of_many(&call, done).await.to_string();
         room.take(text.len());
         responses.push(text);
     }

@@ -48,12 +48,6 @@ pub(crate) fn invalid_2015(name: &str, problem: &str) -> Error {
 /// Refuses what is no template, and brings one into the form in which it is kept: a list of patterns, aliases with
 /// their routing split in two.
 pub(crate) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value>, former: bool) -> Result<()> {
-    let invalid = |what: &str| {
-        Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            format!("Validation Failed: 1: {what};"),
-        ))
-    };
     let mut known = parts(kind).to_vec();
     if former && kind == TemplateKind::Legacy {
         known.push("warmers");
@@ -87,33 +81,7 @@ pub(crate) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
         return Err(Error::illegal("[data_stream] is not supported yet"));
     }
     if kind != TemplateKind::Component {
-        if let Some(Value::String(one)) = body.get("index_patterns") {
-            let list = json!([one]);
-            body.insert("index_patterns".into(), list);
-        }
-        let named = |key: &str| match body.get(key) {
-            Some(Value::Array(list)) => !list.is_empty(),
-            Some(Value::String(text)) => !text.is_empty(),
-            _ => false,
-        };
-        let old_form = kind == TemplateKind::Legacy && named("template");
-        if kind == TemplateKind::Index && !named("index_patterns") {
-            return Err(Error::illegal(match body.contains_key("index_patterns") {
-                true => "There must be at least one pattern, zero given",
-                false => "Required [index_patterns]",
-            }));
-        }
-        if !named("index_patterns") && !old_form {
-            return invalid(if former {
-                "template is missing"
-            } else {
-                "index patterns are missing"
-            });
-        }
-        if old_form && !former && !named("index_patterns") {
-            let one = body.remove("template").unwrap_or_default();
-            body.insert("index_patterns".into(), json!([one]));
-        }
+        check_patterns(kind, body, former)?;
     } else if !body.get("template").is_some_and(Value::is_object) {
         return Err(Error::illegal("Required [template]"));
     }
@@ -127,6 +95,42 @@ pub(crate) fn check(name: &str, kind: TemplateKind, body: &mut Map<String, Value
         .and_then(Value::as_object_mut);
     if let Some(aliases) = aliases {
         split_routings(aliases);
+    }
+    Ok(())
+}
+
+/// Refuses a template without patterns, and makes a list of what it has: one text, or `template` of before 6.
+fn check_patterns(kind: TemplateKind, body: &mut Map<String, Value>, former: bool) -> Result<()> {
+    if let Some(Value::String(one)) = body.get("index_patterns") {
+        let list = json!([one]);
+        body.insert("index_patterns".into(), list);
+    }
+    let has = |key: &str| match body.get(key) {
+        Some(Value::Array(list)) => !list.is_empty(),
+        Some(Value::String(text)) => !text.is_empty(),
+        _ => false,
+    };
+    if has("index_patterns") {
+        return Ok(());
+    }
+    if kind == TemplateKind::Index {
+        return Err(Error::illegal(match body.contains_key("index_patterns") {
+            true => "There must be at least one pattern, zero given",
+            false => "Required [index_patterns]",
+        }));
+    }
+    if !has("template") {
+        let problem = if former {
+            "template is missing"
+        } else {
+            "index patterns are missing"
+        };
+        let reason = format!("Validation Failed: 1: {problem};");
+        return Err(Error::new(ErrorKind::ActionRequestValidation, reason));
+    }
+    if !former {
+        let one = body.remove("template").unwrap_or_default();
+        body.insert("index_patterns".into(), json!([one]));
     }
     Ok(())
 }

@@ -109,7 +109,6 @@ pub(crate) fn call(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &s
 
 /// Methods that change the whole list: sorts, removals, replacements.
 fn change_all(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &str, args: &[Value]) -> R<Option<Value>> {
-    let len = l.0.borrow().len();
     Ok(Some(match (name, args) {
         ("sort", [Value::Bool(own)]) if run.groovy() => {
             let items = sort(run, l.0.borrow().clone(), None)?;
@@ -140,19 +139,10 @@ fn change_all(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &str, a
             *l.0.borrow_mut() = items;
             of.clone()
         }
-        ("removeIf", [f]) => {
-            let items = l.0.borrow().clone();
-            let mut kept = Vec::new();
-            for v in items {
-                let gone = run.call_value(f, std::slice::from_ref(&v))?;
-                if !run.holds(&gone) {
-                    kept.push(v);
-                }
-            }
-            let gone = kept.len() != len;
-            *l.0.borrow_mut() = kept;
-            Value::Bool(gone)
-        }
+        ("removeIf", [f]) => retain(run, l, |run, v| {
+            let gone = run.call_value(f, std::slice::from_ref(v))?;
+            Ok(!run.holds(&gone))
+        })?,
         ("replaceAll", [f]) => {
             let items = l.0.borrow().clone();
             for (i, v) in items.iter().enumerate() {
@@ -164,30 +154,31 @@ fn change_all(run: &mut Run<'_, '_>, of: &Value, l: &Rc<ListCell>, name: &str, a
             }
             Value::Null
         }
-        ("removeAll" | "retainAll", [f @ Value::Lambda(_)]) => {
-            let mut kept = Vec::new();
-            for v in l.0.borrow().clone() {
-                let hit = run.call_value(f, std::slice::from_ref(&v))?;
-                if run.holds(&hit) == (name == "retainAll") {
-                    kept.push(v);
-                }
-            }
-            let changed = kept.len() != len;
-            *l.0.borrow_mut() = kept;
-            Value::Bool(changed)
-        }
+        ("removeAll" | "retainAll", [f @ Value::Lambda(_)]) => retain(run, l, |run, v| {
+            let hit = run.call_value(f, std::slice::from_ref(v))?;
+            Ok(run.holds(&hit) == (name == "retainAll"))
+        })?,
         ("removeAll" | "retainAll", [other]) => {
             let others = super::iterate(run, other)?;
-            let mut kept = Vec::new();
-            for v in l.0.borrow().clone() {
-                if position(run, &others, &v)?.is_some() == (name == "retainAll") {
-                    kept.push(v);
-                }
-            }
-            let changed = kept.len() != len;
-            *l.0.borrow_mut() = kept;
-            Value::Bool(changed)
+            retain(run, l, |run, v| {
+                Ok(position(run, &others, v)?.is_some() == (name == "retainAll"))
+            })?
         }
         _ => return Ok(None),
     }))
+}
+
+/// Keeps some items of a list. Tells whether one went. A closure that looks at the list meanwhile sees all of it.
+fn retain(run: &mut Run<'_, '_>, l: &Rc<ListCell>, mut keeps: impl FnMut(&mut Run<'_, '_>, &Value) -> R<bool>) -> R<Value> {
+    let len = l.0.borrow().len();
+    let items = l.0.borrow().clone();
+    let mut kept = Vec::new();
+    for v in items {
+        if keeps(run, &v)? {
+            kept.push(v);
+        }
+    }
+    let changed = kept.len() != len;
+    *l.0.borrow_mut() = kept;
+    Ok(Value::Bool(changed))
 }

@@ -114,29 +114,7 @@ fn apply(run: &mut Run<'_, '_>, items: &mut Vec<Value>, name: &str, args: &[Valu
             run.list(out)?
         }
         ("find" | "any" | "every" | "anyMatch" | "allMatch" | "noneMatch" | "findIndexOf" | "count", [f]) => {
-            let mut hits = 0;
-            for (i, v) in items.iter().enumerate() {
-                let answer = if matches!(f, Value::Lambda(_)) {
-                    run.call_value(f, one(v))?
-                } else {
-                    Value::Bool(run.equal(f, v)?)
-                };
-                match (name, run.holds(&answer)) {
-                    ("find", true) => return Ok(Some(v.clone())),
-                    ("findIndexOf", true) => return Ok(Some(Value::Int(i as i32))),
-                    ("any" | "anyMatch", true) => return Ok(Some(Value::Bool(true))),
-                    ("every" | "allMatch", false) | ("noneMatch", true) => {
-                        return Ok(Some(Value::Bool(false)));
-                    }
-                    (_, hit) => hits += i32::from(hit),
-                }
-            }
-            match name {
-                "find" => Value::Null,
-                "findIndexOf" => Value::Int(-1),
-                "count" => Value::Int(hits),
-                _ => Value::Bool(matches!(name, "every" | "allMatch" | "noneMatch")),
-            }
+            look_for(run, items, name, f)?
         }
         ("inject" | "reduce", [first, f]) => {
             let mut sum = first.clone();
@@ -147,6 +125,31 @@ fn apply(run: &mut Run<'_, '_>, items: &mut Vec<Value>, name: &str, args: &[Valu
         }
         _ => return Ok(None),
     }))
+}
+
+/// Methods that look for values that a closure holds for, or that equal one. All but `count` stop as soon as they can.
+fn look_for(run: &mut Run<'_, '_>, items: &[Value], name: &str, f: &Value) -> R<Value> {
+    let mut hits = 0;
+    for (i, v) in items.iter().enumerate() {
+        let answer = if matches!(f, Value::Lambda(_)) {
+            run.call_value(f, std::slice::from_ref(v))?
+        } else {
+            Value::Bool(run.equal(f, v)?)
+        };
+        match (name, run.holds(&answer)) {
+            ("find", true) => return Ok(v.clone()),
+            ("findIndexOf", true) => return Ok(Value::Int(i as i32)),
+            ("any" | "anyMatch", true) => return Ok(Value::Bool(true)),
+            ("every" | "allMatch", false) | ("noneMatch", true) => return Ok(Value::Bool(false)),
+            (_, hit) => hits += i32::from(hit),
+        }
+    }
+    Ok(match name {
+        "find" => Value::Null,
+        "findIndexOf" => Value::Int(-1),
+        "count" => Value::Int(hits),
+        _ => Value::Bool(matches!(name, "every" | "allMatch" | "noneMatch")),
+    })
 }
 
 /// Methods that make one value of all.

@@ -210,21 +210,7 @@ fn call_other(run: &mut Run<'_, '_>, class: &str, name: &str, args: &[Value]) ->
 pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R {
     run.alloc(64)?;
     if let Some(item) = class.strip_suffix("[]") {
-        let n = args
-            .first()
-            .and_then(Value::as_i64)
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(0);
-        run.alloc(n.saturating_mul(24))?;
-        let zero = match item {
-            "int" | "short" | "byte" => Value::Int(0),
-            "long" => Value::Long(0),
-            "float" => Value::Float(0.0),
-            "double" => Value::Double(0.0),
-            "boolean" => Value::Bool(false),
-            _ => Value::Null,
-        };
-        return Ok(Value::list(vec![zero; n]));
+        return array(run, item, args.first());
     }
     Ok(match (class, args) {
         ("ArrayList" | "LinkedList" | "List", []) => Value::list(Vec::new()),
@@ -269,21 +255,42 @@ pub(crate) fn construct(run: &mut Run<'_, '_>, class: &str, args: &[Value]) -> R
         ("Integer" | "Long" | "Double" | "Float" | "BigDecimal" | "BigInteger", [v]) => v.clone(),
         ("GeoPoint", [a, b]) => Value::Geo(a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0)),
         _ if class.ends_with("Exception") || class.ends_with("Error") || class == "Throwable" => {
-            let package = if class == "NoSuchElementException" {
-                "java.util"
-            } else {
-                "java.lang"
-            };
-            let message = match args.first() {
-                Some(Value::Null) | None => None,
-                Some(v) => Some(Arc::from(run.show(v)?)),
-            };
-            Value::Exception(Rc::new((format!("{package}.{class}").into(), message)))
+            exception(run, class, args.first())?
         }
         _ => {
             return illegal(format!("constructor [{class}, <init>/{}] not found", args.len()));
         }
     })
+}
+
+/// `new int[n]`: zeros of the type.
+fn array(run: &mut Run<'_, '_>, item: &str, length: Option<&Value>) -> R {
+    let length = length.and_then(Value::as_i64).and_then(|n| usize::try_from(n).ok());
+    let length = length.unwrap_or(0);
+    run.alloc(length.saturating_mul(24))?;
+    let zero = match item {
+        "int" | "short" | "byte" => Value::Int(0),
+        "long" => Value::Long(0),
+        "float" => Value::Float(0.0),
+        "double" => Value::Double(0.0),
+        "boolean" => Value::Bool(false),
+        _ => Value::Null,
+    };
+    Ok(Value::list(vec![zero; length]))
+}
+
+/// `new IllegalArgumentException(message)`, and others by their names.
+fn exception(run: &mut Run<'_, '_>, class: &str, message: Option<&Value>) -> R {
+    let package = if class == "NoSuchElementException" {
+        "java.util"
+    } else {
+        "java.lang"
+    };
+    let message = match message {
+        Some(Value::Null) | None => None,
+        Some(v) => Some(Arc::from(run.show(v)?)),
+    };
+    Ok(Value::Exception(Rc::new((format!("{package}.{class}").into(), message))))
 }
 
 /// `%s`, `%d`, `%5.2f`, `%05d`, `%x`, `%%`.

@@ -35,6 +35,15 @@ pub(crate) fn parse(source: &str, lang: Lang) -> P<Tree> {
         parens: 0,
     };
     parser.script()?;
+    debug_assert_eq!(
+        (parser.nest, parser.parens),
+        (0, 0),
+        "a script that parses left every construct that it entered"
+    );
+    debug_assert!(
+        parser.calls.len() <= parser.tokens.len() && parser.at >= parser.tokens.len(),
+        "a script is read to its end"
+    );
     Ok(parser.tree)
 }
 

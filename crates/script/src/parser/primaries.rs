@@ -133,28 +133,7 @@ impl Parser<'_> {
             return self.node(pos, Kind::Local(slot));
         }
         if self.is("(") {
-            let user = self.lang != Lang::Expression;
-            let before = self.at;
-            let mut args = self.args()?;
-            if self.lang == Lang::Groovy && self.is("{") && !self.line() {
-                args.push(self.closure()?);
-            }
-            if let Some(f) = ScoreFn::find(&name, args.len()) {
-                self.tree.score |= false;
-                return self.node(pos, Kind::ScoreFn(f, args));
-            }
-            if self.lang == Lang::Expression {
-                return match MathFn::find(&name, args.len()) {
-                    Some(f) => self.node(pos, Kind::Math(f, args)),
-                    None => fail(format!("Unrecognized function call ({name})."), pos),
-                };
-            }
-            if user {
-                self.calls.push((name, pos));
-                return self.node(pos, Kind::Func(self.calls.len() as u32 - 1, args));
-            }
-            self.at = before;
-            return self.unexpected_token();
+            return self.function_call(name, pos);
         }
         match &*name {
             "doc" => return self.node(pos, Kind::DocAll),
@@ -178,22 +157,44 @@ impl Parser<'_> {
             }
             return self.static_member(name, member, pos);
         }
-        // java.util.List, java.time.Instant: the package says nothing.
         if matches!(&*name, "java" | "org") && self.is(".") {
-            while self.eat(".") {
-                if let Tok::Id(w) = self.peek() {
-                    if w.starts_with(|c: char| c.is_ascii_uppercase()) {
-                        return self.name();
-                    }
-                    self.at += 1;
-                } else {
-                    return self.unexpected_token();
-                }
-            }
-            return self.unexpected_token();
+            return self.qualified_name();
         }
         let slot = self.scope.root(name, &mut self.tree);
         self.node(pos, Kind::Root(slot))
+    }
+
+    /// A call of a function by its bare name: one of scores, one of mathematics in an expression, or one of the script.
+    fn function_call(&mut self, name: Arc<str>, pos: u32) -> P<Node> {
+        let mut args = self.args()?;
+        if self.lang == Lang::Groovy && self.is("{") && !self.line() {
+            args.push(self.closure()?);
+        }
+        if let Some(f) = ScoreFn::find(&name, args.len()) {
+            return self.node(pos, Kind::ScoreFn(f, args));
+        }
+        if self.lang == Lang::Expression {
+            return match MathFn::find(&name, args.len()) {
+                Some(f) => self.node(pos, Kind::Math(f, args)),
+                None => fail(format!("Unrecognized function call ({name})."), pos),
+            };
+        }
+        self.calls.push((name, pos));
+        self.node(pos, Kind::Func(self.calls.len() as u32 - 1, args))
+    }
+
+    /// `java.util.List`, `java.time.Instant`: the package says nothing.
+    fn qualified_name(&mut self) -> P<Node> {
+        while self.eat(".") {
+            let Tok::Id(word) = self.peek() else {
+                return self.unexpected_token();
+            };
+            if word.starts_with(|c: char| c.is_ascii_uppercase()) {
+                return self.name();
+            }
+            self.at += 1;
+        }
+        self.unexpected_token()
     }
 
     pub(super) fn static_member(&mut self, class: Arc<str>, member: Arc<str>, pos: u32) -> P<Node> {

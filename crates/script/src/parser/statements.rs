@@ -251,18 +251,7 @@ impl Parser<'_> {
             return Ok(StmtKind::Expr(e));
         }
         match &*word {
-            "if" => {
-                self.at += 1;
-                let c = self.condition()?;
-                let yes = self.block()?;
-                let before = self.at;
-                while self.eat(";") {}
-                if self.eat_word("else") {
-                    return Ok(StmtKind::If(c, yes, self.block()?));
-                }
-                self.at = before;
-                Ok(StmtKind::If(c, yes, Vec::new()))
-            }
+            "if" => self.if_stmt(),
             "while" => {
                 self.at += 1;
                 let c = self.condition()?;
@@ -288,25 +277,7 @@ impl Parser<'_> {
                 self.end()?;
                 Ok(StmtKind::Return(value))
             }
-            "assert" => {
-                self.at += 1;
-                let from = self.pos() as usize;
-                let c = self.expr(0)?;
-                let to = self.pos() as usize;
-                let text = self
-                    .source
-                    .get(from..to)
-                    .unwrap_or("")
-                    .trim_end_matches([' ', '\n', '\t', '\r'])
-                    .into();
-                let message = if self.eat(":") || self.eat(",") {
-                    Some(self.expr(0)?)
-                } else {
-                    None
-                };
-                self.end()?;
-                Ok(StmtKind::Assert(c, message, text))
-            }
+            "assert" => self.assert_stmt(),
             "throw" => {
                 self.at += 1;
                 let e = self.expr(0)?;
@@ -330,6 +301,40 @@ impl Parser<'_> {
                 Ok(StmtKind::Expr(e))
             }
         }
+    }
+
+    fn if_stmt(&mut self) -> P<StmtKind> {
+        self.at += 1;
+        let c = self.condition()?;
+        let yes = self.block()?;
+        let before = self.at;
+        while self.eat(";") {}
+        if self.eat_word("else") {
+            return Ok(StmtKind::If(c, yes, self.block()?));
+        }
+        self.at = before;
+        Ok(StmtKind::If(c, yes, Vec::new()))
+    }
+
+    /// An `assert` keeps the text of its condition, which its failure shows.
+    fn assert_stmt(&mut self) -> P<StmtKind> {
+        self.at += 1;
+        let from = self.pos() as usize;
+        let c = self.expr(0)?;
+        let to = self.pos() as usize;
+        let text = self
+            .source
+            .get(from..to)
+            .unwrap_or("")
+            .trim_end_matches([' ', '\n', '\t', '\r'])
+            .into();
+        let message = if self.eat(":") || self.eat(",") {
+            Some(self.expr(0)?)
+        } else {
+            None
+        };
+        self.end()?;
+        Ok(StmtKind::Assert(c, message, text))
     }
 
     pub(super) fn declaration(&mut self, end: bool) -> P<StmtKind> {

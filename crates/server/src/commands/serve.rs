@@ -119,6 +119,12 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     }
     let engine = wired.engine.clone();
     drop(wired);
+    close(engine).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Closes the engine, within its time. Nothing that was acknowledged depends on it.
+async fn close(engine: Arc<embedded::EmbeddedEngine>) {
     let closed = tokio::task::spawn_blocking(move || engine.close());
     match tokio::time::timeout(CLOSING, closed).await {
         Ok(Ok(Ok(()))) => {}
@@ -132,7 +138,6 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
         }
         Err(_) => warn!(target: "server", "closing the engine took too long; the next start reads the rest from the log"),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Why an address cannot be listened on, with the way out.

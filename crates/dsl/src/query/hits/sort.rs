@@ -175,25 +175,7 @@ impl Sort {
             SortBy::Doc => "_doc",
             SortBy::ShardDoc => "_shard_doc",
             SortBy::Field(sort) => {
-                let texts = [
-                    ("unmapped_type", &sort.unmapped_type),
-                    ("numeric_type", &sort.numeric_type),
-                    ("format", &sort.format),
-                ];
-                for (key, text) in texts {
-                    if let Some(text) = text {
-                        options.insert(key.into(), text.as_str().into());
-                    }
-                }
-                if let Some(missing) = &sort.missing {
-                    options.insert("missing".into(), missing.clone());
-                }
-                if let Some(mode) = sort.mode {
-                    options.insert("mode".into(), mode_name(mode).into());
-                }
-                if let Some(nested) = &sort.nested {
-                    options.insert("nested".into(), nested.render());
-                }
+                sort.render_into(&mut options);
                 &sort.field
             }
             SortBy::Script {
@@ -239,6 +221,30 @@ impl Sort {
             }
         };
         json!({ name: options })
+    }
+}
+
+impl FieldSort {
+    fn render_into(&self, options: &mut Map<String, Value>) {
+        let texts = [
+            ("unmapped_type", &self.unmapped_type),
+            ("numeric_type", &self.numeric_type),
+            ("format", &self.format),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                options.insert(key.into(), text.as_str().into());
+            }
+        }
+        if let Some(missing) = &self.missing {
+            options.insert("missing".into(), missing.clone());
+        }
+        if let Some(mode) = self.mode {
+            options.insert("mode".into(), mode_name(mode).into());
+        }
+        if let Some(nested) = &self.nested {
+            options.insert("nested".into(), nested.render());
+        }
     }
 }
 
@@ -402,15 +408,32 @@ fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
     Ok(out)
 }
 
-fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
-    let refuse = |reason: &str| {
-        let kind = if dialect.rules.search_parse_exceptions {
-            ErrorKind::SearchParse
-        } else {
-            ErrorKind::IllegalArgument
-        };
-        Error::new(kind, reason)
+fn refuse_script_sort(reason: &str, dialect: Dialect) -> Error {
+    let kind = if dialect.rules.search_parse_exceptions {
+        ErrorKind::SearchParse
+    } else {
+        ErrorKind::IllegalArgument
     };
+    Error::new(kind, reason)
+}
+
+fn script_sort_kind(value: &Node, dialect: Dialect) -> Result<ScriptSortKind> {
+    let text = value.string("type")?;
+    match text.as_str() {
+        "number" => Ok(ScriptSortKind::Number),
+        "string" => Ok(ScriptSortKind::String),
+        _ if dialect.rules.sort_refusal_words => {
+            let reason = format!("custom script sort type [{text}] not supported");
+            Err(refuse_script_sort(&reason, dialect))
+        }
+        _ => {
+            let cause = refuse_script_sort(&format!("Unknown ScriptSortType [{text}]"), dialect);
+            Err(shape::failed_field("_script", "type", (value.line, value.col), cause))
+        }
+    }
+}
+
+fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
     let (mut script, mut kind, mut sort_mode, mut ascending) = (None, None, None, true);
     let mut old = NestedOptions::default();
     let mut mode_at = (0, 0);
@@ -419,20 +442,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
         let at = (value.line, value.col);
         match key.as_str() {
             "script" => script = Some(ScriptSource::parse(value, dialect)?),
-            "type" => {
-                let text = value.string("type")?;
-                kind = Some(match text.as_str() {
-                    "number" => ScriptSortKind::Number,
-                    "string" => ScriptSortKind::String,
-                    _ if dialect.rules.sort_refusal_words => {
-                        return Err(refuse(&format!("custom script sort type [{text}] not supported")));
-                    }
-                    _ => {
-                        let cause = refuse(&format!("Unknown ScriptSortType [{text}]"));
-                        return Err(shape::failed_field("_script", "type", at, cause));
-                    }
-                });
-            }
+            "type" => kind = Some(script_sort_kind(&value, dialect)?),
             "order" => ascending = direction_option("_script", "_script", &value, dialect)?,
             "reverse" if dialect.rules.takes_former_options => ascending = !value.boolean("reverse")?,
             "mode" => {
@@ -454,21 +464,14 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
             }
         }
     }
-    let mut script = script.ok_or_else(|| {
-        refuse(if dialect.rules.sort_refusal_words {
-            "_script sorting requires setting the script to sort by"
-        } else {
-            "Required [script]"
-        })
-    })?;
+    let lacks = |then: &str, today: &str| {
+        let reason = if dialect.rules.sort_refusal_words { then } else { today };
+        refuse_script_sort(reason, dialect)
+    };
+    let mut script =
+        script.ok_or_else(|| lacks("_script sorting requires setting the script to sort by", "Required [script]"))?;
     siblings.apply(&mut script);
-    let kind = kind.ok_or_else(|| {
-        refuse(if dialect.rules.sort_refusal_words {
-            "_script sorting requires setting the type of the script"
-        } else {
-            "Required [type]"
-        })
-    })?;
+    let kind = kind.ok_or_else(|| lacks("_script sorting requires setting the type of the script", "Required [type]"))?;
     let middling = |mode| matches!(mode, MultiValueMode::Sum | MultiValueMode::Avg | MultiValueMode::Median);
     if kind == ScriptSortKind::String && sort_mode.is_some_and(middling) && !dialect.rules.tolerates_conflicting_options {
         let cause = Error::illegal("script sort of type [string] doesn't support mode [sum], [avg] or [median]");

@@ -406,6 +406,12 @@ impl Committer {
             synced: self.shared.durable.reached.load(Ordering::Acquire),
             next_file: 0,
         };
+        assert!(
+            note.synced <= self.position,
+            "2: a file is noted as synced up to {} and written up to {}",
+            note.synced,
+            self.position
+        );
         let noted = self.shared.note(self.file.file.as_ref(), self.run_id, note);
         noted.map_err(|e| format!("noting the end: {e}"))
     }
@@ -437,6 +443,11 @@ impl Committer {
                 None => self.wait_for_own(needed)?,
             },
         };
+        assert!(
+            blank.bytes >= needed,
+            "2: a file of {} bytes is begun for a frame that needs {needed}",
+            blank.bytes
+        );
         self.number += 1;
         let header = FileHeader {
             version: FORMAT_VERSION,

@@ -119,7 +119,8 @@ pub(super) fn tell(served: BTreeMap<u64, Vec<Waiter>>, outcome: &Result<()>) {
     for waiter in served.into_values().flatten() {
         match waiter {
             Waiter::Thread(parked) => {
-                *parked.outcome.lock() = Some(outcome.clone());
+                let before = parked.outcome.lock().replace(outcome.clone());
+                debug_assert!(before.is_none(), "1.3: a waiter hears one outcome");
                 parked.told.notify_one();
             }
             // Whoever stopped waiting need not hear.

@@ -23,7 +23,7 @@
 //!
 //! Not here: reading (`replay`), bytes (`format`).
 
-use crate::lock_order::{LockRank, Mutex};
+use crate::lock_order::{LockRank, Mutex, is_held};
 use crate::log::Record;
 use crate::log::follow::Places;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
@@ -340,6 +340,10 @@ impl Log {
     /// Waits until everything below `position` (a [`Ticket::end`]) is durable. Blocks the thread.
     /// Errors: LogFailed, meaning that the outcome is unknown; IllegalArgument if no record reaches there.
     pub fn wait_durable(&self, position: u64) -> Result<()> {
+        debug_assert!(
+            !is_held(LockRank::Sequencer),
+            "1, lock order: nobody waits for the disk under the sequencer"
+        );
         self.shared.want_sync(position)?;
         self.shared.durable.wait(position, &self.shared.failed)
     }
@@ -356,6 +360,10 @@ impl Log {
     /// Waits until everything below `position` is written (not yet synced). Blocks the thread.
     /// Errors: as [`Log::wait_durable`].
     pub fn wait_written(&self, position: u64) -> Result<()> {
+        debug_assert!(
+            !is_held(LockRank::Sequencer),
+            "1, lock order: nobody waits for the log under the sequencer"
+        );
         self.shared.want_written(position)?;
         self.shared.written.wait(position, &self.shared.failed)
     }

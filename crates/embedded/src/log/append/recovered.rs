@@ -38,6 +38,12 @@ pub(super) fn make_durable(disk: &dyn Disk, dir: &Path, from: u64, files: &mut [
 /// a sync that failed in an earlier run the system takes them for clean, and a sync alone would not write them.
 fn sync_tail(disk: &dyn Disk, tail: &Tail) -> io::Result<u64> {
     let file = disk.open(&tail.path)?;
+    assert!(
+        tail.used <= file.bytes()?.max(FILE_HEADER_BYTES) && tail.unsynced <= tail.used.max(FILE_HEADER_BYTES),
+        "2: a tail is cut and never grown: frames end at {} of {}",
+        tail.used,
+        disk::shown(&tail.path)
+    );
     let from = tail.unsynced.clamp(FILE_HEADER_BYTES, tail.used.max(FILE_HEADER_BYTES));
     let mut frames = vec![0; usize::try_from(tail.used.saturating_sub(from)).map_err(io::Error::other)?];
     let read = file.read_at(&mut frames, from)?;

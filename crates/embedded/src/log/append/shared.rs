@@ -1,7 +1,7 @@
 //! State that the log's users and its threads share: the queue, the files, the room.
 
 use super::*;
-use crate::lock_order::{Condvar, Mutex};
+use crate::lock_order::{Condvar, LockRank, Mutex, is_held};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
@@ -111,6 +111,10 @@ impl Shared {
     }
 
     pub(super) fn reserve(self: &Arc<Self>, bytes: u64, kept: u64) -> Result<Reservation> {
+        debug_assert!(
+            !is_held(LockRank::Sequencer),
+            "3: room is reserved before the stamps: it may take IO, and may be refused"
+        );
         self.check_failed()?;
         if bytes > RECORD_MAX_BYTES {
             let reason = format!("a change of [{bytes}] bytes is too large, the limit is [{RECORD_MAX_BYTES}]");

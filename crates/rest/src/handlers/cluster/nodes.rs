@@ -13,7 +13,7 @@ use crate::respond::Answer;
 use engine::breaker::{Breaker, BreakerUsage};
 use engine::{BreakerStats, NodeStats};
 use model::units::render_bytes;
-use model::{Error, Persona, Result, Target};
+use model::{Dialect, Error, Persona, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `_nodes`. Leaves that only a JVM has are zero.
@@ -216,16 +216,9 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let mut own = node_stats(&call).await?;
     own.troubles.extend(call.rest.relations.troubles());
     let machine = Machine::look();
-    let disk = json!({ "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes });
-    let mut folder = json!({ "path": own.data_path, "mount": machine.mount_of(&own.data_path), "type": machine.file_system_of(&own.data_path) });
-    merge(&mut folder, &disk);
-    let swap_used = machine.swap_total_bytes.saturating_sub(machine.swap_free_bytes);
-    let swap = json!({ "total_in_bytes": machine.swap_total_bytes, "free_in_bytes": machine.swap_free_bytes, "used_in_bytes": swap_used });
+    let now = call.rest.clock.wall_ms();
     let traffic = &call.rest.traffic;
-    let breakers = breakers(&call, &own);
     let scripts = scripts(&call, &own);
-    let queued = json!({ "combined_coordinating_and_primary_in_bytes": own.pending_bytes, "coordinating_in_bytes": 0,
-        "primary_in_bytes": own.pending_bytes, "replica_in_bytes": 0, "all_in_bytes": own.pending_bytes });
     let mut indices = summed(&stats, call.dialect);
     with_caches(&mut indices, &own);
     if level != "node" {
@@ -240,40 +233,19 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         indices.insert(level, Value::Object(each));
     }
     let mut node = json!({
-        "timestamp": call.rest.clock.wall_ms(), "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": names.address,
+        "timestamp": now, "name": names.node, "transport_address": names.address, "host": "127.0.0.1", "ip": names.address,
         "roles": roles(call.dialect.persona), "attributes": {}, "indices": indices,
-        "os": { "timestamp": call.rest.clock.wall_ms(), "cpu": { "percent": machine.cpu_percent(), "load_average": { "1m": machine.load[0], "5m": machine.load[1], "15m": machine.load[2] } },
-            "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes, "used_in_bytes": machine.memory_used_bytes(),
-                "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) }, "swap": swap },
-        "process": { "timestamp": call.rest.clock.wall_ms(), "open_file_descriptors": machine.open_files, "max_file_descriptors": machine.open_files_max,
-            "cpu": { "percent": machine.cpu_percent(), "total_in_millis": machine.cpu_ms }, "mem": { "total_virtual_in_bytes": machine.virtual_bytes } },
-        "jvm": { "timestamp": call.rest.clock.wall_ms(), "uptime_in_millis": machine.uptime_ms, "mem": { "heap_used_in_bytes": machine.resident_bytes,
-            "heap_used_percent": percent(machine.resident_bytes, machine.memory_total_bytes), "heap_committed_in_bytes": machine.resident_bytes, "heap_max_in_bytes": machine.memory_total_bytes,
-            "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} }, "threads": { "count": machine.threads, "peak_count": machine.threads },
-            "gc": { "collectors": { "young": { "collection_count": 0, "collection_time_in_millis": 0 }, "old": { "collection_count": 0, "collection_time_in_millis": 0 } } },
-            "buffer_pools": {}, "classes": { "current_loaded_count": 0, "total_loaded_count": 0, "total_unloaded_count": 0 } },
-        "thread_pool": pools::stats(&own.pools, call.dialect), "fs": { "timestamp": call.rest.clock.wall_ms(), "total": disk, "data": [folder], "io_stats": {} },
+        "os": os(&machine, now, call.dialect), "process": process(&machine, now), "jvm": jvm(&machine, now),
+        "thread_pool": pools::stats(&own.pools, call.dialect), "fs": file_system(&machine, &own, now),
         "transport": { "server_open": 0, "total_outbound_connections": 0, "rx_count": 0, "rx_size_in_bytes": 0, "tx_count": 0, "tx_size_in_bytes": 0 },
-        "http": { "current_open": traffic.open_connections(), "total_opened": traffic.opened_connections() }, "breakers": breakers, "script": scripts,
+        "http": { "current_open": traffic.open_connections(), "total_opened": traffic.opened_connections() }, "breakers": breakers(&call, &own), "script": scripts,
         "discovery": { "cluster_state_queue": { "total": 0, "pending": 0, "committed": 0 },
             "published_cluster_states": { "full_states": 0, "incompatible_diffs": 0, "compatible_diffs": 0 } },
         "ingest": { "total": { "count": 0, "time_in_millis": 0, "current": 0, "failed": 0 }, "pipelines": {} }, "adaptive_selection": {},
         "script_cache": { "sum": scripts, "contexts": [] },
-        "indexing_pressure": { "memory": { "current": queued, "total": { "combined_coordinating_and_primary_in_bytes": 0, "coordinating_in_bytes": 0,
-            "primary_in_bytes": 0, "replica_in_bytes": 0, "all_in_bytes": 0, "coordinating_rejections": 0, "primary_rejections": 0, "replica_rejections": 0 },
-            "limit_in_bytes": own.pending_max_bytes } },
+        "indexing_pressure": indexing_pressure(&own),
         "pleach": { "pending_in_bytes": own.pending_bytes, "log_in_bytes": own.log_bytes, "open_views": own.open_views, "segments": own.segments,
             "ram_segments_in_bytes": own.ram_segment_bytes, "read_only": own.read_only, "troubles": troubles(&own.troubles) } });
-    if call.dialect.rules.former_node_statistics
-        && let Some(os) = node["os"].as_object_mut()
-    {
-        // In the order of 2.4.
-        let mut of_2015 = Map::new();
-        of_2015.insert("cpu_percent".into(), machine.cpu_percent().into());
-        of_2015.insert("load_average".into(), machine.load[0].into());
-        of_2015.extend(std::mem::take(os).into_iter().filter(|(name, _)| name != "cpu"));
-        *os = of_2015;
-    }
     if let (Some(only), Some(indices)) = (
         call.arg("index_metric").map(crate::query_params::split_list),
         node["indices"].as_object_mut(),
@@ -299,6 +271,60 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         ],
     );
     Ok(of_node(&call, chosen, node))
+}
+
+/// The section `os`. That of Elasticsearch 2 has the processor first, as two numbers.
+fn os(machine: &Machine, now: i64, dialect: Dialect) -> Value {
+    let swap_used = machine.swap_total_bytes.saturating_sub(machine.swap_free_bytes);
+    let mut out = json!({ "timestamp": now,
+        "cpu": { "percent": machine.cpu_percent(), "load_average": { "1m": machine.load[0], "5m": machine.load[1], "15m": machine.load[2] } },
+        "mem": { "total_in_bytes": machine.memory_total_bytes, "free_in_bytes": machine.memory_available_bytes, "used_in_bytes": machine.memory_used_bytes(),
+            "free_percent": percent(machine.memory_available_bytes, machine.memory_total_bytes), "used_percent": percent(machine.memory_used_bytes(), machine.memory_total_bytes) },
+        "swap": { "total_in_bytes": machine.swap_total_bytes, "free_in_bytes": machine.swap_free_bytes, "used_in_bytes": swap_used } });
+    if dialect.rules.former_node_statistics
+        && let Some(today) = out.as_object_mut()
+    {
+        let mut of_2015 = Map::new();
+        of_2015.insert("cpu_percent".into(), machine.cpu_percent().into());
+        of_2015.insert("load_average".into(), machine.load[0].into());
+        of_2015.extend(std::mem::take(today).into_iter().filter(|(name, _)| name != "cpu"));
+        *today = of_2015;
+    }
+    out
+}
+
+/// The section `process`.
+fn process(machine: &Machine, now: i64) -> Value {
+    json!({ "timestamp": now, "open_file_descriptors": machine.open_files, "max_file_descriptors": machine.open_files_max,
+        "cpu": { "percent": machine.cpu_percent(), "total_in_millis": machine.cpu_ms }, "mem": { "total_virtual_in_bytes": machine.virtual_bytes } })
+}
+
+/// The section `jvm`: there is none, so the memory of the process stands for its heap.
+fn jvm(machine: &Machine, now: i64) -> Value {
+    json!({ "timestamp": now, "uptime_in_millis": machine.uptime_ms,
+        "mem": { "heap_used_in_bytes": machine.resident_bytes, "heap_used_percent": percent(machine.resident_bytes, machine.memory_total_bytes),
+            "heap_committed_in_bytes": machine.resident_bytes, "heap_max_in_bytes": machine.memory_total_bytes,
+            "non_heap_used_in_bytes": 0, "non_heap_committed_in_bytes": 0, "pools": {} },
+        "threads": { "count": machine.threads, "peak_count": machine.threads },
+        "gc": { "collectors": { "young": { "collection_count": 0, "collection_time_in_millis": 0 }, "old": { "collection_count": 0, "collection_time_in_millis": 0 } } },
+        "buffer_pools": {}, "classes": { "current_loaded_count": 0, "total_loaded_count": 0, "total_unloaded_count": 0 } })
+}
+
+/// The section `fs`: the disk of the data folder.
+fn file_system(machine: &Machine, own: &NodeStats, now: i64) -> Value {
+    let disk = json!({ "total_in_bytes": own.disk_total_bytes, "free_in_bytes": own.disk_free_bytes, "available_in_bytes": own.disk_available_bytes });
+    let mut folder = json!({ "path": own.data_path, "mount": machine.mount_of(&own.data_path), "type": machine.file_system_of(&own.data_path) });
+    merge(&mut folder, &disk);
+    json!({ "timestamp": now, "total": disk, "data": [folder], "io_stats": {} })
+}
+
+/// The section `indexing_pressure`: the bytes of pending operations.
+fn indexing_pressure(own: &NodeStats) -> Value {
+    let queued = json!({ "combined_coordinating_and_primary_in_bytes": own.pending_bytes, "coordinating_in_bytes": 0,
+        "primary_in_bytes": own.pending_bytes, "replica_in_bytes": 0, "all_in_bytes": own.pending_bytes });
+    let total = json!({ "combined_coordinating_and_primary_in_bytes": 0, "coordinating_in_bytes": 0,
+        "primary_in_bytes": 0, "replica_in_bytes": 0, "all_in_bytes": 0, "coordinating_rejections": 0, "primary_rejections": 0, "replica_rejections": 0 });
+    json!({ "memory": { "current": queued, "total": total, "limit_in_bytes": own.pending_max_bytes } })
 }
 
 /// Refuses an unknown metric, with the nearest known one.

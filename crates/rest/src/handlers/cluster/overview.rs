@@ -69,15 +69,8 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     };
     let health = Health::of_all(&infos, &call).await;
     let rank = |s: &str| ["green", "yellow", "red"].iter().position(|x| *x == s).unwrap_or(2);
-    if let Some(wanted) = &wait_status
-        && !["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str())
-    {
-        let then = format!(
-            "No enum constant org.elasticsearch.cluster.health.ClusterHealthStatus.{}",
-            wanted.to_uppercase()
-        );
-        let today = format!("unknown cluster health status [{wanted}]");
-        return Err(Error::illegal(if of_2015 { then } else { today }));
+    if let Some(wanted) = &wait_status {
+        check_status(wanted, of_2015)?;
     }
     if let Some(wanted) = wait_nodes
         .as_deref()
@@ -86,15 +79,9 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         return Err(Error::no_number(wanted));
     }
     let nodes_ok = wait_nodes.as_deref().is_none_or(nodes_hold);
-    let shards_ok = wait_active.as_deref().is_none_or(|w| match w {
-        "all" => health.unassigned == 0,
-        n => n.parse::<u64>().is_ok_and(|n| n <= health.active),
-    });
-    let timed_out = wait_status
-        .as_deref()
-        .is_some_and(|w| rank(health.status()) > rank(&w.to_lowercase()))
-        || !nodes_ok
-        || !shards_ok;
+    let shards_ok = wait_active.as_deref().is_none_or(|wanted| shards_hold(wanted, &health));
+    let is_worse = |wanted: &str| rank(health.status()) > rank(&wanted.to_lowercase());
+    let timed_out = wait_status.as_deref().is_some_and(is_worse) || !nodes_ok || !shards_ok;
     if timed_out {
         // No other node can join, so waiting ends after a second.
         tokio::time::sleep(timeout.unwrap_or_default().min(std::time::Duration::from_secs(1))).await;
@@ -118,6 +105,27 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::of(if timed_out { 408 } else { 200 }, out))
+}
+
+/// Is what `wait_for_active_shards` waits for the case?
+fn shards_hold(wanted: &str, health: &Health) -> bool {
+    match wanted {
+        "all" => health.unassigned == 0,
+        number => number.parse::<u64>().is_ok_and(|number| number <= health.active),
+    }
+}
+
+/// Refuses a status that there is not.
+fn check_status(wanted: &str, of_2015: bool) -> Result<()> {
+    if ["green", "yellow", "red"].contains(&wanted.to_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(Error::illegal(if of_2015 {
+        let name = wanted.to_uppercase();
+        format!("No enum constant org.elasticsearch.cluster.health.ClusterHealthStatus.{name}")
+    } else {
+        format!("unknown cluster health status [{wanted}]")
+    }))
 }
 
 /// The health of an index that is missing, after waiting for it.
@@ -465,17 +473,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let mut out = json!({
         "_nodes": { "total": 1, "successful": 1, "failed": 0 }, "cluster_name": names.cluster, "cluster_uuid": names.cluster_uuid,
         "timestamp": call.rest.clock.wall_ms(), "status": status, "indices": indices,
-        "nodes": { "count": if call.dialect.rules.former_cluster_answers {
-                json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 })
-            } else {
-                let mut count = json!({ "total": 1, "coordinating_only": 0 });
-                for role in roles(call.dialect.persona) {
-                    count[*role] = 1.into();
-                }
-                // The manager's old name stays beside its new one.
-                count["master"] = 1.into();
-                count
-            }, "versions": [call.dialect.persona.version()],
+        "nodes": { "count": count_of_nodes(&call), "versions": [call.dialect.persona.version()],
             "os": { "available_processors": machine.processors, "allocated_processors": machine.processors,
                 "names": [{ "name": std::env::consts::OS, "count": 1 }], "pretty_names": [{ "pretty_name": machine.system_name(), "count": 1 }],
                 "architectures": [{ "arch": std::env::consts::ARCH, "count": 1 }],
@@ -504,6 +502,20 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     }
     without_of_2015(&call, &mut out, &["_nodes", "cluster_uuid"]);
     Ok(Answer::ok(out))
+}
+
+/// How many nodes have each role: there is one, which has all of the persona.
+fn count_of_nodes(call: &Call) -> Value {
+    if call.dialect.rules.former_cluster_answers {
+        return json!({ "total": 1, "master_only": 0, "data_only": 0, "master_data": 1, "client": 0 });
+    }
+    let mut count = json!({ "total": 1, "coordinating_only": 0 });
+    for role in roles(call.dialect.persona) {
+        count[*role] = 1.into();
+    }
+    // The manager's old name stays beside its new one.
+    count["master"] = 1.into();
+    count
 }
 
 /// `_cluster/pending_tasks`: nothing waits.

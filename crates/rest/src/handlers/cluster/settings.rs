@@ -54,7 +54,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut part = |name: &str| -> Result<Map<String, Value>> {
         match body.remove(name) {
             None | Some(Value::Null) => Ok(Map::new()),
-            Some(Value::Object(map)) => Ok(flattened(map)),
+            Some(Value::Object(map)) => Ok(flatten(map)),
             Some(_) => Err(Error::new(ErrorKind::Parse, format!("[{name}] must be an object"))),
         }
     };
@@ -108,7 +108,7 @@ fn strings(map: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Nested names as dotted ones. The depth is the reader's.
-fn flattened(map: Map<String, Value>) -> Map<String, Value> {
+fn flatten(map: Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     let mut open: Vec<(String, Value)> = map.into_iter().collect();
     while let Some((name, value)) = open.pop() {

@@ -62,25 +62,8 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         locks,
         refresh,
     };
-    // Before anything is written: an answer that finds no memory afterwards would hide what was done.
     let lines = memchr::memchr_iter(b'\n', &body).count();
-    // A delete is an item of one line, others have two.
-    let deletes = memchr::memmem::find_iter(&body, b"\"delete\"").count();
-    let answered_lines = lines + deletes;
-    let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
-    let text_bytes = match call.style.pretty {
-        true => text_bytes.saturating_mul(LAID_OUT_TIMES),
-        false => text_bytes,
-    };
-    // An answer that is longer than its body is packed.
-    call.book(match call.style.yaml {
-        false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
-        true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
-    })?;
-    let mut answered = Answered {
-        items: PackedText::new(text_bytes, body.len()),
-        ..Answered::default()
-    };
+    let mut answered = Answered::book(&call, &body, lines)?;
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
     if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
         let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
@@ -90,43 +73,15 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         write_chunk(&call, &request, chunk, &mut answered).await?;
     } else {
         validate(&call, &defaults, &body, request.default_fields.as_deref()).await?;
-        let wait_for = matches!(request.refresh, Refresh::WaitFor);
-        // Each chunk would wait; the whole is made searchable at its end instead.
-        request.refresh = if wait_for { Refresh::No } else { request.refresh };
-        loop {
-            let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
-            let chunk = chunk.map_err(|e| unread(&call, e))?;
-            if chunk.is_empty() {
-                break;
-            }
-            if wait_for {
-                answered
-                    .unrefreshed
-                    .extend(chunk.iter().map(|planned| planned.at.index.clone()));
-            }
-            write_chunk(&call, &request, chunk, &mut answered).await?;
-        }
+        write_chunks(&call, &mut request, &mut reader, &mut answered).await?;
     }
     answered.unrefreshed.sort_unstable();
     answered.unrefreshed.dedup();
-    for index in answered.unrefreshed {
+    for index in std::mem::take(&mut answered.unrefreshed) {
         call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
-    let mut text = answered.items;
-    let before = [
-        ("took", u64::try_from(took).unwrap_or(u64::MAX).into()),
-        ("errors", answered.errors.into()),
-    ];
-    let before = before.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let behind = request.transaction.map(|id| ("transaction".to_owned(), id.into()));
-    let list = ListStyle::new(&call.style, ITEMS);
-    let (head, end) = list.around(before, behind.into_iter().collect(), !text.is_empty());
-    text.end().push_str(&end);
-    text.set_head(head);
-    // A header is no place for thousands.
-    answered.warnings.truncate(16);
-    Ok(with_warnings(Answer::packed(text), &answered.warnings))
+    Ok(answered.finish(&call, u64::try_from(took).unwrap_or(u64::MAX), request.transaction))
 }
 
 /// Operations that are parsed and written at once. A larger bulk is written in several pieces, so that its memory does not
@@ -168,6 +123,45 @@ struct Answered {
     warnings: Vec<String>,
     /// Indices that are refreshed at the end: a bulk is refreshed as a whole, also for its updates that changed nothing.
     unrefreshed: Vec<IndexName>,
+}
+
+impl Answered {
+    /// An empty answer to a body of some lines. Its memory is booked before anything is written: an answer that finds no
+    /// memory afterwards would hide what was done.
+    fn book(call: &Call, body: &[u8], lines: usize) -> Result<Answered> {
+        // A delete is an item of one line, others have two.
+        let deletes = memchr::memmem::find_iter(body, b"\"delete\"").count();
+        let answered_lines = lines + deletes;
+        let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
+        let text_bytes = match call.style.pretty {
+            true => text_bytes.saturating_mul(LAID_OUT_TIMES),
+            false => text_bytes,
+        };
+        // An answer that is longer than its body is packed.
+        call.book(match call.style.yaml {
+            false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
+            true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
+        })?;
+        Ok(Answered {
+            items: PackedText::new(text_bytes, body.len()),
+            ..Answered::default()
+        })
+    }
+
+    /// The answer with what stands around its items.
+    fn finish(mut self, call: &Call, took: u64, transaction: Option<String>) -> Answer {
+        let mut text = self.items;
+        let before = [("took", took.into()), ("errors", self.errors.into())];
+        let before = before.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let behind = transaction.map(|id| ("transaction".to_owned(), id.into()));
+        let list = ListStyle::new(&call.style, ITEMS);
+        let (head, end) = list.around(before, behind.into_iter().collect(), !text.is_empty());
+        text.end().push_str(&end);
+        text.set_head(head);
+        // A header is no place for thousands.
+        self.warnings.truncate(16);
+        with_warnings(Answer::packed(text), &self.warnings)
+    }
 }
 
 /// A body that cannot be read, in the words of the dialect.
@@ -212,6 +206,31 @@ async fn validate(call: &Call, defaults: &BulkDefaults, body: &[u8], fields: Opt
         refuse_invalid(call, &chunk)?;
         // Others go on meanwhile.
         tokio::task::yield_now().await;
+    }
+}
+
+/// Writes the rest of a body that is larger than a chunk, chunk by chunk.
+async fn write_chunks(
+    call: &Call,
+    request: &mut Request,
+    reader: &mut BulkReader<'_, '_>,
+    answered: &mut Answered,
+) -> Result<()> {
+    let wait_for = matches!(request.refresh, Refresh::WaitFor);
+    // Each chunk would wait; the whole is made searchable at its end instead.
+    request.refresh = if wait_for { Refresh::No } else { request.refresh };
+    loop {
+        let chunk = next_chunk(call, reader, request.default_fields.as_deref()).await;
+        let chunk = chunk.map_err(|e| unread(call, e))?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        if wait_for {
+            answered
+                .unrefreshed
+                .extend(chunk.iter().map(|planned| planned.at.index.clone()));
+        }
+        write_chunk(call, request, chunk, answered).await?;
     }
 }
 

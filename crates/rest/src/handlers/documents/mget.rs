@@ -33,26 +33,13 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     call.book(node.as_ref().map_or(0, MgetBody::count).saturating_mul(ITEM_BYTES))?;
     let body = node.map(|node| MgetBody::parse(node, call.dialect)).transpose()?;
     call.params.finish()?;
-    let Some(body) = body else {
+    let Some(body) = body.filter(|body| !body.docs.is_empty()) else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: no documents to get;",
         ));
     };
-    if body.docs.is_empty() {
-        return Err(Error::new(
-            ErrorKind::ActionRequestValidation,
-            "Validation Failed: 1: no documents to get;",
-        ));
-    }
-    let names = body
-        .docs
-        .iter()
-        .filter_map(|item| item.index.as_deref().or(call.arg("index")));
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
-    names.sort_unstable();
-    names.dedup();
-    let target = model::Target::of(names);
+    let target = target_of(&body, call.arg("index"));
     // A change that nobody knows is the request's mistake, a missing index that of a document.
     let there = model::Target {
         ignore_unavailable: true,
@@ -90,6 +77,15 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     }
     .await;
     look.over(&call, answer).await
+}
+
+/// The indices that the items name, or that the URL names for them.
+fn target_of(body: &MgetBody, default: Option<&str>) -> model::Target {
+    let names = body.docs.iter().filter_map(|item| item.index.as_deref().or(default));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    model::Target::of(names)
 }
 
 /// The read of an item.

@@ -109,7 +109,7 @@ pub(crate) async fn many(mut call: Call) -> Result<Answer> {
         for ((index, id), found) in named.into_iter().zip(vectors_together(&call, all, realtime).await?) {
             docs.push(match found {
                 Ok(found) => Value::Object(found),
-                Err(error) => refused(&call, &index, id.as_deref(), &error).await,
+                Err(error) => refusal_item(&call, &index, id.as_deref(), &error).await,
             });
         }
         Ok(Answer::ok(json!({ "docs": docs })))
@@ -119,7 +119,7 @@ pub(crate) async fn many(mut call: Call) -> Result<Answer> {
 }
 
 /// The item of a document whose terms cannot be told.
-async fn refused(call: &Call, index: &str, id: Option<&str>, error: &Error) -> Value {
+async fn refusal_item(call: &Call, index: &str, id: Option<&str>, error: &Error) -> Value {
     let mut object = Value::Object(envelope::object(error, call.dialect));
     envelope::with_uuids(&call.rest, &mut object, call.dialect).await;
     let object = object.as_object().cloned().unwrap_or_default();

@@ -60,13 +60,13 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     // A partial document brings the routing of its URL with it; a script and the lines of a bulk do not.
     op.moves = op.doc.is_some();
     write.op = WriteOp::Update(Box::new(op));
-    let (mut outcome, mut warnings) = sent(&call, &write, &place, refresh).await?;
+    let (mut outcome, mut warnings) = send(&call, &write, &place, refresh).await?;
     // The engine applies updates inside the critical section: only a stated condition can conflict.
     for _ in 0..retries.unwrap_or(0) {
         if !matches!(outcome, Outcome::Conflict(_)) {
             break;
         }
-        (outcome, warnings) = sent(&call, &write, &place, refresh).await?;
+        (outcome, warnings) = send(&call, &write, &place, refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
     let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
@@ -84,7 +84,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
 }
 
 /// Sends an update; one of a query that is kept for percolation on the condition that the query is still what was looked at.
-async fn sent(call: &Call, write: &Write, place: &Place, refresh: Refresh) -> Result<(Outcome, Vec<String>)> {
+async fn send(call: &Call, write: &Write, place: &Place, refresh: Refresh) -> Result<(Outcome, Vec<String>)> {
     let mut looks = 0;
     loop {
         let looked_at = crate::actions::percolator::prepare_update(call, write).await?;

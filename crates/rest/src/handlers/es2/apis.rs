@@ -192,26 +192,27 @@ pub(crate) async fn field_stats(mut call: Call) -> Result<Answer> {
     if failed > 0 {
         shards["failures"] = Value::Array(failures);
     }
-    let mut indices = Map::new();
-    if level == "indices" {
-        for (name, fields) in by_index {
-            indices.insert(name, json!({ "fields": fields }));
-        }
-    } else if !by_index.is_empty() {
-        let mut all: Map<String, Value> = Map::new();
-        for (_, fields) in by_index {
-            for (name, stats) in fields {
-                match all.get_mut(&name) {
-                    Some(known) => widen(known, &stats),
-                    None => {
-                        all.insert(name, stats);
-                    }
-                }
-            }
-        }
-        indices.insert("_all".into(), json!({ "fields": all }));
+    if level == "cluster" && !by_index.is_empty() {
+        let all = by_index.into_iter().map(|(_, fields)| fields);
+        by_index = vec![("_all".to_owned(), widest(all))];
     }
+    let indices: Map<String, Value> = by_index
+        .into_iter()
+        .map(|(name, fields)| (name, json!({ "fields": fields })))
+        .collect();
     Ok(Answer::ok(json!({ "_shards": shards, "indices": indices })))
+}
+
+/// The statistics of each field over all indices.
+fn widest(indices: impl Iterator<Item = Map<String, Value>>) -> Map<String, Value> {
+    let mut all: Map<String, Value> = Map::new();
+    for (name, stats) in indices.flatten() {
+        match all.get_mut(&name) {
+            Some(known) => widen(known, &stats),
+            None => drop(all.insert(name, stats)),
+        }
+    }
+    all
 }
 
 /// Counts and bounds of one field of one index; `None` if no document has it.

@@ -212,73 +212,32 @@ async fn stats(call: &mut Call, closed: bool) -> Result<Vec<(IndexInfo, IndexSta
 
 /// The rows of a table.
 async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
-    // No field is loaded into memory, so that none has a column of its own.
-    let rest = call.rest.clone();
-    let names = &rest.names;
-    let (host, port) = ("127.0.0.1", names.address.rsplit(':').next().unwrap_or_default().to_owned());
-    let node = || facts! { "id": names.node_id, "pid": std::process::id(), "host": host, "ip": host, "port": port, "node": names.node, "name": names.node };
-    let now = rest.clock.wall_ms();
-    let (epoch, time) = ((now / 1000).to_string(), crate::render::cat::time_of_day(now));
     Ok(match name {
-        "master" => vec![node()],
+        "master" => vec![node(call)],
         "thread_pool" => {
-            let mut facts = node();
+            let mut facts = node(call);
             facts.extend(thread_pools(call).await?);
             vec![facts]
         }
         "fielddata" => {
-            let mut facts = node();
+            // No field is loaded into memory, so that none has a column of its own.
+            let mut facts = node(call);
             facts.insert("total", Cell::Bytes(0));
             vec![facts]
         }
         "nodes" => {
-            let mut facts = node();
+            let mut facts = node(call);
             add_node(&mut facts, call).await?;
             vec![facts]
         }
         "nodeattrs" | "pending_tasks" | "plugins" | "repositories" | "snapshots" => Vec::new(),
-        "allocation" => {
-            let chosen = call.arg("node_id").map(split_list).unwrap_or_default();
-            let found = stats(call, true).await?;
-            let infos: Vec<IndexInfo> = found.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
-            let health = Health::of(&infos, call.dialect.persona);
-            let disk = node_stats(call).await?;
-            let used = disk.disk_total_bytes - disk.disk_available_bytes.min(disk.disk_total_bytes);
-            let mut out = Vec::new();
-            if is_this_node(names, &chosen) {
-                let mut facts = node();
-                facts.extend(facts! { "shards": health.active, "disk.percent": percent(used, disk.disk_total_bytes) });
-                facts.insert("disk.indices", Cell::Bytes(found.iter().map(|(_, s)| s.size_bytes).sum()));
-                facts.insert("disk.used", Cell::Bytes(used));
-                facts.insert("disk.avail", Cell::Bytes(disk.disk_available_bytes));
-                facts.insert("disk.total", Cell::Bytes(disk.disk_total_bytes));
-                out.push(facts);
-            }
-            if health.unassigned > 0 && (chosen.is_empty() || chosen.iter().any(|id| id == "*" || id == "_all")) {
-                out.push(facts! { "shards": health.unassigned, "node": "UNASSIGNED", "unassigned": "" });
-            }
-            out
-        }
+        "allocation" => allocation(call).await?,
         "count" => {
             let docs: u64 = stats(call, false).await?.iter().map(|(_, s)| s.docs).sum();
+            let (epoch, time) = epoch_and_time(call);
             vec![facts! { "epoch": epoch, "timestamp": time, "count": docs }]
         }
-        "health" => {
-            let ts = call.params.take_2015("ts").is_none_or(|v| v != "false" && v != "0");
-            let infos: Vec<IndexInfo> = stats(call, true)
-                .await?
-                .into_iter()
-                .map(|(i, _)| i)
-                .filter(|i| i.open)
-                .collect();
-            let health = Health::of_all(&infos, call).await;
-            let (epoch, time) = if ts { (epoch, time) } else { (String::new(), String::new()) };
-            vec![
-                facts! { "epoch": epoch, "timestamp": time, "cluster": names.cluster, "status": health.status(), "node.total": 1, "node.data": 1,
-                "shards": health.active, "pri": health.active, "unassign": health.unassigned, "max_task_wait_time": "-",
-                "active_shards_percent": format!("{:.1}%", health.percent()) },
-            ]
-        }
+        "health" => vec![health(call).await?],
         "aliases" => aliases(call).await?,
         "indices" => stats(call, true)
             .await?
@@ -287,46 +246,22 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             .collect(),
         "shards" => {
             let mut out = Vec::new();
-            let found = match stats(call, true).await {
+            let all = match stats(call, true).await {
                 Err(error) if error.kind() == ErrorKind::IndexNotFound => Vec::new(),
-                found => found?,
+                all => all?,
             };
-            for (info, s) in found {
-                if info.open {
-                    shards(&info, &s, call, &mut out);
-                }
+            for (info, s) in all.iter().filter(|(info, _)| info.open) {
+                shards(info, s, call, &mut out);
             }
             out
         }
         "segments" => {
-            let mut out = Vec::new();
-            for (info, s) in stats(call, false).await? {
-                for n in 0..s.segments {
-                    // Every segment shows the same facts.
-                    let (docs, deleted, size) = if n == 0 {
-                        (s.lucene_docs, s.deleted, s.size_bytes)
-                    } else {
-                        (0, 0, 0)
-                    };
-                    let mut facts = facts! { "index": info.name, "shard": 0, "prirep": "p", "ip": host, "id": names.node_id,
-                    "segment": format!("_{n}"), "generation": n, "docs.count": docs, "docs.deleted": deleted, "size.memory": 0,
-                    "committed": true, "searchable": true, "version": "5.5.4", "compound": false };
-                    facts.insert("size", Cell::Bytes(size));
-                    out.push(facts);
-                }
-            }
-            out
+            let all = stats(call, false).await?;
+            all.iter().flat_map(|(info, s)| segments(info, s, call)).collect()
         }
         "recovery" => {
-            let mut out = Vec::new();
-            for (info, _) in stats(call, false).await? {
-                for shard in 0..number(&info.settings, NUMBER_OF_SHARDS).min(1024) {
-                    out.push(facts! { "index": info.name, "shard": shard, "time": 0, "type": "store", "stage": "done", "source_host": host,
-                        "target_host": host, "repository": "n/a", "snapshot": "n/a", "files_percent": "100.0%", "bytes_percent": "100.0%",
-                        "translog_percent": "100.0%", "bytes": 0, "files": 0 });
-                }
-            }
-            out
+            let all = stats(call, false).await?;
+            all.iter().flat_map(|(info, _)| recovery(info)).collect()
         }
         other => {
             return Err(Error::new(
@@ -335,6 +270,91 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             ));
         }
     })
+}
+
+/// The address that rows show for this node.
+const HOST: &str = "127.0.0.1";
+
+/// Identity and address of this node.
+fn node(call: &Call) -> Facts {
+    let names = &call.rest.names;
+    let port = names.address.rsplit(':').next().unwrap_or_default();
+    facts! { "id": names.node_id, "pid": std::process::id(), "host": HOST, "ip": HOST, "port": port, "node": names.node, "name": names.node }
+}
+
+/// The clock, as seconds and as a time of day.
+fn epoch_and_time(call: &Call) -> (String, String) {
+    let now = call.rest.clock.wall_ms();
+    ((now / 1000).to_string(), crate::render::cat::time_of_day(now))
+}
+
+/// Shards and disk of this node, and a row for the shards that are assigned to none.
+async fn allocation(call: &mut Call) -> Result<Vec<Facts>> {
+    let chosen = call.arg("node_id").map(split_list).unwrap_or_default();
+    let all = stats(call, true).await?;
+    let infos: Vec<IndexInfo> = all.iter().map(|(i, _)| i.clone()).filter(|i| i.open).collect();
+    let health = Health::of(&infos, call.dialect.persona);
+    let disk = node_stats(call).await?;
+    let used = disk.disk_total_bytes - disk.disk_available_bytes.min(disk.disk_total_bytes);
+    let mut out = Vec::new();
+    if is_this_node(&call.rest.names, &chosen) {
+        let mut facts = node(call);
+        facts.extend(facts! { "shards": health.active, "disk.percent": percent(used, disk.disk_total_bytes) });
+        facts.insert("disk.indices", Cell::Bytes(all.iter().map(|(_, s)| s.size_bytes).sum()));
+        facts.insert("disk.used", Cell::Bytes(used));
+        facts.insert("disk.avail", Cell::Bytes(disk.disk_available_bytes));
+        facts.insert("disk.total", Cell::Bytes(disk.disk_total_bytes));
+        out.push(facts);
+    }
+    if health.unassigned > 0 && (chosen.is_empty() || chosen.iter().any(|id| id == "*" || id == "_all")) {
+        out.push(facts! { "shards": health.unassigned, "node": "UNASSIGNED", "unassigned": "" });
+    }
+    Ok(out)
+}
+
+/// The health of the cluster, with its time unless `ts=false`.
+async fn health(call: &mut Call) -> Result<Facts> {
+    let ts = call.params.take_2015("ts").is_none_or(|v| v != "false" && v != "0");
+    let infos: Vec<IndexInfo> = stats(call, true)
+        .await?
+        .into_iter()
+        .map(|(i, _)| i)
+        .filter(|i| i.open)
+        .collect();
+    let health = Health::of_all(&infos, call).await;
+    let (epoch, time) = if ts { epoch_and_time(call) } else { Default::default() };
+    Ok(
+        facts! { "epoch": epoch, "timestamp": time, "cluster": call.rest.names.cluster, "status": health.status(), "node.total": 1, "node.data": 1,
+        "shards": health.active, "pri": health.active, "unassign": health.unassigned, "max_task_wait_time": "-",
+        "active_shards_percent": format!("{:.1}%", health.percent()) },
+    )
+}
+
+/// The segments of an index. The first one shows the documents of all.
+fn segments(info: &IndexInfo, s: &IndexStats, call: &Call) -> Vec<Facts> {
+    let row = |n: u64| {
+        let (docs, deleted, size) = if n == 0 {
+            (s.lucene_docs, s.deleted, s.size_bytes)
+        } else {
+            (0, 0, 0)
+        };
+        let mut facts = facts! { "index": info.name, "shard": 0, "prirep": "p", "ip": HOST, "id": call.rest.names.node_id,
+        "segment": format!("_{n}"), "generation": n, "docs.count": docs, "docs.deleted": deleted, "size.memory": 0,
+        "committed": true, "searchable": true, "version": "5.5.4", "compound": false };
+        facts.insert("size", Cell::Bytes(size));
+        facts
+    };
+    (0..s.segments).map(row).collect()
+}
+
+/// The shards of an index as recovered from their store.
+fn recovery(info: &IndexInfo) -> Vec<Facts> {
+    let row = |shard: u64| {
+        facts! { "index": info.name, "shard": shard, "time": 0, "type": "store", "stage": "done", "source_host": HOST,
+        "target_host": HOST, "repository": "n/a", "snapshot": "n/a", "files_percent": "100.0%", "bytes_percent": "100.0%",
+        "translog_percent": "100.0%", "bytes": 0, "files": 0 }
+    };
+    (0..number(&info.settings, NUMBER_OF_SHARDS).min(1024)).map(row).collect()
 }
 
 /// The cells of every thread pool.
@@ -463,7 +483,7 @@ fn shards(info: &IndexInfo, s: &IndexStats, call: &Call, out: &mut Vec<Facts>) {
             );
             continue;
         }
-        let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": shard_state(info), "docs": docs, "ip": "127.0.0.1",
+        let mut facts = facts! { "index": info.name, "shard": shard, "prirep": "p", "state": shard_state(info), "docs": docs, "ip": HOST,
         "id": names.node_id, "node": names.node };
         facts.insert("store", Cell::Bytes(size));
         match shard {

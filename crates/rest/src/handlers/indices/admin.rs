@@ -10,7 +10,7 @@ use crate::targets::administration::{admin_target, readable};
 use crate::targets::destructive::check_named;
 use engine::{Alteration, IndexInfo, IndexStats};
 use mapping::has_type_level;
-use model::{Error, ErrorKind, Result};
+use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `PUT /i`.
@@ -24,72 +24,23 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         other => other.map_err(no_map)?,
     };
     call.params.finish()?;
-    let mut mappings = None;
-    let mut settings = Map::new();
-    let mut aliases = Map::new();
-    let mut warmers = None;
+    let mut body = CreateBody::default();
     if let Some(node) = content {
-        let Value::Object(body) = node.into_value() else {
+        let Value::Object(parts) = node.into_value() else {
             return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
         };
-        // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
-        let whole = call.dialect.rules.bodies_are_settings
-            && !body
-                .keys()
-                .any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
-        for (key, value) in body {
-            match key.as_str() {
-                _ if whole => {
-                    settings.insert(key, value);
-                }
-                "settings" => settings = object(value, "settings")?,
-                "mappings" => mappings = Some(value),
-                "aliases" => aliases = object(value, "aliases")?,
-                "warmers" if call.dialect.rules.has_warmers => warmers = crate::render::warmers::at_creation(&value)?,
-                // Unknown parts were passed over.
-                _ if call.dialect.rules.skips_unknown_keys => {}
-                other => {
-                    let reason = format!("unknown key [{other}] for create index");
-                    return Err(Error::new(ErrorKind::Parse, reason));
-                }
-            }
-        }
+        body = CreateBody::read(parts, call.dialect)?;
     }
-    settings.extend(warmers);
     let mut typed = call.dialect.rules.has_types;
-    if let Some(body) = mappings.take() {
-        let body = match body {
-            Value::Object(mut map) if !typed && map.len() == 1 && map.contains_key("_doc") && map["_doc"].is_object() => {
-                map.remove("_doc").unwrap_or_default()
-            }
-            other => other,
-        };
-        if has_type_level(&body) {
-            if include_type_name == Some(false) {
-                let name = body.as_object().and_then(|m| m.keys().next()).cloned().unwrap_or_default();
-                return Err(Error::illegal(format!(
-                    "The mapping definition cannot be nested under a type [{name}] unless include_type_name is set to true."
-                )));
-            }
-            typed = true;
-        }
-        if call.dialect.rules.former_mapping_apis {
-            for (name, mapping) in body.as_object().into_iter().flatten() {
-                crate::render::field_types::check_types_of_2015(mapping, 0).map_err(|error| {
-                    let reason = format!("Failed to parse mapping [{name}]: {}", error.reason());
-                    Error::new(error.kind(), reason)
-                })?;
-            }
-        }
-        let mut body = body;
-        crate::percolator_type::complete(&mut body);
-        mappings = Some(body);
-    }
+    let mappings = match body.mappings {
+        Some(mappings) => Some(mappings_at_creation(mappings, include_type_name, call.dialect, &mut typed)?),
+        None => None,
+    };
     let create = Alteration::CreateIndex {
         name: name.clone(),
-        settings,
+        settings: body.settings,
         mappings,
-        aliases,
+        aliases: body.aliases,
         typed,
         if_absent: false,
     };
@@ -103,6 +54,74 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         out["index"] = name.into();
     }
     Ok(Answer::ok(out))
+}
+
+/// The parts of the body of a creation.
+#[derive(Default)]
+struct CreateBody {
+    settings: Map<String, Value>,
+    mappings: Option<Value>,
+    aliases: Map<String, Value>,
+}
+
+impl CreateBody {
+    fn read(body: Map<String, Value>, dialect: Dialect) -> Result<CreateBody> {
+        let mut out = CreateBody::default();
+        let mut warmers = None;
+        // Without any of the known parts the whole body is the settings, as the servers of 2015 read it.
+        let whole = dialect.rules.bodies_are_settings
+            && !body
+                .keys()
+                .any(|k| ["settings", "mappings", "aliases", "warmers"].contains(&k.as_str()));
+        for (key, value) in body {
+            match key.as_str() {
+                _ if whole => {
+                    out.settings.insert(key, value);
+                }
+                "settings" => out.settings = object(value, "settings")?,
+                "mappings" => out.mappings = Some(value),
+                "aliases" => out.aliases = object(value, "aliases")?,
+                "warmers" if dialect.rules.has_warmers => warmers = crate::render::warmers::at_creation(&value)?,
+                // Unknown parts were passed over.
+                _ if dialect.rules.skips_unknown_keys => {}
+                other => {
+                    let reason = format!("unknown key [{other}] for create index");
+                    return Err(Error::new(ErrorKind::Parse, reason));
+                }
+            }
+        }
+        out.settings.extend(warmers);
+        Ok(out)
+    }
+}
+
+/// The mappings of a new index as the engine takes them. A body with a level of types makes the index `typed`.
+fn mappings_at_creation(body: Value, include_type_name: Option<bool>, dialect: Dialect, typed: &mut bool) -> Result<Value> {
+    let mut body = match body {
+        Value::Object(mut map) if !*typed && map.len() == 1 && map.contains_key("_doc") && map["_doc"].is_object() => {
+            map.remove("_doc").unwrap_or_default()
+        }
+        other => other,
+    };
+    if has_type_level(&body) {
+        if include_type_name == Some(false) {
+            let name = body.as_object().and_then(|m| m.keys().next()).cloned().unwrap_or_default();
+            return Err(Error::illegal(format!(
+                "The mapping definition cannot be nested under a type [{name}] unless include_type_name is set to true."
+            )));
+        }
+        *typed = true;
+    }
+    if dialect.rules.former_mapping_apis {
+        for (name, mapping) in body.as_object().into_iter().flatten() {
+            crate::render::field_types::check_types_of_2015(mapping, 0).map_err(|error| {
+                let reason = format!("Failed to parse mapping [{name}]: {}", error.reason());
+                Error::new(error.kind(), reason)
+            })?;
+        }
+    }
+    crate::percolator_type::complete(&mut body);
+    Ok(body)
 }
 
 fn object(value: Value, name: &str) -> Result<Map<String, Value>> {
@@ -399,29 +418,35 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
         for (info, one) in &stats {
             let mut part = sections(one, call.dialect);
             by_type(&mut part, std::iter::once(one), &types);
-            let part = cut(part);
-            let mut entry = if former {
-                json!({ "primaries": part, "total": part })
-            } else {
-                json!({ "uuid": info.uuid, "primaries": part, "total": part })
-            };
-            if let Some(why) = &info.stopped {
-                entry["stopped"] = why.as_str().into();
-            }
-            if !one.troubles.is_empty() {
-                entry["troubles"] = crate::render::nodes::troubles(&one.troubles);
-            }
-            if level == "shards" {
-                let mut shard = part.clone();
-                shard["routing"] = json!({ "state": shard_state(info), "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
-                shard["commit"] = commit(info, one);
-                entry["shards"] = json!({ "0": [shard] });
-            }
+            let entry = stats_of_index(&call, info, one, cut(part), level == "shards");
             indices.insert(info.name.to_string(), entry);
         }
         out["indices"] = Value::Object(indices);
     }
     Ok(Answer::ok(out))
+}
+
+/// The entry of one index: the sections of `part`, why it is stopped, its troubles, its shard.
+fn stats_of_index(call: &Call, info: &IndexInfo, stats: &IndexStats, part: Value, shards: bool) -> Value {
+    let mut entry = if call.dialect.rules.former_statistics {
+        json!({ "primaries": part, "total": part })
+    } else {
+        json!({ "uuid": info.uuid, "primaries": part, "total": part })
+    };
+    if let Some(why) = &info.stopped {
+        entry["stopped"] = why.as_str().into();
+    }
+    if !stats.troubles.is_empty() {
+        entry["troubles"] = crate::render::nodes::troubles(&stats.troubles);
+    }
+    if shards {
+        let mut shard = part;
+        shard["routing"] =
+            json!({ "state": shard_state(info), "primary": true, "node": call.rest.names.node_id, "relocating_node": null });
+        shard["commit"] = commit(info, stats);
+        entry["shards"] = json!({ "0": [shard] });
+    }
+    entry
 }
 
 /// The last checkpoint, as far as it concerns an index. What it holds whole has a mark that changes with it.

@@ -11,29 +11,8 @@ use serde_json::{Map, Value, json};
 /// `GET /i/_analyze`.
 pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     let index = call.arg("index").map(str::to_owned).or_else(|| call.params.take("index"));
-    let mut body = AnalyzeBody::default();
     let former = call.dialect.rules.former_analyze;
-    body.analyzer = call.params.take("analyzer");
-    body.tokenizer = call.params.take("tokenizer").map(Value::from);
-    body.field = call.params.take("field");
-    body.normalizer = call.params.take("normalizer");
-    let list = |v: Option<Vec<String>>| v.into_iter().flatten().map(Value::from).collect::<Vec<_>>();
-    body.filter = list(call.params.take_list("filter"))
-        .into_iter()
-        .chain(list(call.params.take_list("filters")))
-        .collect();
-    body.filter.extend(list(call.params.take_list("token_filters")));
-    body.char_filter = list(call.params.take_list("char_filter"))
-        .into_iter()
-        .chain(list(call.params.take_list("char_filters")))
-        .collect();
-    body.explain = call.params.flag("explain")?;
-    body.attributes = call.params.take_list("attributes").unwrap_or_default();
-    body.text = match call.params.take("text") {
-        // In 2015 a list, as every parameter that could be one.
-        Some(text) if former => text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect(),
-        text => text.into_iter().collect(),
-    };
+    let mut body = options_of_url(&mut call)?;
     let content = call.content()?;
     call.params.finish()?;
     let first = content.iter().find(|b| !b.is_ascii_whitespace());
@@ -43,7 +22,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
             known_in_2015(&node)?;
         }
         let from_body = AnalyzeBody::parse(node, call.dialect)?;
-        body = merged(body, from_body);
+        body = merge(body, from_body);
     } else if first.is_some() && former {
         body.text = vec![String::from_utf8_lossy(&content).into_owned()];
     } else if first.is_some() {
@@ -65,7 +44,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     if !former {
         body.validate()?;
     }
-    let Chosen { analyzer, name, max } = match chosen(&call, index.as_deref(), &body).await {
+    let Chosen { analyzer, name, max } = match choose_analyzer(&call, index.as_deref(), &body).await {
         Err(error) if former => return Err(in_2015(error)),
         found => found?,
     };
@@ -79,6 +58,34 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         };
         json!({ "tokens": tokens(&analyzer, &body.text, gap, former, max)? })
     }))
+}
+
+/// The options of the URL. Lists of filters have several names.
+fn options_of_url(call: &mut Call) -> Result<AnalyzeBody> {
+    let params = &mut call.params;
+    let mut list = |names: &[&'static str]| -> Vec<Value> {
+        let lists = names.iter().filter_map(|name| params.take_list(name));
+        lists.flatten().map(Value::from).collect()
+    };
+    let filter = list(&["filter", "filters", "token_filters"]);
+    let char_filter = list(&["char_filter", "char_filters"]);
+    Ok(AnalyzeBody {
+        analyzer: params.take("analyzer"),
+        tokenizer: params.take("tokenizer").map(Value::from),
+        field: params.take("field"),
+        normalizer: params.take("normalizer"),
+        filter,
+        char_filter,
+        explain: params.flag("explain")?,
+        attributes: params.take_list("attributes").unwrap_or_default(),
+        text: match params.take("text") {
+            // In 2015 a list, as every parameter that could be one.
+            Some(text) if call.dialect.rules.former_analyze => {
+                text.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect()
+            }
+            text => text.into_iter().collect(),
+        },
+    })
 }
 
 /// Checks the keys of a body as Elasticsearch 2 does.
@@ -125,7 +132,7 @@ fn in_2015(error: Error) -> Error {
     crate::es2_errors::remote(Error::illegal(said), "indices:admin/analyze[s]")
 }
 
-fn merged(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
+fn merge(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
     body.analyzer = body.analyzer.or(url.analyzer);
     body.field = body.field.or(url.field);
     body.tokenizer = body.tokenizer.or(url.tokenizer);
@@ -151,7 +158,7 @@ struct Chosen {
     max: usize,
 }
 
-async fn chosen(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<Chosen> {
+async fn choose_analyzer(call: &Call, index: Option<&str>, body: &AnalyzeBody) -> Result<Chosen> {
     let info = match index {
         Some(index) => call.rest.indices(&Target::index(index)).await?.into_iter().next(),
         None => None,
@@ -207,33 +214,46 @@ fn analyzer_of(
         let Some(info) = &info else {
             return Err(Error::illegal("analysis based on a specific field requires an index"));
         };
-        if let Some((_, found)) = info.mapping.resolve(field) {
-            if let Some(analyzer) = found.analyzer.clone().or_else(|| found.normalizer.clone()) {
-                let name = analyzer.name().to_owned();
-                return Ok((analyzer, name));
-            }
-            if call.dialect.rules.former_analyze && found.kind.is_numeric() {
-                return Err(Error::illegal(format!(
-                    "Can't process field [{field}], Analysis requests are not supported on numeric fields"
-                )));
-            }
-            if !call.dialect.rules.former_analyze && !found.kind.is_text() && !found.kind.is_keyword() {
-                return Err(Error::illegal(format!(
-                    "Can't process field [{field}], Analysis requests are only supported on tokenized fields"
-                )));
-            }
-            if !matches!(found.kind, mapping::Kind::Text) {
-                let keyword = registry
-                    .analyzer("keyword")
-                    .ok_or_else(|| Error::illegal("no keyword analyzer"))?;
-                return Ok((keyword, "keyword".into()));
-            }
+        if let Some(analyzer) = analyzer_of_field(call, &registry, info, field)? {
+            return Ok(analyzer);
         }
     }
     let default = registry.analyzer("default").or_else(|| registry.analyzer("standard"));
     default
         .map(|a| (a, "standard".into()))
         .ok_or_else(|| Error::illegal("no default analyzer"))
+}
+
+/// The analyzer of a field with its name; none if there is no such field, or it is a text without an analyzer of its own.
+fn analyzer_of_field(
+    call: &Call,
+    registry: &Registry,
+    info: &engine::IndexInfo,
+    name: &str,
+) -> Result<Option<(Analyzer, String)>> {
+    let Some((_, field)) = info.mapping.resolve(name) else {
+        return Ok(None);
+    };
+    if let Some(analyzer) = field.analyzer.clone().or_else(|| field.normalizer.clone()) {
+        let name = analyzer.name().to_owned();
+        return Ok(Some((analyzer, name)));
+    }
+    if call.dialect.rules.former_analyze && field.kind.is_numeric() {
+        return Err(Error::illegal(format!(
+            "Can't process field [{name}], Analysis requests are not supported on numeric fields"
+        )));
+    }
+    if !call.dialect.rules.former_analyze && !field.kind.is_text() && !field.kind.is_keyword() {
+        return Err(Error::illegal(format!(
+            "Can't process field [{name}], Analysis requests are only supported on tokenized fields"
+        )));
+    }
+    if matches!(field.kind, mapping::Kind::Text) {
+        return Ok(None);
+    }
+    let keyword = registry.analyzer("keyword");
+    let keyword = keyword.ok_or_else(|| Error::illegal("no keyword analyzer"))?;
+    Ok(Some((keyword, "keyword".into())))
 }
 
 fn token(token: &Token, offsets: &Utf16Offsets<'_>, start: usize, position: u32, former: bool) -> Map<String, Value> {
@@ -301,7 +321,7 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, fo
     let list = |tokens: &[Token], keywords: bool| -> Vec<Value> {
         let tokens = tokens.iter().map(|t| {
             // 2015 told of those alone that are some.
-            let mut shown = detailed(t, &offsets, attributes, if former { t.keyword } else { keywords });
+            let mut shown = describe_token(t, &offsets, attributes, if former { t.keyword } else { keywords });
             if former {
                 // An attribute that came later.
                 shown.remove("termFrequency");
@@ -337,7 +357,7 @@ fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, fo
 }
 
 /// A token with all its attributes, or those that were asked for.
-fn detailed(t: &Token, offsets: &Utf16Offsets<'_>, wanted: &[String], keywords: bool) -> Map<String, Value> {
+fn describe_token(t: &Token, offsets: &Utf16Offsets<'_>, wanted: &[String], keywords: bool) -> Map<String, Value> {
     let mut out = token(t, offsets, 0, 0, true);
     let bytes: Vec<String> = t.term.bytes().map(|b| format!("{b:x}")).collect();
     out.insert("bytes".into(), format!("[{}]", bytes.join(" ")).into());

@@ -9,7 +9,7 @@ use crate::respond::Answer;
 use crate::targets::administration::{admin_target, must_exist};
 use dsl::query::{BoolQuery, Clause, Query};
 use engine::{Alteration, IndexInfo, Inspected, Inspection};
-use model::{Error, ErrorKind, Result, path};
+use model::{Error, ErrorKind, Result, Target, path};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,42 +41,13 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let typed = infos.iter().any(|i| i.typed);
     let mut doc_type = call.arg("type").map(str::to_owned);
     if !typed {
-        // A type level around a typeless mapping is taken off.
-        let wrapped = doc_type
-            .as_deref()
-            .and_then(|t| body.get(t))
-            .or_else(|| body.get("_doc"))
-            .filter(|v| v.is_object())
-            .cloned();
-        if let Some(inner) = wrapped.filter(|_| body.as_object().is_some_and(|m| m.len() == 1)) {
-            body = inner;
-        }
-        // A type other than `_doc` is taken where there is none yet; the engine sees whether there is.
-        doc_type = doc_type.filter(|name| name != "_doc" && !infos.is_empty());
-        let persona = call.dialect.persona;
-        doc_type = match doc_type {
-            Some(name) if persona == model::Persona::Es7 => {
-                must_have_no_documents(&call, &target, &name).await?;
-                Some(name)
-            }
-            Some(name) if first_type::applies(persona) => {
-                let open = first_type::is_open_to_types(&call.rest, &target, &infos).await?;
-                open.then_some(name)
-            }
-            _ => None,
-        };
+        body = without_type_level(body, &[doc_type.as_deref().unwrap_or("_doc"), "_doc"]);
+        doc_type = first_type_of(&call, &target, &infos, doc_type).await?;
     } else if let Some(name) = &doc_type {
         if call.dialect.persona == model::Persona::Es7 {
             one_type(&infos, name)?;
         }
-        if let Some(inner) = body
-            .get(name)
-            .filter(|v| v.is_object())
-            .cloned()
-            .filter(|_| body.as_object().is_some_and(|m| m.len() == 1))
-        {
-            body = inner;
-        }
+        body = without_type_level(body, &[name]);
     } else if let Some((name, inner)) = body
         .as_object()
         .filter(|m| m.len() == 1)
@@ -98,6 +69,34 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     }
     call.rest.alter(Alteration::PutMapping { target, doc_type, body }).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
+}
+
+/// The mapping inside the level of types, where the body is one of these names alone.
+fn without_type_level(body: Value, names: &[&str]) -> Value {
+    let is_wrapped = body.as_object().is_some_and(|m| m.len() == 1);
+    let inner = names.iter().filter(|_| is_wrapped).find_map(|name| body.get(*name));
+    match inner.filter(|inner| inner.is_object()) {
+        Some(inner) => inner.clone(),
+        None => body,
+    }
+}
+
+/// The type that a mapping gives to indices without types: a name other than `_doc`, where there is no type yet. The
+/// engine sees whether there is.
+async fn first_type_of(call: &Call, target: &Target, infos: &[IndexInfo], name: Option<String>) -> Result<Option<String>> {
+    let Some(name) = name.filter(|name| name != "_doc" && !infos.is_empty()) else {
+        return Ok(None);
+    };
+    let persona = call.dialect.persona;
+    if persona == model::Persona::Es7 {
+        must_have_no_documents(call, target, &name).await?;
+        return Ok(Some(name));
+    }
+    if !first_type::applies(persona) {
+        return Ok(None);
+    }
+    let open = first_type::is_open_to_types(&call.rest, target, infos).await?;
+    Ok(open.then_some(name))
 }
 
 /// In Elasticsearch 7 an index has one type.
@@ -217,20 +216,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     must_exist(&infos, &target)?;
     crate::targets::administration::readable(&infos)?;
     if let Some(wanted) = types.as_ref().filter(|_| !call.dialect.rules.former_mapping_apis) {
-        let known = |name: &String| {
-            let names = |info: &IndexInfo| match info.typed {
-                true => info
-                    .mappings
-                    .as_object()
-                    .is_some_and(|types| types.keys().any(|t| path::matches(name, t))),
-                false => name == "_doc",
-            };
-            name.contains('*') || name == "_all" || infos.iter().any(names)
-        };
-        if !wanted.iter().any(known) {
-            let reason = format!("type[[{}]] missing", wanted.join(", "));
-            return Err(Error::new(ErrorKind::TypeMissing, reason));
-        }
+        any_type_exists(&infos, wanted)?;
     }
     let mut out = Map::new();
     for info in &infos {
@@ -286,6 +272,25 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     } else {
         answer
     })
+}
+
+/// Refuses types of which no index has one. A pattern may match none.
+fn any_type_exists(infos: &[IndexInfo], wanted: &[String]) -> Result<()> {
+    let exists = |name: &String| {
+        let has = |info: &IndexInfo| match info.typed {
+            true => info
+                .mappings
+                .as_object()
+                .is_some_and(|types| types.keys().any(|t| path::matches(name, t))),
+            false => name == "_doc",
+        };
+        name.contains('*') || name == "_all" || infos.iter().any(has)
+    };
+    if wanted.iter().any(exists) {
+        return Ok(());
+    }
+    let reason = format!("type[[{}]] missing", wanted.join(", "));
+    Err(Error::new(ErrorKind::TypeMissing, reason))
 }
 
 /// Metadata fields that Elasticsearch 2 counts among the fields of a type.
@@ -568,100 +573,34 @@ fn keeps(infos: &[IndexInfo], types: &[String], filters: &[String], name: &str, 
         })
 }
 
+/// What one index can do with a field of one type.
+struct Capability {
+    searchable: bool,
+    aggregatable: bool,
+    index: String,
+}
+
+/// Field → type → the capability in each index that has it.
+type Capabilities = BTreeMap<String, BTreeMap<String, Vec<Capability>>>;
+
 /// Field → type → what can be done with it, and in which indices if they differ.
 fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool, opensearch: bool) -> Value {
-    let metadata = if opensearch { METADATA_OPENSEARCH } else { METADATA };
-    // field → type → (searchable, aggregatable, index)
-    let mut found: BTreeMap<String, BTreeMap<String, Vec<(bool, bool, String)>>> = BTreeMap::new();
-    let asked = |name: &str| patterns.iter().any(|p| path::matches(p, name));
+    let mut all = Capabilities::new();
     for info in infos {
-        let index = info.name.to_string();
-        let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool| {
-            let of_name = found.entry(name.to_owned()).or_default();
-            of_name
-                .entry(kind.to_owned())
-                .or_default()
-                .push((searchable, aggregatable, index.clone()));
-        };
-        let mut above: BTreeSet<&str> = BTreeSet::new();
-        for (name, field) in info.mapping.fields().filter(|(name, _)| asked(name)) {
-            // An alias is what it leads to.
-            let field = info.mapping.resolve(name).map_or(field, |(_, field)| field);
-            let kind = match field.kind {
-                mapping::Kind::TokenCount => "integer",
-                kind => kind.wire(),
-            };
-            let searchable = field.index && field.kind != mapping::Kind::Binary;
-            add(name, kind, searchable, field.doc_values || field.fielddata);
-            // The objects that a field is in come with it, whatever they are called.
-            let mut rest = name;
-            while let Some((object, _)) = rest.rsplit_once('.') {
-                if info.mapping.field(object).is_none() {
-                    above.insert(object);
-                }
-                rest = object;
-            }
-        }
-        // The parts of Lucene's join field.
-        if let Some((join, kind)) = info.mapping.join_field() {
-            for (parent, _) in &kind.relations {
-                let name = format!("{join}#{parent}");
-                if asked(&name) {
-                    add(&name, "parent", true, true);
-                }
-            }
-        }
-        for object in above {
-            let kind = if info.mapping.is_nested(object) { "nested" } else { "object" };
-            add(object, kind, false, false);
-        }
-        if info.mapping.join_field().is_some() && opensearch && asked("_parent_join") {
-            add("_parent_join", "parent_join", false, false);
-        }
-        // Where nothing was ever mapped there are no metadata fields either.
-        let metadata = if info.mapping.is_empty() && opensearch {
-            &[]
-        } else {
-            metadata
-        };
-        for (name, kind, searchable, aggregatable) in metadata {
-            if asked(name) {
-                add(name, kind, *searchable, *aggregatable);
-            }
-        }
+        add_capabilities(&mut all, info, patterns, opensearch);
     }
     let mut out = Map::new();
-    for (name, kinds) in found {
+    for (name, kinds) in all {
         let mut entry = Map::new();
-        let mapped: Vec<String> = kinds.values().flatten().map(|c| c.2.clone()).collect();
+        let mapped: Vec<&str> = kinds.values().flatten().map(|one| one.index.as_str()).collect();
         let unmapped: Vec<String> = infos
             .iter()
             .map(|i| i.name.to_string())
-            .filter(|i| include_unmapped && !mapped.contains(i))
+            .filter(|i| include_unmapped && !mapped.contains(&i.as_str()))
             .collect();
         let several = kinds.len() + usize::from(!unmapped.is_empty()) > 1;
-        for (kind, caps) in &kinds {
-            let mut body = Map::new();
-            body.insert("type".into(), kind.as_str().into());
-            let (searchable, aggregatable) = (caps.iter().all(|c| c.0), caps.iter().all(|c| c.1));
-            body.insert("searchable".into(), searchable.into());
-            body.insert("aggregatable".into(), aggregatable.into());
-            if several {
-                body.insert("indices".into(), caps.iter().map(|c| c.2.clone()).collect::<Vec<_>>().into());
-            }
-            if !searchable && caps.iter().any(|c| c.0) {
-                body.insert(
-                    "non_searchable_indices".into(),
-                    caps.iter().filter(|c| !c.0).map(|c| c.2.clone()).collect::<Vec<_>>().into(),
-                );
-            }
-            if !aggregatable && caps.iter().any(|c| c.1) {
-                body.insert(
-                    "non_aggregatable_indices".into(),
-                    caps.iter().filter(|c| !c.1).map(|c| c.2.clone()).collect::<Vec<_>>().into(),
-                );
-            }
-            entry.insert(kind.clone(), Value::Object(body));
+        for (kind, each) in &kinds {
+            entry.insert(kind.clone(), render_capability(kind, each, several));
         }
         if !unmapped.is_empty() {
             entry.insert(
@@ -672,6 +611,90 @@ fn capabilities(infos: &[IndexInfo], patterns: &[String], include_unmapped: bool
         out.insert(name, Value::Object(entry));
     }
     Value::Object(out)
+}
+
+/// Adds the fields, objects and metadata of one index whose names match.
+fn add_capabilities(all: &mut Capabilities, info: &IndexInfo, patterns: &[String], opensearch: bool) {
+    let matches = |name: &str| patterns.iter().any(|p| path::matches(p, name));
+    let index = info.name.to_string();
+    let mut add = |name: &str, kind: &str, searchable: bool, aggregatable: bool| {
+        let of_name = all.entry(name.to_owned()).or_default();
+        of_name.entry(kind.to_owned()).or_default().push(Capability {
+            searchable,
+            aggregatable,
+            index: index.clone(),
+        });
+    };
+    let mut above: BTreeSet<&str> = BTreeSet::new();
+    for (name, field) in info.mapping.fields().filter(|(name, _)| matches(name)) {
+        // An alias is what it leads to.
+        let field = info.mapping.resolve(name).map_or(field, |(_, field)| field);
+        let kind = match field.kind {
+            mapping::Kind::TokenCount => "integer",
+            kind => kind.wire(),
+        };
+        let searchable = field.index && field.kind != mapping::Kind::Binary;
+        add(name, kind, searchable, field.doc_values || field.fielddata);
+        // The objects that a field is in come with it, whatever they are called.
+        let mut rest = name;
+        while let Some((object, _)) = rest.rsplit_once('.') {
+            if info.mapping.field(object).is_none() {
+                above.insert(object);
+            }
+            rest = object;
+        }
+    }
+    // The parts of Lucene's join field.
+    if let Some((join, kind)) = info.mapping.join_field() {
+        for (parent, _) in &kind.relations {
+            let name = format!("{join}#{parent}");
+            if matches(&name) {
+                add(&name, "parent", true, true);
+            }
+        }
+    }
+    for object in above {
+        let kind = if info.mapping.is_nested(object) { "nested" } else { "object" };
+        add(object, kind, false, false);
+    }
+    if info.mapping.join_field().is_some() && opensearch && matches("_parent_join") {
+        add("_parent_join", "parent_join", false, false);
+    }
+    // Where nothing was ever mapped there are no metadata fields either.
+    let metadata = match (opensearch, info.mapping.is_empty()) {
+        (true, true) => &[],
+        (true, false) => METADATA_OPENSEARCH,
+        (false, _) => METADATA,
+    };
+    for (name, kind, searchable, aggregatable) in metadata {
+        if matches(name) {
+            add(name, kind, *searchable, *aggregatable);
+        }
+    }
+}
+
+/// One type of a field: what holds in all its indices, the indices if others differ, and those that fall short.
+fn render_capability(kind: &str, each: &[Capability], several: bool) -> Value {
+    let indices = |wanted: &dyn Fn(&Capability) -> bool| -> Value {
+        let named = each.iter().filter(|one| wanted(one));
+        named.map(|one| one.index.clone()).collect::<Vec<_>>().into()
+    };
+    let mut body = Map::new();
+    body.insert("type".into(), kind.into());
+    let searchable = each.iter().all(|one| one.searchable);
+    let aggregatable = each.iter().all(|one| one.aggregatable);
+    body.insert("searchable".into(), searchable.into());
+    body.insert("aggregatable".into(), aggregatable.into());
+    if several {
+        body.insert("indices".into(), indices(&|_| true));
+    }
+    if !searchable && each.iter().any(|one| one.searchable) {
+        body.insert("non_searchable_indices".into(), indices(&|one| !one.searchable));
+    }
+    if !aggregatable && each.iter().any(|one| one.aggregatable) {
+        body.insert("non_aggregatable_indices".into(), indices(&|one| !one.aggregatable));
+    }
+    Value::Object(body)
 }
 
 /// Metadata fields: name, type, searchable, aggregatable.

@@ -23,7 +23,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut fields = content.fields("lock")?;
     let keep_alive = fields.take_string("keep_alive")?;
-    let mut ask = Ask {
+    let ask = Ask {
         lock: fields.take_string("lock")?,
         owner: fields.take_string("owner")?.unwrap_or_default(),
         targets: targets(fields.require("targets")?)?,
@@ -55,12 +55,20 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     fields.finish()?;
     relations::locks::check_text("[owner]", &ask.owner)?;
     let status = if ask.lock.is_some() { 200 } else { 201 };
-    let until = Instant::now() + timeout;
+    let lease = acquire(&call.rest, ask, Instant::now() + timeout).await?;
+    Ok(Answer {
+        status,
+        ..Answer::raw(written(&call.rest, &lease))
+    })
+}
+
+/// Asks for the locks until they are granted, or the time is over.
+async fn acquire(rest: &Rest, mut ask: Ask, until: Instant) -> Result<Box<Lease>> {
     // Dropped on every way out but a grant, it gives the place in the queue up; also if the client hangs up.
     let mut turn: Option<Turn> = None;
     let mut waited: Option<LockWait<'_>> = None;
     let lease = loop {
-        match call.rest.relations.acquire(&ask).await? {
+        match rest.relations.acquire(&ask).await? {
             Asked::Granted(lease) => {
                 if let Some(turn) = turn {
                     turn.keep();
@@ -72,9 +80,9 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
                     turn.keep();
                 }
                 ask.place = Some(place);
-                waited.get_or_insert_with(|| LockWait::begin(&call.rest.metrics));
+                waited.get_or_insert_with(|| LockWait::begin(&rest.metrics));
                 let next = turn.insert(next);
-                match wait_for(&call.rest, next, until).await? {
+                match wait_for(rest, next, until).await? {
                     Some(Told::Granted(lease)) => {
                         if let Some(turn) = turn {
                             turn.keep();
@@ -91,14 +99,11 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     if let Some(wait) = waited {
         wait.granted();
     }
-    Ok(Answer {
-        status,
-        ..Answer::raw(written(&call.rest, &lease))
-    })
+    Ok(lease)
 }
 
 /// The same, and how many wait for it.
-fn shown(rest: &Rest, lease: &Lease, waiters: usize) -> String {
+fn render_with_waiters(rest: &Rest, lease: &Lease, waiters: usize) -> String {
     let mut out = written(rest, lease);
     out.pop();
     let _ = write!(out, ",\"waiters\":{waiters}}}");
@@ -144,7 +149,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     if let Some(id) = call.arg("lock_id") {
         let (lease, waiters) = call.rest.relations.lease(id)?;
         call.rest.relations.locks_settled().await?;
-        return Ok(Answer::raw(shown(&call.rest, &lease, waiters)));
+        return Ok(Answer::raw(render_with_waiters(&call.rest, &lease, waiters)));
     }
     let about = |lease: &Lease| {
         index
@@ -155,7 +160,9 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let all = call.rest.relations.leases();
     call.rest.relations.locks_settled().await?;
     let leases = all.into_iter().filter(|(lease, _)| about(lease));
-    let locks: Vec<String> = leases.map(|(lease, waiters)| shown(&call.rest, &lease, waiters)).collect();
+    let locks: Vec<String> = leases
+        .map(|(lease, waiters)| render_with_waiters(&call.rest, &lease, waiters))
+        .collect();
     Ok(Answer::raw(format!("{{\"locks\":[{}]}}", locks.join(","))))
 }
 

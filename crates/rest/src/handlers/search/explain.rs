@@ -62,14 +62,14 @@ async fn in_one_moment(
     let moment = relations
         .open_moment(target, &request)
         .await
-        .map_err(|error| refused(call, error))?;
+        .map_err(|error| refusal_of_shard(call, error))?;
     let answer = explain_in(call, at, target, &moment, request, spec).await;
     relations.close_moment(&moment).await?;
     answer
 }
 
 /// One shard is asked, and its refusal is the answer.
-fn refused(call: &Call, error: Error) -> Error {
+fn refusal_of_shard(call: &Call, error: Error) -> Error {
     match call.dialect.rules.one_shard_words {
         true => crate::es2_errors::alone(error),
         false => crate::envelope::of_one_shard(error),
@@ -113,7 +113,9 @@ async fn explain_in(
         query: Some(Query::from(only)),
         ..request.clone()
     };
-    let response = found(call, target, matching).await.map_err(|error| refused(call, error))?;
+    let response = found(call, target, matching)
+        .await
+        .map_err(|error| refusal_of_shard(call, error))?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {
         Some(explanation) => {
             body.insert("matched".into(), true.into());
@@ -188,34 +190,16 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
             }
             let mut body = json!({ "valid": false, "_shards": shards });
             if explain {
-                let query = Box::new(Query::all());
-                if let Inspected::Validated(list) = call.rest.engine.inspect(Inspection::Validate { target, query }).await? {
-                    let why = format!("org.elasticsearch.index.query.QueryParsingException: {}", error.reason());
-                    let one = |index: &model::IndexName| json!({ "index": index.as_str(), "valid": false, "error": why });
-                    body["explanations"] = list.iter().map(|(index, _)| one(index)).collect();
-                }
+                let why = format!("org.elasticsearch.index.query.QueryParsingException: {}", error.reason());
+                let one = |index: &model::IndexName| json!({ "index": index.as_str(), "valid": false, "error": why });
+                let answers = validations(&call, target, Query::all()).await?;
+                body["explanations"] = answers.iter().map(|(index, _)| one(index)).collect();
             }
             return Ok(Answer::ok(body));
         }
     };
     let query = call.rest.relations.query(&target, query).await?;
-    let answers = match call
-        .rest
-        .engine
-        .inspect(Inspection::Validate {
-            target,
-            query: Box::new(query),
-        })
-        .await?
-    {
-        Inspected::Validated(list) => list,
-        other => {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                format!("{other:?} does not answer a validation"),
-            ));
-        }
-    };
+    let answers = validations(&call, target, query).await?;
     let valid = answers.iter().all(|(_, answer)| answer.is_ok());
     let mut body = json!({ "valid": valid, "_shards": shards });
     let every = every && !dialect.rules.validation_asks_once;
@@ -239,6 +223,18 @@ pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
         body["explanations"] = list.into();
     }
     Ok(Answer::ok(body))
+}
+
+/// For each index the query as it would run, or why it cannot.
+async fn validations(call: &Call, target: Target, query: Query) -> Result<Vec<(model::IndexName, Result<String>)>> {
+    let query = Box::new(query);
+    match call.rest.engine.inspect(Inspection::Validate { target, query }).await? {
+        Inspected::Validated(list) => Ok(list),
+        other => Err(Error::new(
+            ErrorKind::Internal,
+            format!("{other:?} does not answer a validation"),
+        )),
+    }
 }
 
 /// A refusal with what caused it in one line, as a server in Java puts it:
@@ -273,12 +269,12 @@ fn java_class(kind: ErrorKind) -> (&'static str, String) {
     };
     let class = match kind {
         ErrorKind::Parse => "OpenSearchParseException".to_owned(),
-        kind => kind.wire().split('_').map(capitalized).collect(),
+        kind => kind.wire().split('_').map(capitalize).collect(),
     };
     (package, class)
 }
 
-fn capitalized(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     letters
         .next()

@@ -25,7 +25,7 @@ pub(crate) async fn rank_eval(mut call: Call) -> Result<Answer> {
     let (mut sum, mut room) = (0.0, AnswerRoom::new(&call.rest));
     for rated in &requests {
         room.check()?;
-        match evaluated(&call, &target, rated, &metric, search_type.as_deref()).await {
+        match evaluate(&call, &target, rated, &metric, search_type.as_deref()).await {
             Ok((score, detail)) => {
                 sum += score;
                 room.take(detail.to_string().len());
@@ -50,7 +50,7 @@ pub(crate) async fn rank_eval(mut call: Call) -> Result<Answer> {
 }
 
 /// One search: its score and what there is to tell of it.
-async fn evaluated(
+async fn evaluate(
     call: &Call,
     target: &Target,
     rated: &Rated,

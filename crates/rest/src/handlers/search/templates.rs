@@ -95,7 +95,7 @@ async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
 }
 
 /// The text that a template comes to.
-async fn rendered(call: &mut Call) -> Result<String> {
+async fn render_text(call: &mut Call) -> Result<String> {
     // The parameters are those of the search that it becomes.
     call.params.set_api("search");
     let body = call.json()?;
@@ -132,7 +132,7 @@ async fn text_for(call: &Call, asked: Asked) -> Result<String> {
 
 /// `_render/template`.
 pub(crate) async fn render(mut call: Call) -> Result<Answer> {
-    let text = rendered(&mut call).await?;
+    let text = render_text(&mut call).await?;
     call.params.finish()?;
     let output = dsl::json::read(text.as_bytes(), call.reading())?.into_value();
     Ok(Answer::ok(json!({ "template_output": output })))
@@ -140,7 +140,7 @@ pub(crate) async fn render(mut call: Call) -> Result<Answer> {
 
 /// `_search/template`.
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
-    let text = match rendered(&mut call).await {
+    let text = match render_text(&mut call).await {
         Err(error) if call.dialect.rules.shards_parse_bodies => return Err(es2_errors::at_shards(error, None, "_all")),
         other => other?,
     };
@@ -153,7 +153,7 @@ pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
         let mut out = Vec::new();
         for (mut item, body) in dsl::document::split_msearch(content, call.dialect)? {
-            out.push(templated(call, body).await.map(|request| {
+            out.push(search_of_line(call, body).await.map(|request| {
                 item.request = request;
                 item
             }));
@@ -164,7 +164,7 @@ pub(crate) async fn msearch(call: Call) -> Result<Answer> {
 }
 
 /// The search that one line comes to.
-async fn templated(call: &Call, line: &[u8]) -> Result<SearchRequest> {
+async fn search_of_line(call: &Call, line: &[u8]) -> Result<SearchRequest> {
     let body = dsl::json::read(line, call.reading())?;
     let text = text_for(call, asked(Some(body), None, call.dialect)?).await?;
     SearchRequest::read(text.as_bytes(), call.reading(), call.dialect)

@@ -23,6 +23,60 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let limits = Limits::of(&call).await?;
     limits.check_bytes(call.body.len())?;
+    let mut body = parse(&call, &limits)?;
+    let targets = std::mem::take(&mut body.targets);
+    let targets: Vec<Wanted> = targets.into_iter().map(wanted).collect::<Result<_>>()?;
+    add_body_options(&mut options, &mut body)?;
+    let operations = planned(&call, &body.operations).await;
+    let otherwise = planned(&call, &body.otherwise).await;
+    let none = SourceSpec::Default;
+    let change = Change {
+        conditions: conditions_of(&call, body.conditions).await?,
+        operations: operations.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        otherwise: otherwise.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
+        guards: guards(&options, operations.iter().chain(&otherwise)),
+        locks: targets,
+        key: key(&call, &options)?,
+        refresh,
+        caller: call.caller.clone(),
+        ..Change::of(Vec::new())
+    };
+    let verdict = decide(&call, change, &options).await?;
+    let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
+    match verdict {
+        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Committed(done) => {
+            let of = if done.otherwise { &otherwise } else { &operations };
+            let mut out = format!("{{\"took\":{took},\"committed\":true,\"commit_seq\":{}", done.commit_seq);
+            if done.otherwise {
+                out.push_str(",\"branch\":\"else\"");
+            }
+            if done.replayed {
+                out.push_str(",\"replayed\":true");
+            }
+            items_done(&call, of, &none, done, &mut out).await?;
+            out.push('}');
+            Ok(Answer::raw(out))
+        }
+        Verdict::Failed(failures) => {
+            let of = if failures.otherwise { &otherwise } else { &operations };
+            let (status, error, items) = not_done(&call, of, &failures.operations).await;
+            let mut out = Map::new();
+            out.insert("took".into(), took.into());
+            out.insert("committed".into(), false.into());
+            if failures.otherwise {
+                out.insert("branch".into(), "else".into());
+            }
+            out.insert("error".into(), error);
+            out.insert("items".into(), items);
+            out.insert("status".into(), status.into());
+            Ok(Answer::of(status, Value::Object(out)))
+        }
+    }
+}
+
+/// The body, within its limits.
+fn parse(call: &Call, limits: &Limits) -> Result<TransactionBody> {
     if call.body.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::new(ErrorKind::Parse, "request body is required"));
     }
@@ -46,23 +100,30 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             body.targets.len()
         )));
     }
-    let targets: Vec<Wanted> = body.targets.into_iter().map(wanted).collect::<Result<_>>()?;
-    options.locks.extend(body.locks);
+    Ok(body)
+}
+
+/// Adds the options of the body to those of the URL. Locks add up; a key and a timeout are given once.
+fn add_body_options(options: &mut Options, body: &mut TransactionBody) -> Result<()> {
+    options.locks.append(&mut body.locks);
     let twice = |name: &str| Error::illegal(format!("[{name}] is given in the URL and in the body"));
     if options.key.is_some() && body.idempotency_key.is_some() {
         return Err(twice("idempotency_key"));
     }
-    options.key = options.key.or(body.idempotency_key);
+    options.key = options.key.take().or(body.idempotency_key.take());
     if let Some(text) = &body.timeout {
         if options.timeout.is_some() {
             return Err(twice("timeout"));
         }
         options.timeout = Some(units::parse_duration(text, "timeout")?);
     }
-    let operations = planned(&call, &body.operations).await;
-    let otherwise = planned(&call, &body.otherwise).await;
-    let mut conditions = Vec::with_capacity(body.conditions.len());
-    for (n, condition) in body.conditions.into_iter().enumerate() {
+    Ok(())
+}
+
+/// The conditions of `if` with the addresses of their documents.
+async fn conditions_of(call: &Call, conditions: Vec<dsl::document::Condition>) -> Result<Vec<Condition>> {
+    let mut out = Vec::with_capacity(conditions.len());
+    for (n, condition) in conditions.into_iter().enumerate() {
         if condition.index.contains(['*', '?', ',']) {
             let reason = format!("if[{n}]: [{}] must be the name of one index or alias", condition.index);
             return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index", condition.index));
@@ -77,7 +138,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             (_, _, Some(version)) => Expect::Version(version),
             _ => Expect::Anything,
         };
-        conditions.push(Condition {
+        out.push(Condition {
             at: DocAddress {
                 index: IndexName::new(condition.index),
                 id,
@@ -86,47 +147,5 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             expect,
         });
     }
-    let none = SourceSpec::Default;
-    let change = Change {
-        conditions,
-        operations: operations.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
-        otherwise: otherwise.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
-        guards: guards(&options, operations.iter().chain(&otherwise)),
-        locks: targets,
-        key: key(&call, &options)?,
-        refresh,
-        caller: call.caller.clone(),
-        ..Change::of(Vec::new())
-    };
-    let took = || u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
-    match decide(&call, change, &options).await? {
-        Verdict::Waits(..) => Err(timed_out()),
-        Verdict::Committed(done) => {
-            let of = if done.otherwise { &otherwise } else { &operations };
-            let mut out = format!("{{\"took\":{},\"committed\":true,\"commit_seq\":{}", took(), done.commit_seq);
-            if done.otherwise {
-                out.push_str(",\"branch\":\"else\"");
-            }
-            if done.replayed {
-                out.push_str(",\"replayed\":true");
-            }
-            items_done(&call, of, &none, done, &mut out).await?;
-            out.push('}');
-            Ok(Answer::raw(out))
-        }
-        Verdict::Failed(failures) => {
-            let of = if failures.otherwise { &otherwise } else { &operations };
-            let (status, error, items) = not_done(&call, of, &failures.operations).await;
-            let mut out = Map::new();
-            out.insert("took".into(), took().into());
-            out.insert("committed".into(), false.into());
-            if failures.otherwise {
-                out.insert("branch".into(), "else".into());
-            }
-            out.insert("error".into(), error);
-            out.insert("items".into(), items);
-            out.insert("status".into(), status.into());
-            Ok(Answer::of(status, Value::Object(out)))
-        }
-    }
+    Ok(out)
 }

@@ -204,7 +204,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
         return Ok(Answer::ok(Value::Object(change_described(&change, call.dialect))));
     }
     let shown = call.rest.relations.transaction(&id).await?;
-    Ok(Answer::ok(Value::Object(described(&shown))))
+    Ok(Answer::ok(Value::Object(describe(&shown))))
 }
 
 /// A change by the portable path.
@@ -239,7 +239,7 @@ fn change_described(shown: &ShownChange, dialect: Dialect) -> Map<String, Value>
     out
 }
 
-fn described(shown: &Shown) -> Map<String, Value> {
+fn describe(shown: &Shown) -> Map<String, Value> {
     use relations::transactions::interactive::State;
     let mut out = Map::new();
     out.insert("id".into(), shown.id.as_str().into());
@@ -308,7 +308,7 @@ pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
         return Ok(Answer::ok(Value::Object(out)));
     }
     let shown = call.rest.relations.transaction(&id).await?;
-    let mut out = described(&shown);
+    let mut out = describe(&shown);
     out.insert("action".into(), word.into());
     out.insert("stuck".into(), false.into());
     out.insert("resolved".into(), false.into());
