@@ -6,6 +6,7 @@
 //! plays it again. `PLEACH_SIM_RUNS` is the number of random runs, `PLEACH_SIM_CELL` that of seeds a cell.
 
 mod answers;
+mod gate;
 mod interactive;
 mod jobs;
 mod runs;
