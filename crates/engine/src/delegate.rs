@@ -30,6 +30,16 @@ pub trait Around: fmt::Debug + Send + Sync + 'static {
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.inner().write(writes, refresh).await
     }
+    /// [`Engine::scan`], after [`Around::before`].
+    async fn scans(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        self.inner().scan(target, query, see, barrier).await
+    }
     /// The most that views promise.
     fn view_promise(&self) -> ViewPromise {
         ViewPromise::OneMoment
@@ -88,7 +98,7 @@ impl<A: Around> Engine for A {
         barrier: Barrier,
     ) -> Result<BoxStream<'static, Result<Document>>> {
         self.before().await;
-        self.inner().scan(target, query, see, barrier).await
+        self.scans(target, query, see, barrier).await
     }
     async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
         self.before().await;

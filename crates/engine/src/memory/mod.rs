@@ -14,6 +14,7 @@ mod catalog;
 mod order;
 mod query;
 mod search;
+mod staging;
 
 use crate::clock::{Clock, uuid};
 use crate::*;
@@ -33,6 +34,8 @@ const TERM: PrimaryTerm = 1;
 pub struct MemoryEngine {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// Views in which writes are staged.
+    stagings: Mutex<BTreeMap<String, staging::StagingView>>,
 }
 
 /// A document as it is kept, with what its mapping made of it.
@@ -53,6 +56,20 @@ struct Stored {
 impl Stored {
     fn is_seen(&self, see: See) -> bool {
         see == See::Everything || self.hidden.as_ref().is_none_or(|mark| mark.visible)
+    }
+    /// The same document, held by no mark.
+    fn unheld(&self) -> Stored {
+        Stored {
+            at: self.at.clone(),
+            source: self.source.clone(),
+            routing: self.routing.clone(),
+            parent: self.parent.clone(),
+            hidden: self.hidden.clone().map(|mark| Hidden { held: false, ..mark }),
+            root: self.root.clone(),
+            nested: self.nested.clone(),
+            ignored: self.ignored.clone(),
+            ..*self
+        }
     }
     fn document(&self) -> Document {
         Document {
@@ -483,6 +500,7 @@ impl MemoryEngine {
         MemoryEngine {
             clock,
             state: Mutex::default(),
+            stagings: Mutex::default(),
         }
     }
 
@@ -594,6 +612,9 @@ impl Engine for MemoryEngine {
     }
 
     async fn close_view(&self, view: &str) -> Result<bool> {
+        if is_staging(view) {
+            return Ok(self.end_staging(view));
+        }
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.views.retain(|_, open| open.deadline > now);
@@ -612,6 +633,9 @@ impl Engine for MemoryEngine {
             let snapshot = self.state().snapshot(target)?;
             return snapshot.search(target, &request, see, self.clock.wall_ms());
         };
+        if let Some(snapshot) = self.in_staging(id, |staging| staging.snapshot(target)) {
+            return snapshot?.search(target, &request, see, self.clock.wall_ms());
+        }
         let snapshot = self.state().view(id, self.clock.monotonic())?.snapshot.clone();
         let inside = inside_view(target);
         snapshot.search(&inside, &request, see, self.clock.wall_ms())
@@ -635,8 +659,13 @@ impl Engine for MemoryEngine {
     }
 
     async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
-        let snapshot = self.state().view(view, self.clock.monotonic())?.snapshot.clone();
-        let target = inside_view(target);
+        let (snapshot, target) = match self.in_staging(view, |staging| staging.snapshot(target)) {
+            Some(snapshot) => (Arc::new(snapshot?), target.clone()),
+            None => {
+                let open = self.state().view(view, self.clock.monotonic())?;
+                (open.snapshot.clone(), inside_view(target))
+            }
+        };
         let (_, found) = snapshot.matching(&target, Some(&query), &[], See::Plain, self.clock.wall_ms())?;
         let found = found.into_iter().map(|(_, doc)| Ok(doc.document()));
         Ok(Box::pin(futures::stream::iter(found)))
@@ -717,6 +746,10 @@ impl Engine for MemoryEngine {
     }
 
     fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        Some(self)
+    }
+
+    fn staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
 }

@@ -119,7 +119,7 @@ impl Runner {
     }
 
     /// Another's mark is in the way; true if it no longer is.
-    pub(super) async fn meet(&self, age: Option<Age>, other: &Owner, at: &BTreeSet<DocAddress>) -> Result<bool> {
+    pub(crate) async fn meet(&self, age: Option<Age>, other: &Owner, at: &BTreeSet<DocAddress>) -> Result<bool> {
         let read = self.read_record(other).await?;
         let (state, other_age, dead) = match &read {
             None => (None, Age::default(), true),

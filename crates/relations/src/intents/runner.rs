@@ -21,6 +21,7 @@ use super::intent::{Marked, expect_unchanged, rewrite_as};
 use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids, record_address};
 use crate::kept_time::KeptTime;
 use crate::locks::{Age, Owner};
+use crate::sessions::SessionName;
 use engine::catalog::closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
@@ -36,7 +37,7 @@ pub struct Runner {
     /// By which records grow old.
     pub(super) kept_time: Arc<KeptTime>,
     pause: Arc<dyn Pause>,
-    session: Arc<str>,
+    session: SessionName,
     pub(super) room: Room,
 }
 
@@ -75,7 +76,7 @@ impl Runner {
             kept_time: Arc::new(KeptTime::new(clock.as_ref())),
             clock,
             pause,
-            session,
+            session: SessionName::new(session),
             room: Room::default(),
         }
     }
@@ -83,6 +84,11 @@ impl Runner {
     /// The same where records grow old with what else is kept.
     pub(crate) fn with_kept_time(self, kept_time: Arc<KeptTime>) -> Runner {
         Runner { kept_time, ..self }
+    }
+
+    /// The session that keeps its changes alive.
+    pub(crate) fn session(&self) -> SessionName {
+        self.session.clone()
     }
 
     /// The same with other room in records and chunks.
@@ -102,7 +108,7 @@ impl Runner {
         };
         let record = Record {
             state: RecordState::Pending,
-            session: self.session.clone(),
+            session: self.session.get(),
             age: attempt.age,
             documents: addresses
                 .iter()
@@ -146,7 +152,7 @@ impl Runner {
                     self.abort(&change.id).await?;
                     return Ok(None);
                 }
-                Some((found, _)) if found.state != RecordState::Pending || found.session != self.session => return Ok(None),
+                Some((found, _)) if found.state != RecordState::Pending || found.session != record.session => return Ok(None),
                 Some((found, stamp)) => {
                     expect = expect_unchanged(stamp);
                     record = found.touch(stamp, RecordState::Pending, self.nonce());
@@ -431,7 +437,7 @@ impl Runner {
     pub(super) fn negation(&self) -> Record {
         Record {
             state: RecordState::Aborted,
-            session: self.session.clone(),
+            session: self.session.get(),
             age: None,
             documents: Vec::new(),
             chunks: None,

@@ -46,6 +46,15 @@ impl Runner {
         Ok(resolved)
     }
 
+    /// The records of all changes that are not forgotten, whatever became of them.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(crate) async fn records(&self) -> Result<Vec<(Owner, Record)>> {
+        let found = self.scan_control().await?.records.into_iter();
+        Ok(found.map(|(change, record, _)| (change, record)).collect())
+    }
+
     /// Every change that is committed when this begins is applied, whoever made it.
     ///
     /// # Errors

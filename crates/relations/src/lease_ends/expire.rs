@@ -14,6 +14,10 @@ impl crate::Relations {
     /// # Errors
     /// The engine's; then nothing has ended, and the next call tries again.
     pub async fn sweep(&self) -> Result<()> {
+        if let Some(portable) = self.by_gate() {
+            self.keep_session(portable).await?;
+            self.bring_table_up(portable).await?;
+        }
         self.finish_left().await;
         self.expire().await?;
         let overdue = {
@@ -132,16 +136,27 @@ impl crate::Relations {
         };
         let ended_at = self.ends_now();
         let body = |_: &mut dyn Newest| {
+            // Another server may have ended one, or granted it more.
+            let gone: Vec<Lease> = {
+                let table = self.locks.table();
+                overdue.iter().filter(|lease| table.is_ending(&lease.id)).cloned().collect()
+            };
+            if gone.is_empty() {
+                return Ok(Step::Reply(()));
+            }
             let document = |lease: &Lease| WriteOp::Put(lease.document(Some((Ending::Expired, ended_at))));
-            let writes = overdue.iter().map(|lease| Write::new(Lease::at(&lease.id), document(lease)));
-            let (shared, gone) = (self.locks.clone(), overdue.to_vec());
+            let writes: Vec<Write> = gone
+                .iter()
+                .map(|lease| Write::new(Lease::at(&lease.id), document(lease)))
+                .collect();
+            let shared = self.locks.clone();
             let end = move |_: &Decision<'_>| {
                 let mut table = shared.table();
                 for lease in gone {
                     table.end(&lease.id, Some((Ending::Expired, Some(lease.deadline))));
                 }
             };
-            Ok(Step::CommitWith(Plan::of(writes.collect()), Box::new(end)))
+            Ok(Step::CommitWith(Plan::of(writes), Box::new(end)))
         };
         let done = self.atomically_once(options, body).await;
         if done.is_err() {

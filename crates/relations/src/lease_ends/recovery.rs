@@ -32,6 +32,10 @@ impl crate::Relations {
             self.kept_time.go_on_from(newest_ms);
         }
         self.finish_all().await?;
+        if let Some(portable) = self.by_gate() {
+            // What is not applied yet is found by whoever needs it.
+            return self.bring_table_up(portable).await;
+        }
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
         };

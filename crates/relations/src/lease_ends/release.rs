@@ -24,6 +24,9 @@ impl Relations {
     /// # Errors
     /// There is none, or it is over.
     pub async fn break_lock(&self, id: &str) -> Result<Lease> {
+        if let Some(portable) = self.by_gate() {
+            self.bring_table_up(portable).await?;
+        }
         let lease = self.lease(id)?.0;
         self.end(id, Some(Ending::Broken)).await?;
         Ok(lease)

@@ -32,6 +32,18 @@ pub enum OnExpire {
     Abort,
 }
 
+/// Who ends a lease when its time is over. Where one process has the store it always is this one.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum TimedBy {
+    /// This server.
+    #[default]
+    Here,
+    /// The server of this session: here the lease is over when its end is written.
+    Server(Arc<str>),
+    /// Every server, since the session of the one that timed it has ended. Nobody renews it.
+    Everybody,
+}
+
 /// A target in the mode asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -75,6 +87,8 @@ pub struct Lease {
     pub connection: Option<u64>,
     /// Monotonic; of this process.
     pub deadline: Duration,
+    /// The server that times it.
+    pub timed_by: TimedBy,
     /// Its end is being written: it guards nothing and is renewed no more.
     pub(crate) ending: bool,
     /// Its document says that its time is over: a start gives it no fresh keep alive. Its end waits for a change under it
@@ -115,10 +129,14 @@ impl Lease {
     }
     /// The time that it has left.
     pub fn remaining(&self, now: Duration) -> Duration {
-        self.deadline.saturating_sub(now)
+        match &self.timed_by {
+            TimedBy::Here | TimedBy::Everybody => self.deadline.saturating_sub(now),
+            TimedBy::Server(_) => self.keep_alive,
+        }
     }
     pub(crate) fn is_over(&self, now: Duration) -> bool {
-        self.ending || now >= self.deadline
+        let is_timed = !matches!(self.timed_by, TimedBy::Server(_));
+        self.ending || is_timed && now >= self.deadline
     }
     /// Its targets as answers show them, as the text of JSON: those asked for, then the paths above them that it holds
     /// by intention.
@@ -265,6 +283,7 @@ impl Lease {
             on_disconnect_release: value["release"] == true,
             connection: None,
             deadline: if over_is_written { now } else { now + keep_alive },
+            timed_by: TimedBy::Here,
             ending: false,
             over_is_written,
             opened_ms: value["opened"].as_i64().unwrap_or(0),
@@ -311,6 +330,7 @@ mod tests {
             on_disconnect_release: true,
             connection: None,
             deadline: Duration::from_secs(61),
+            timed_by: TimedBy::Here,
             ending: false,
             over_is_written: false,
             opened_ms: 12,

@@ -13,11 +13,11 @@ pub(crate) mod lease;
 mod renew;
 pub(crate) mod table;
 
-pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolve_targets};
+pub(crate) use acquire::{claims_of, fields_of as place_fields, full, in_the_way, resolve_targets, respects_locks};
 pub use caller::Caller;
 pub(crate) use handover::asking;
 pub(crate) use lease::EndedAt;
-pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, LockDocument, OnExpire, Wanted};
+pub use lease::{Ending, KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, LockDocument, OnExpire, TimedBy, Wanted};
 pub use table::millis_of;
 
 use crate::locks::{Age, Owner};
@@ -130,6 +130,8 @@ impl Drop for Turn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     pub(crate) table: Arc<Mutex<Table>>,
+    /// Where several servers have one store: one at a time alters the table, or brings it up to the gate.
+    gate_turn: Arc<futures::lock::Mutex<()>>,
 }
 
 impl Locks {
@@ -141,6 +143,10 @@ impl Locks {
         let mut table = self.table();
         let now = table.look_at_clock(clock.monotonic());
         (table, now)
+    }
+    /// To be locked by whoever alters the table as the gate says.
+    pub(crate) fn gate_turn(&self) -> Arc<futures::lock::Mutex<()>> {
+        self.gate_turn.clone()
     }
     pub(crate) fn turn(&self, owner: &Owner, told: oneshot::Receiver<Told>) -> Turn {
         Turn {

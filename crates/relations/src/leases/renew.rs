@@ -1,6 +1,6 @@
 //! Looking at leases and renewing them. Nothing is written: a renewal moves a deadline of this process.
 
-use super::lease::{KEEP_ALIVE, Lease};
+use super::lease::{KEEP_ALIVE, Lease, TimedBy};
 use model::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -31,8 +31,17 @@ impl crate::Relations {
             return Err(Error::illegal("[keep_alive] must be between [1s] and [1h]"));
         }
         self.check_control()?;
+        self.check_session()?;
         let (mut table, now) = self.locks.now(&self.clock);
-        table.alive(id)?;
+        let why = match &table.alive(id)?.timed_by {
+            TimedBy::Here => None,
+            TimedBy::Server(session) => Some(format!("is timed by the server of session [{session}]: renew it there")),
+            TimedBy::Everybody => Some("was granted by a server that has stopped, so it cannot be renewed".to_owned()),
+        };
+        if let Some(why) = why {
+            let reason = format!("lock [{id}] {why}; or ask for it once more by its id, which moves it to this server");
+            return Err(Error::new(ErrorKind::Unavailable, reason).with("lock", id));
+        }
         let lease = table.renew(id, now, keep_alive, connection);
         lease
             .cloned()

@@ -7,7 +7,7 @@
 //! Not here: deciding (`acquire`), compatibility (`locks`).
 
 use super::handover::Heir;
-use super::lease::{Ending, Lease, Wanted};
+use super::lease::{Ending, Lease, TimedBy, Wanted};
 use super::{Ask, Told};
 use crate::locks::{
     Age, AllAnswer, Blocker, Claim, Holder, Lock, LockKey, LockPath, Mode, Owner, Request, acquire_all, look_all, queue_all,
@@ -52,6 +52,8 @@ pub(crate) struct Table {
     watches: BTreeMap<u64, Watched>,
     /// Numbers of both.
     reads: u64,
+    /// The number of the gate that it is a copy at, where several servers have one store; else 0.
+    gate: u64,
 }
 
 /// The indices that one read watches.
@@ -256,6 +258,33 @@ impl Table {
         }
         self.insert(lease);
     }
+    /// Is nothing in the way of what it claims, but what it holds already?
+    pub(crate) fn could_hold(&self, lease: &Lease) -> bool {
+        let own = [Owner::new(lease.id.clone())];
+        let lock = |claim: &Claim| {
+            self.locks
+                .get(&claim.key)
+                .map(|lock| lock.against(claim.mode, &own).next().is_none())
+        };
+        lease.claims.iter().all(|claim| lock(claim) != Some(false))
+    }
+    /// The number of the gate that it is a copy at.
+    pub(crate) fn gate(&self) -> u64 {
+        self.gate
+    }
+    /// It is as the gate says at this number.
+    pub(crate) fn stand_at(&mut self, number: u64) {
+        assert!(number > self.gate, "T27: the gate goes from {} to {number}", self.gate);
+        self.gate = number;
+    }
+    /// The session that timed some of the leases has ended: everybody times each from now on, for one fresh keep alive.
+    pub(crate) fn adopt(&mut self, of: &TimedBy, now: Duration) {
+        for lease in self.leases.values_mut().filter(|lease| lease.timed_by == *of) {
+            (lease.timed_by, lease.deadline) = (TimedBy::Everybody, now + lease.keep_alive);
+            let deadline = lease.deadline;
+            self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
+        }
+    }
     /// It was asked for again: its time begins anew.
     pub(crate) fn again(&mut self, id: &str, now: Duration, connection: Option<u64>) {
         if let Some(lease) = self.leases.get_mut(id) {
@@ -401,7 +430,10 @@ impl Table {
             lease.ending = true;
             overdue.push(lease.clone());
         }
-        let others = self.leases.values().filter(|lease| !lease.ending);
+        let others = self
+            .leases
+            .values()
+            .filter(|lease| !lease.ending && !matches!(lease.timed_by, TimedBy::Server(_)));
         self.soonest = others.map(|lease| lease.deadline).min();
         overdue
     }
@@ -481,7 +513,7 @@ impl Table {
     ) -> Vec<(oneshot::Sender<Told>, Lease)> {
         let under = [Arc::from(id)];
         debug_assert!(
-            self.runs_under(&under).is_empty(),
+            self.gate > 0 || self.runs_under(&under).is_empty(),
             "T18: a lease ends before what runs under it"
         );
         // They stay in their queues meanwhile, so that nobody is woken who would have to wait for them.

@@ -6,7 +6,7 @@
 //!
 //! Not here: what a write of one does to the table (`apply`).
 
-use crate::leases::lease::{Lease, LockDocument, NEVER, OnExpire, Wanted};
+use crate::leases::lease::{Lease, LockDocument, NEVER, OnExpire, TimedBy, Wanted};
 use crate::locks::{Claim, LockKey, LockPath, LockTarget, Mode};
 use engine::{Expect, Source, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result};
@@ -124,6 +124,7 @@ pub(super) fn lease(id: Arc<str>, lock_document: LockDocument, mode: Mode, ttl: 
         on_disconnect_release: false,
         connection: lock_document.caller.connection,
         deadline: Duration::ZERO,
+        timed_by: TimedBy::Here,
         ending: false,
         over_is_written: false,
         opened_ms,

@@ -19,7 +19,9 @@ pub enum SessionState {
 pub struct Session {
     /// Where it is.
     pub state: SessionState,
-    /// How long it would live without a beat. Servers of one process do not beat.
+    /// Rises while its server runs, where several servers have one store. Another one does not beat.
+    pub beat: u64,
+    /// How long it would live without a beat.
     pub ttl: Duration,
     /// The nonce of the last writer.
     pub nonce: Arc<str>,
@@ -32,9 +34,21 @@ impl Session {
     pub fn open(ttl: Duration, nonce: Arc<str>) -> Session {
         Session {
             state: SessionState::Open,
+            beat: 0,
             ttl,
             nonce,
             by: None,
+        }
+    }
+
+    /// The same session, its server alive.
+    #[must_use]
+    pub fn beat(&self, nonce: Arc<str>) -> Session {
+        debug_assert!(self.state == SessionState::Open, "T19: a session that has ended beats");
+        Session {
+            beat: self.beat + 1,
+            nonce,
+            ..self.clone()
         }
     }
 
@@ -52,7 +66,7 @@ impl Session {
         }
     }
 
-    /// The document's source. `beat` and `in` belong to the format of servers that share a store; they hold nothing here.
+    /// The document's source. `in` holds nothing.
     pub fn render(&self) -> Value {
         json!({
             "kind": "server",
@@ -60,7 +74,7 @@ impl Session {
                 SessionState::Open => "open",
                 SessionState::Expired => "expired",
             },
-            "beat": 0,
+            "beat": self.beat,
             "ttl_ms": u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             "nonce": &*self.nonce,
             "by": self.by.as_deref(),
@@ -81,6 +95,7 @@ impl Session {
             };
             (source["kind"] == "server").then_some(Session {
                 state,
+                beat: source["beat"].as_u64().unwrap_or(0),
                 ttl: Duration::from_millis(source["ttl_ms"].as_u64()?),
                 nonce: Arc::from(source["nonce"].as_str()?),
                 by: source["by"].as_str().map(Arc::from),

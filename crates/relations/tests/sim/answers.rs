@@ -4,12 +4,13 @@ use crate::runs::{indices, runner, server, session_write};
 use crate::store::{Lies, SimStore};
 use crate::world::{Scheduler, SimClock, World};
 use dsl::search::SearchRequest;
-use engine::{Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, ViewPromise, Write, WriteOp};
+use engine::{Alteration, Engine as _, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, ViewPromise, Write, WriteOp};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Stamp, Target};
 use relations::intents::{CONTROL_INDEX, Mark, Record, RecordState, Resolved, origin, record_address};
-use relations::leases::{Ask, Wanted};
+use relations::leases::{Ask, Asked, Wanted};
 use relations::locks::{LockTarget, Mode, Owner};
 use relations::sessions::Session;
+use relations::transactions::interactive::Begin;
 use relations::transactions::{Change, Condition, Digest, Key, Kind, NotDone, Operation, ReadLevel, Verdict};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -314,16 +315,79 @@ fn a_commit_of_another_server_is_reached() {
     });
 }
 
+/// A lock that one server grants is respected by the other, which may end it; and a server without a session grants none.
+#[test]
+fn two_servers_have_one_table_of_locks() {
+    simulated(|world, store| async move {
+        let (one, other) = (server(&world, &store, "n1.s", 1_000), server(&world, &store, "n1.t", 1_000));
+        let ask = |owner: &str| {
+            let wanted = Wanted {
+                target: LockTarget::Document(at("a", "1")),
+                mode: Mode::Exclusive,
+            };
+            Ask::of(owner, vec![wanted], Duration::from_secs(10))
+        };
+        let refused = one.acquire(&ask("early")).await.expect_err("it has no session");
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+        for (relations, name) in [(&one, "n1.s"), (&other, "n1.t")] {
+            relations.recover().await.expect(name);
+        }
+        let granted = |asked| match asked {
+            Ok(Asked::Granted(lease)) => *lease,
+            came => panic!("{came:?}"),
+        };
+        // The second start ended the session of the first, which is of the same server: it opens another.
+        world.sleep(Duration::from_secs(2)).await;
+        one.sweep().await.expect("a tick");
+        let first = granted(one.acquire(&ask("one")).await);
+        let busy = other.acquire(&ask("other")).await.expect_err("it is held");
+        assert_eq!(busy.kind(), ErrorKind::LockConflict, "{busy}");
+        let write = |guards: &[&str]| Change {
+            guards: guards.iter().map(|id| (*id).to_owned()).collect(),
+            ..change(vec![put(at("a", "1"), &json!({"n": 1}))])
+        };
+        let foreign = other.change(&write(&[])).await.expect("no failure");
+        assert!(matches!(foreign, Verdict::Failed(_)), "{foreign:?}");
+        let own = other.change(&write(&[&*first.id])).await;
+        assert!(matches!(own, Ok(Verdict::Committed(_))), "{own:?}");
+        let renewal = other.renew(&first.id, None, None).expect_err("the other server times it");
+        assert!(renewal.reason().contains("renew it there"), "{renewal}");
+        assert!(one.renew(&first.id, None, None).is_ok());
+        // Asked for once more by its id it moves.
+        let again = Ask {
+            lock: Some(first.id.to_string()),
+            ..ask("")
+        };
+        let moved = granted(other.acquire(&again).await);
+        assert!(moved.token > first.token, "{} after {}", moved.token, first.token);
+        assert!(other.renew(&first.id, None, None).is_ok());
+        one.sweep().await.expect("a tick");
+        assert!(one.renew(&first.id, None, None).is_err(), "it is timed by the other now");
+        other.release(&first.id).await.expect("it is held");
+        let late = one.change(&write(&[&*first.id])).await.expect_err("it is over");
+        assert_eq!(late.kind(), ErrorKind::LockMissing, "{late}");
+        let second = granted(one.acquire(&ask("one")).await);
+        assert!(second.token > moved.token);
+        other
+            .break_lock(&second.id)
+            .await
+            .map_err(|error| error.to_string())
+            .expect("a tick has shown it");
+        let late = one.change(&write(&[&*second.id])).await.expect_err("it is over");
+        assert_eq!(late.kind(), ErrorKind::LockBroken, "{late}");
+    });
+}
+
 /// What rests on memory of one process, or on one moment of all indices, is refused by name.
 #[test]
 fn what_an_engine_cannot_is_refused_by_name() {
     simulated(|world, store| async move {
         let relations = server(&world, &store, "n1", 1_000);
-        let wanted = Wanted {
-            target: LockTarget::Name("x".into()),
-            mode: Mode::Exclusive,
+        let held = Begin {
+            keep_alive: Duration::from_secs(10),
+            locks: Vec::new(),
+            key: None,
         };
-        let ask = Ask::of("somebody", vec![wanted], Duration::from_secs(10));
         let external = Write {
             expect: Expect::NewerThan {
                 version: 7,
@@ -337,7 +401,7 @@ fn what_an_engine_cannot_is_refused_by_name() {
         };
         let request = SearchRequest::default();
         let errors = [
-            (relations.acquire(&ask).await.map(drop), "no critical section"),
+            (relations.begin_held(&held).await.map(drop), "keeps no transactions open"),
             (relations.change(&external).await.map(drop), "no critical section"),
             (
                 relations
@@ -351,6 +415,22 @@ fn what_an_engine_cannot_is_refused_by_name() {
             let error = came.expect_err(part);
             assert_eq!(error.kind(), ErrorKind::UnsupportedOperation, "{error}");
             assert!(error.reason().contains(part), "{error}");
+        }
+        // A lock document is a lock and a document, which are written by one decision.
+        let locks = Alteration::CreateIndex {
+            name: "locks".to_owned(),
+            settings: [("index.pleach.lock_index".to_owned(), json!("true"))].into_iter().collect(),
+            mappings: None,
+            aliases: serde_json::Map::new(),
+            typed: false,
+            if_absent: false,
+        };
+        store.alter(locks).await.expect("an index is made");
+        let taken = change(vec![put(at("locks", "1"), &json!({}))]);
+        for kind in [Kind::Plain, Kind::Change] {
+            let taken = Change { kind, ..taken.clone() };
+            let error = relations.change(&taken).await.expect_err("no lock document");
+            assert_eq!(error.kind(), ErrorKind::UnsupportedOperation, "{error}");
         }
         // Less is promised, and given.
         let view = relations

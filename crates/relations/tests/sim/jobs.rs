@@ -238,17 +238,13 @@ fn run(scenario: Scenario) -> (bool, bool) {
             store.settle();
         }
         let mut scheduler = Scheduler::new(world.clone());
-        let of = |name: &str| server(&world, &store, &format!("{name}{incarnation}"), 1_000);
+        // A start ends the sessions of earlier starts of its server, which is "n1".
+        let session = |name: &str| format!("n1.{name}{incarnation}");
+        let of = |name: &str| server(&world, &store, &session(name), 1_000);
         scheduler.spawn(serve(world.clone(), of("j"), log.clone()));
         scheduler.spawn(refresher(world.clone(), store.clone()));
         if cancels && !is_last {
-            scheduler.spawn(cancel(
-                world.clone(),
-                store.clone(),
-                of("c"),
-                format!("c{incarnation}"),
-                log.clone(),
-            ));
+            scheduler.spawn(cancel(world.clone(), store.clone(), of("c"), session("c"), log.clone()));
         }
         if writes && incarnation == 0 {
             scheduler.spawn(plain_writer(world.clone(), of("p"), documents, log.clone()));
@@ -262,7 +258,7 @@ fn run(scenario: Scenario) -> (bool, bool) {
     }
     // Marks that came late are taken off by the next start.
     let mut scheduler = Scheduler::new(world.clone());
-    let last = server(&world, &store, "last", 1_000);
+    let last = server(&world, &store, "n1.last", 1_000);
     let recovered = store.clone();
     scheduler.spawn(async move {
         last.recover().await.expect("a start on a store that is well");

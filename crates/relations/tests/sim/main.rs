@@ -1,11 +1,13 @@
 //! Changes by the portable path over a store that lies, run by a seeded scheduler: the crash matrix, and random runs; leases
-//! and the default path over a critical section whose decisions overlap (`section`); by-query jobs over the store that lies
-//! (`jobs`).
+//! and the default path over a critical section whose decisions overlap (`section`), with transactions that are held open
+//! (`interactive`); by-query jobs over the store that lies (`jobs`).
 //!
 //! A failure names its seed; `PLEACH_SIM_SEED=n cargo test -p relations --test sim one_seed -- --ignored --nocapture`
 //! plays it again. `PLEACH_SIM_RUNS` is the number of random runs, `PLEACH_SIM_CELL` that of seeds a cell.
 
 mod answers;
+mod gate;
+mod interactive;
 mod jobs;
 mod runs;
 mod section;

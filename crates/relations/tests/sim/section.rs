@@ -18,8 +18,8 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use engine::memory::MemoryEngine;
 use engine::{
-    Around, AtomicWrites, Barrier, Document, Engine, EngineExt as _, Gate, Looker, Newest, Plan, Refresh, See, Source, TxnBody,
-    TxnOptions, TxnResult, Update, Write, WriteIndex, WriteOp,
+    Around, AtomicWrites, Barrier, Document, Engine, EngineExt as _, Gate, Looker, Newest, Outcome, Plan, Refresh, See, Source,
+    Staging, TxnBody, TxnOptions, TxnResult, Update, Write, WriteIndex, WriteOp,
 };
 use futures::{FutureExt as _, StreamExt as _};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
@@ -44,6 +44,12 @@ pub(crate) enum Mistake {
     Unfenced,
     /// A start knows of no lease.
     EmptyStart,
+    /// A view in which writes are staged shows the newest documents.
+    MovingMoment,
+    /// Reads in such a view are not compared at the commit.
+    UnnotedReads,
+    /// The record of a commit has no outcome.
+    LostOutcome,
 }
 
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
@@ -59,11 +65,19 @@ fn at(id: &str) -> DocAddress {
 
 /// The engine with a section in which decisions overlap.
 #[derive(Debug)]
-struct Section {
-    world: Arc<World>,
-    engine: MemoryEngine,
-    mistake: Option<Mistake>,
+pub(crate) struct Section {
+    pub(crate) world: Arc<World>,
+    pub(crate) engine: MemoryEngine,
+    pub(crate) mistake: Option<Mistake>,
     inside: Mutex<Inside>,
+    records: Mutex<Vec<LogRecord>>,
+}
+
+/// One record, as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct LogRecord {
+    pub(crate) commit_seq: u64,
+    pub(crate) writes: Vec<Write>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +109,21 @@ impl Drop for Held<'_> {
 }
 
 impl Section {
+    pub(crate) fn new(world: Arc<World>, engine: MemoryEngine, mistake: Option<Mistake>) -> Section {
+        Section {
+            world,
+            engine,
+            mistake,
+            inside: Mutex::default(),
+            records: Mutex::default(),
+        }
+    }
+
+    /// Every record of a decision so far, in order.
+    pub(crate) fn records(&self) -> Vec<LogRecord> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,6 +199,9 @@ impl Around for Section {
     fn section(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
     }
+    fn staged(&self) -> Option<&dyn Staging> {
+        Some(self)
+    }
 }
 
 #[async_trait]
@@ -202,8 +234,22 @@ impl AtomicWrites for Section {
             for _ in 0..1 + self.world.below(4) {
                 self.world.turn().await;
             }
+            if let (Some(Mistake::LostOutcome), Some(plan)) = (self.mistake, &mut plan)
+                && let Some((place, _)) = plan.seal.take()
+            {
+                plan.writes.remove(place);
+            }
+            let writes = plan.as_ref().map(|plan| plan.writes.clone()).unwrap_or_default();
             let mut given = |_: &mut dyn Newest| Ok(plan.take().unwrap_or_default());
             let result = AtomicWrites::decide(&self.engine, &mut given, how).await;
+            if let Ok(result) = &result
+                && !writes.is_empty()
+                && result.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Written(_)))
+            {
+                let commit_seq = result.commit_seq;
+                let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+                records.push(LogRecord { commit_seq, writes });
+            }
             drop(held);
             self.world.turn().await;
             return result;
@@ -401,13 +447,9 @@ fn open_leases(engine: &MemoryEngine) -> usize {
 fn run(seed: u64, mistake: Option<Mistake>) -> (u64, u64) {
     let world = World::new(seed);
     let clock = Arc::new(SimClock(world.clone()));
-    let store = Arc::new(Section {
-        world: world.clone(),
-        // The product makes its control index itself.
-        engine: engine_with(clock.clone(), &["a"]).expect("an index"),
-        mistake,
-        inside: Mutex::default(),
-    });
+    // The product makes its control index itself.
+    let engine = engine_with(clock.clone(), &["a"]).expect("an index");
+    let store = Arc::new(Section::new(world.clone(), engine, mistake));
     let log = Log::default();
     let servers = 1 + world.below(3);
     for server in 0..=servers {

@@ -20,6 +20,8 @@ pub(crate) struct Inner {
     pub(crate) now: Duration,
     /// Of the task that runs.
     sleeps_until: Option<Duration>,
+    /// It lets others run, and goes on whatever they do.
+    turned: bool,
     dies: bool,
     pub(crate) task: usize,
     /// Polls so far: real time, for what must be in its order.
@@ -32,6 +34,7 @@ impl World {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03,
             now: Duration::from_secs(1_000),
             sleeps_until: None,
+            turned: false,
             dies: false,
             task: 0,
             turns: 0,
@@ -63,6 +66,7 @@ impl World {
             if std::mem::replace(&mut passed, true) {
                 Poll::Ready(())
             } else {
+                self.get().turned = true;
                 Poll::Pending
             }
         })
@@ -113,7 +117,10 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs tasks in an order that the seed decides.
 pub(crate) struct Scheduler {
     world: Arc<World>,
+    /// Each with the time until which it sleeps.
     tasks: Vec<(Option<Task>, Duration)>,
+    /// Those that wait for another one: a turn of theirs changes nothing until that has had one.
+    waits: Vec<bool>,
     pub(crate) died: Vec<bool>,
 }
 
@@ -122,11 +129,13 @@ impl Scheduler {
         Scheduler {
             world,
             tasks: Vec::new(),
+            waits: Vec::new(),
             died: Vec::new(),
         }
     }
     pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.push((Some(Box::pin(task)), Duration::ZERO));
+        self.waits.push(false);
         self.died.push(false);
     }
     /// Until everybody is through or dead.
@@ -135,27 +144,37 @@ impl Scheduler {
     /// Somebody is not through after so many turns.
     pub(crate) fn run(&mut self, turns_max: u64) -> Result<(), String> {
         let mut context = Context::from_waker(Waker::noop());
+        // Turns since somebody came on.
+        let mut idle = 0;
         for _ in 0..turns_max {
             let now = self.world.get().now;
             let alive = || (0..self.tasks.len()).filter(|n| self.tasks[*n].0.is_some());
             let ready: Vec<usize> = alive().filter(|n| self.tasks[*n].1 <= now).collect();
-            if ready.is_empty() {
-                let Some(next) = alive().map(|n| self.tasks[n].1).min() else {
-                    return Ok(());
+            // Where all wait for one another each has a few turns, to find out, before time goes on.
+            let all_wait = ready.iter().all(|n| self.waits[*n]);
+            if all_wait && idle >= 4 * ready.len() {
+                let Some(next) = alive().map(|n| self.tasks[n].1).filter(|wakes| *wakes > now).min() else {
+                    break;
                 };
                 self.world.get().now = next;
+                idle = 0;
                 continue;
             }
-            let n = ready[self.world.below(ready.len())];
+            let n = match all_wait {
+                true => ready[idle % ready.len()],
+                false => ready[self.world.below(ready.len())],
+            };
+            idle = if all_wait { idle + 1 } else { 0 };
             {
                 let mut inner = self.world.get();
                 inner.task = n;
                 inner.turns += 1;
-                (inner.sleeps_until, inner.dies) = (None, false);
+                (inner.sleeps_until, inner.turned, inner.dies) = (None, false, false);
             }
             let (task, wakes) = &mut self.tasks[n];
             let through = task.as_mut().is_some_and(|task| task.as_mut().poll(&mut context).is_ready());
             let mut inner = self.world.get();
+            self.waits[n] = inner.sleeps_until.is_none() && !inner.turned;
             *wakes = inner.sleeps_until.take().unwrap_or(Duration::ZERO);
             if through || inner.dies {
                 self.died[n] = inner.dies;
@@ -165,6 +184,9 @@ impl Scheduler {
             }
         }
         let stuck: Vec<usize> = (0..self.tasks.len()).filter(|n| self.tasks[*n].0.is_some()).collect();
+        if stuck.is_empty() {
+            return Ok(());
+        }
         Err(format!("tasks {stuck:?} are not through after {turns_max} turns"))
     }
 }

@@ -8,14 +8,21 @@
 //! there is the change. Its stamps are known only when everything is applied: they are written then, and worked out by
 //! whoever is answered from it if nobody came to that.
 //!
+//! Where the engine has no critical section, servers agree on that table by one document (`gate`, `gate_table`), and know of each
+//! other by their sessions (`beats`).
+//!
 //! Not here: marks, the record, applying (`intents`), what operations come to (`evaluate`), changes that their coordinator could
 //! not finish (`unfinished`).
 
+mod beats;
+mod gate;
+mod gate_table;
 mod names;
 mod plan;
 mod unfinished;
 mod without_section;
 
+use self::beats::Beats;
 use self::plan::{Came, IntentPlan};
 use self::unfinished::Unfinished;
 pub use self::unfinished::{Resolution, ShownChange};
@@ -29,7 +36,7 @@ use crate::kept_time::{KEPT_MS, KeptTime};
 use crate::leases::Place;
 use crate::lock_documents::apply::PreparedLocks;
 use crate::locks::{Age, Owner};
-use crate::sessions::{Session, SessionState};
+use crate::sessions::{Session, SessionName, SessionState};
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time to live of the server's session; on one process nobody observes it.
+/// Time to live of the server's session without a beat; where one process has the store nobody observes it.
 const SESSION_TTL: Duration = Duration::from_secs(5);
 /// Between two looks at something that ends soon.
 const BREATH: Duration = Duration::from_millis(2);
@@ -47,11 +54,13 @@ const BREATH: Duration = Duration::from_millis(2);
 pub(crate) struct Portable {
     runner: Runner,
     pause: Arc<dyn Pause>,
-    session: Arc<str>,
+    session: SessionName,
     /// Changes whose coordinator met a failure.
     unfinished: Mutex<Unfinished>,
     /// The greatest `commit_seq` that was given out.
     newest: AtomicU64,
+    /// The sessions of this server and of others.
+    beats: Mutex<Beats>,
 }
 
 impl Portable {
@@ -63,13 +72,14 @@ impl Portable {
         session: Arc<str>,
         room: Room,
     ) -> Portable {
-        let runner = Runner::new(engine.clone(), clock.clone(), pause.clone(), session.clone());
+        let runner = Runner::new(engine.clone(), clock.clone(), pause.clone(), session);
         Portable {
+            session: runner.session(),
             runner: runner.with_kept_time(kept_time).with_room(room),
             pause,
-            session,
             unfinished: Mutex::default(),
             newest: AtomicU64::new(0),
+            beats: Mutex::default(),
         }
     }
 
@@ -97,6 +107,9 @@ impl Portable {
         self.newest.fetch_max(commit_seq, Ordering::Relaxed);
     }
 
+    fn beats(&self) -> MutexGuard<'_, Beats> {
+        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
         self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,6 +148,9 @@ impl Relations {
         let names = self.names(change).await?;
         let mut named = self.touched_addresses(change, &names);
         named.extend(beside.map(|beside| beside.at.clone()));
+        // Locks of its own stand in no table of another server: no lock is granted while it is decided.
+        let marks_gate = self.by_gate().is_some() && !change.locks.is_empty();
+        named.extend(marks_gate.then(gate::gate_address));
         let mut prepared: Option<PreparedLocks> = None;
         let deadline = self.clock.monotonic() + TIMEOUT;
         let name = self.clock.random();
@@ -420,7 +436,8 @@ impl Relations {
     /// The newest commit that this process knows is its own last one. A write of its own session in the index of all records, which
     /// has one shard, gets a number above every commit that was acknowledged before.
     async fn learn_newest(&self, portable: &Portable) -> Result<CommitSeq> {
-        let at = session_address(&portable.session);
+        let own = portable.session.get();
+        let at = session_address(&own);
         let deadline = self.clock.monotonic() + TIMEOUT;
         while self.clock.monotonic() < deadline {
             let found = self.engine.read_one(at.clone()).await?;
@@ -429,10 +446,7 @@ impl Relations {
                 .transpose()?
                 .filter(|(session, _)| session.state == SessionState::Open)
             else {
-                let reason = format!(
-                    "the session [{}] of this server has ended: another one took its place",
-                    portable.session
-                );
+                let reason = format!("the session [{own}] of this server has ended: another one took its place");
                 return Err(Error::new(ErrorKind::Unavailable, reason));
             };
             let touched = Session {

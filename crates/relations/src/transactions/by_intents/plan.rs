@@ -3,17 +3,18 @@
 //! Not here: attempts and what becomes of them, names (`names`).
 
 use super::names::Names;
+use super::without_section::no_section;
 use super::{Beside, expect_unchanged};
 use crate::Relations;
 use crate::atomically::{Step, Transaction};
 use crate::intents::{Before, Effects, Planned, Planning, rehearse_and_grow};
 use crate::leases::table::{After, Running};
-use crate::leases::{Place, claims_of, place_fields, resolve_targets};
+use crate::leases::{Place, claims_of, place_fields, resolve_targets, respects_locks};
 use crate::lock_documents::apply::PreparedLocks;
 use crate::lock_documents::format::LockWrite;
 use crate::locks::{Claim, LockPath, Owner, plan as together, write_claims};
 use crate::transactions::evaluate::{Evaluated, Evaluator, Folded, Updates, Where, items, refusals};
-use crate::transactions::{Change, Committed, Failures, NotDone, Verdict};
+use crate::transactions::{Change, Committed, Failures, Kind, NotDone, Verdict};
 use async_trait::async_trait;
 use engine::{Decision, Document, Expect, Found, Gate, Hide, Newest, Outcome, Plan, See, TxnOptions, Write, WriteIndex, WriteOp};
 use mapping::Timing;
@@ -103,6 +104,12 @@ impl Planning for IntentPlan<'_> {
             now_ms: relations.clock.wall_ms(),
             kept_now: relations.kept_now(),
         };
+        if let Some(portable) = relations.by_gate()
+            && rests_on_locks(change, self.names)
+            && !relations.is_table_of_gate(portable, &self.id).await?
+        {
+            return Ok(Planned::Later);
+        }
         let mut updates = Updates::default();
         self.evaluate(&evaluator, before, &mut updates).await;
         let mut check = Check {
@@ -114,8 +121,14 @@ impl Planning for IntentPlan<'_> {
         };
         let checked = match relations.engine.atomic() {
             Some(_) => relations.atomically(&mut check).await?.answer,
-            // Without a critical section nobody grants locks.
-            None => check.outside()?,
+            // Whoever grants a lock after the look at the gate meets the record of the attempt. Who may have to wait takes its place
+            // while nobody is granted one.
+            None => {
+                let turn = relations.locks.gate_turn();
+                let waits = change.wait && !change.locks.is_empty();
+                let _turn = if waits { Some(turn.lock().await) } else { None };
+                check.outside()?
+            }
         };
         let leases = check.leases;
         let (came, planned) = match checked {
@@ -126,6 +139,7 @@ impl Planning for IntentPlan<'_> {
             Checked::Refused(error) => (Came::Refused(error), Planned::Stop),
             Checked::Failed(failures) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
             Checked::Verdict(verdict) => (Came::Verdict(verdict), Planned::Stop),
+            Checked::Exclusive(_) if relations.by_gate().is_some() => (Came::Refused(no_section()), Planned::Stop),
             Checked::Exclusive(locks) => (Came::Exclusive(locks), Planned::Stop),
             Checked::Runs {
                 folded,
@@ -259,8 +273,13 @@ impl Check<'_, '_> {
         };
         match self.run(&mut none)? {
             Step::Reply(checked) => Ok(checked),
+            // It takes its place in a queue of this server.
+            Step::CommitWith(plan, answer) if plan.writes.is_empty() => Ok(answer(&Decision {
+                commit_seq: 0,
+                stamps: &[],
+            })),
             _ => {
-                let reason = "without a critical section nobody waits for a lock";
+                let reason = "the check of a change writes";
                 Err(Error::new(ErrorKind::Internal, reason))
             }
         }
@@ -445,6 +464,15 @@ fn expect_found<'c>(change: &'c Change, names: &Names, before: &BTreeMap<DocAddr
         }
     }
     Cow::Owned(out)
+}
+
+/// Do locks of others, or its own, say whether it may be made?
+fn rests_on_locks(change: &Change, names: &Names) -> bool {
+    let mut indices = names.known.values().filter_map(|index| index.as_ref().ok());
+    change.kind == Kind::Change
+        || !change.guards.is_empty()
+        || !change.locks.is_empty()
+        || indices.any(|index| respects_locks(&index.settings))
 }
 
 /// The claims of a change while it runs.

@@ -302,19 +302,27 @@ impl Relations {
         Err(Error::new(ErrorKind::Timeout, reason))
     }
 
-    /// After a start, before any answer: every server's session before this one is over, and what it left is finished.
+    /// After a start, before any answer: the sessions before this one are over, and what they left is finished. Where one process has
+    /// the store these are all sessions, else those of this server's earlier starts: others are observed.
     pub(crate) async fn finish_all(&self) -> Result<()> {
         let Some(portable) = &self.portable else { return Ok(()) };
         self.engine.alter(schema::make_control()).await?;
-        let mut writes = Vec::new();
+        let (mut writes, mut ended) = (Vec::new(), Vec::new());
         for document in self.control_documents(&["server"]).await?.unwrap_or_default() {
             let session = Session::parse(&document.source.parse()?)?;
-            if session.state == SessionState::Open {
-                let ended = session.expire(portable.session.clone(), nonce(&*self.clock));
+            let name = document.at.id.id.strip_prefix("s:").unwrap_or_default();
+            if session.state != SessionState::Open {
+                ended.push(Arc::from(name));
+                continue;
+            }
+            let is_own = name.split_once('.').is_some_and(|(server, _)| *server == *self.server);
+            if is_own || self.by_gate().is_none() {
+                ended.push(Arc::from(name));
+                let session = session.expire(portable.session.get(), nonce(&*self.clock));
                 writes.push(Write {
                     expect: expect_unchanged(document.stamp),
                     hide: Hide::Drop,
-                    ..Write::new(document.at, WriteOp::Put(Source::from_value(&ended.render())))
+                    ..Write::new(document.at, WriteOp::Put(Source::from_value(&session.render())))
                 });
             }
         }
@@ -323,11 +331,13 @@ impl Relations {
             expect: Expect::Absent,
             hide: Hide::Drop,
             ..Write::new(
-                session_address(&portable.session),
+                session_address(&portable.session.get()),
                 WriteOp::Put(Source::from_value(&own.render())),
             )
         });
-        for outcome in self.engine.write(writes, Refresh::No).await? {
+        let sent = self.clock.monotonic();
+        let outcomes = self.engine.write(writes, Refresh::No).await?;
+        for outcome in outcomes {
             match outcome {
                 // The index has one shard, so this is above every number that was given out before.
                 Outcome::Written(written) => {
@@ -340,6 +350,7 @@ impl Relations {
                 }
             }
         }
+        portable.beats().opened(sent, ended);
         for (change, came) in portable.runner.sweep().await? {
             if matches!(came, Some(Resolved::Aborted | Resolved::Done)) {
                 continue;

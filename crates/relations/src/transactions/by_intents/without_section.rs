@@ -5,15 +5,21 @@
 //! reads, marks prove every read, and the record decides all writes at once. An answer without writes is proved the same way,
 //! since a cluster's reads may be stale.
 //!
-//! Not here: transactions that rest on the table of locks ([`Gate`]), which are refused by name: the table is memory of this
-//! process, and no attempt proves what it says.
+//! One that alters the table of locks ([`Gate::Exclusive`]) has the gate among its documents ([`super::gate`]): its attempt brings the
+//! table up to the gate, runs over it, and writes the gate with the next number (T27).
+//!
+//! Not here: other transactions that rest on the table ([`Gate::Shared`]), which are refused by name. Changes compare the gate
+//! themselves (`plan`).
 
+use super::gate::{Gate as LockGate, Passage, gate_address, stamp_at};
 use super::names::Names;
-use super::{Portable, unknown};
+use super::{BREATH, Portable, unknown};
 use crate::Relations;
 use crate::atomically::{Answer, Done, Refused, Step, TIMEOUT, Transaction};
 use crate::intents::{Attempt, Before, Effects, Ended, Planned, Planning, rehearse_and_grow};
+use crate::leases::TimedBy;
 use crate::locks::{Age, Owner};
+use crate::schema;
 use async_trait::async_trait;
 use engine::{
     Decision, Document, Effect, Expect, Found, Gate, Hide, Newest, Outcome, Read, See, Write, WriteIndex, WriteOp, Written,
@@ -21,6 +27,9 @@ use engine::{
 use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, Result, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// So long one attempt waits at the gate; then its server beats, and looks at the sessions of others: one of them may hold it.
+const PATIENCE_AT_GATE: Duration = Duration::from_secs(1);
 
 /// The newest documents as far as they were read, for a run. It notes what else the run asks for.
 struct Reading<'a> {
@@ -101,6 +110,8 @@ enum Came<T> {
     Asked(Asked),
     /// The writes, by their addresses in order, and the answer.
     Commit(Vec<DocAddress>, Made<T>),
+    /// The same of a grant or an end, with what passes the gate.
+    Pass(Passage, Made<T>),
     /// The engine would refuse some of the writes.
     Refused(Vec<Outcome>),
     /// It failed.
@@ -137,12 +148,27 @@ struct RunInAttempt<'a, T: Transaction> {
     relations: &'a Relations,
     transaction: &'a mut T,
     names: &'a Names,
+    /// The attempt, and the server by which it passes the gate; `None`: it alters no table.
+    gate: Option<(&'a Portable, &'a Owner)>,
     came: Option<Came<T::Answer>>,
 }
 
 #[async_trait]
 impl<T: Transaction> Planning for RunInAttempt<'_, T> {
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
+        let gate = match self.gate {
+            None => None,
+            Some((portable, own)) => {
+                let found = before.get(&gate_address()).and_then(|before| before.document.as_ref());
+                let gate = LockGate::read(found)?;
+                // Marks prove that it was read as it is, or the attempt begins anew.
+                let own = Some((own, Age::default()));
+                if !self.relations.brought_up(portable, own, &gate).await? {
+                    return Ok(Planned::Later);
+                }
+                Some((portable, gate))
+            }
+        };
         let (step, asked) = {
             let mut reading = Reading::new(self.names, before);
             (self.transaction.run(&mut reading), reading.asked)
@@ -161,6 +187,12 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
                 self.came = Some(Came::Step(Box::new(Step::CreateFirst(plan.alterations))));
                 return Ok(Planned::Stop);
             }
+            // Somebody waits from here on: nothing is written, and nothing told that would have to be proved.
+            Ok(Step::CommitWith(plan, answer)) if gate.is_some() && plan.writes.is_empty() => {
+                let done = Made::Then(answer).at(0, Vec::new());
+                self.came = Some(Came::Step(Box::new(Step::Reply(done.answer))));
+                return Ok(Planned::Stop);
+            }
             Ok(Step::Commit(plan, answer)) => (plan, Made::Now(answer)),
             Ok(Step::CommitWith(plan, answer)) => (plan, Made::Then(answer)),
             Ok(step) => {
@@ -176,7 +208,16 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
             let reason = "a transaction without a critical section alters no memory and seals no document";
             return Err(Error::new(ErrorKind::Internal, reason));
         }
-        let (came, planned) = self.effects(before, plan.writes, made).await?;
+        let (came, planned) = match gate {
+            None => self.effects(before, plan.writes, made).await?,
+            Some((portable, gate)) => {
+                let passage = gate.pass(plan.writes, &portable.session.get())?;
+                match self.effects(before, passage.writes.clone(), made).await? {
+                    (Came::Commit(_, made), planned) => (Came::Pass(passage, made), planned),
+                    other => other,
+                }
+            }
+        };
         self.came = Some(came);
         Ok(planned)
     }
@@ -327,7 +368,7 @@ impl Course<'_> {
     /// Runs the transaction once, and an attempt of it where that is needed. `None`: once more.
     async fn turn<T: Transaction>(&mut self, transaction: &mut T) -> Result<Option<Done<T::Answer>>> {
         let options = transaction.options();
-        if options.gate != Gate::None {
+        if options.gate == Gate::Shared {
             return Err(no_section());
         }
         for at in &options.touches {
@@ -335,10 +376,13 @@ impl Course<'_> {
             self.touched.extend(self.names.at(at));
         }
         let relations = self.relations;
+        if options.gate == Gate::Exclusive {
+            return self.pass_gate(transaction).await;
+        }
         match relations.run_first(transaction, &self.names, &self.touched).await? {
             First::Asked(asked) => self.learn_asked(asked).await?,
             First::Step(step) => return self.follow_step(*step).await,
-            First::Attempt(addresses) => return self.attempt(transaction, addresses).await,
+            First::Attempt(addresses) => return self.attempt(transaction, addresses, None).await,
             First::Write(write, made) => {
                 let runner = &self.portable.runner;
                 match runner.write(*write, options.refresh, self.deadline).await? {
@@ -352,26 +396,65 @@ impl Course<'_> {
         Ok(None)
     }
 
+    /// One attempt of a transaction that alters the table of locks, which no other one of this server does meanwhile.
+    async fn pass_gate<T: Transaction>(&mut self, transaction: &mut T) -> Result<Option<Done<T::Answer>>> {
+        self.relations.keep_session(self.portable).await?;
+        let turn = self.relations.locks.gate_turn();
+        let _turn = turn.lock().await;
+        self.relations.learn(&mut self.names, schema::CONTROL).await?;
+        let mut addresses = self.touched.clone();
+        addresses.insert(gate_address());
+        self.attempt(transaction, addresses, Some(self.portable)).await
+    }
+
+    /// The gate was passed: the table follows, then what was checked before is decided, then it is told.
+    async fn passed<A>(&self, own: &Owner, commit_seq: CommitSeq, passage: Passage, made: Made<A>) -> Result<Option<Done<A>>> {
+        let Passage { number, writes, .. } = &passage;
+        // All but the gate.
+        let stamps = vec![stamp_at(*number); writes.len() - 1];
+        self.relations.locks.table().stand_at(*number);
+        let done = made.at(commit_seq, stamps);
+        if passage.session != self.portable.session.get() {
+            // T30: what was granted names a session that has ended.
+            let (mut table, now) = self.relations.locks.now(&self.relations.clock);
+            table.adopt(&TimedBy::Here, now);
+        }
+        if let Err(error) = self.relations.settle_passage(self.portable, own, &passage).await {
+            // Nobody hears of what was granted, so it ends.
+            let mut table = self.relations.locks.table();
+            passage.granted.iter().for_each(|(id, _)| table.cut(id, Duration::ZERO));
+            return Err(error);
+        }
+        Ok(Some(done))
+    }
+
     /// One attempt over these documents. `None`: the transaction runs again.
     async fn attempt<T: Transaction>(
         &mut self,
         transaction: &mut T,
         addresses: BTreeSet<DocAddress>,
+        gate: Option<&Portable>,
     ) -> Result<Option<Done<T::Answer>>> {
         self.touched.extend(addresses.iter().cloned());
+        let patience = self.relations.clock.monotonic() + PATIENCE_AT_GATE;
         let attempt = Attempt {
             id: Owner::new(format!("c-{:016x}.{}", self.name, self.attempts)),
             age: self.age,
             addresses,
             under: Vec::new(),
             digest: String::new(),
-            deadline: self.deadline,
+            deadline: if gate.is_some() {
+                patience.min(self.deadline)
+            } else {
+                self.deadline
+            },
         };
         self.attempts += 1;
         let mut run = RunInAttempt {
             relations: self.relations,
             transaction: &mut *transaction,
             names: &self.names,
+            gate: gate.map(|portable| (portable, &attempt.id)),
             came: None,
         };
         let ended = self.portable.runner.attempt(&attempt, &mut run).await;
@@ -390,6 +473,11 @@ impl Course<'_> {
                 let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
                 let stamps = addresses.iter().map(stamp).collect();
                 return Ok(Some(made.at(token.commit_seq(), stamps)));
+            }
+            (Ended::Committed { token, .. }, Some(Came::Pass(passage, made))) => {
+                let commit_seq = token.commit_seq();
+                self.portable.note_commit(commit_seq);
+                return self.passed(&attempt.id, commit_seq, passage, made).await;
             }
             (Ended::Stopped, Some(Came::Asked(asked))) => self.learn_asked(asked).await?,
             (Ended::Stopped, Some(Came::Refused(outcomes))) => return refused(transaction, &outcomes),
@@ -420,8 +508,10 @@ impl Course<'_> {
                 self.names = Names::default();
             }
             Step::Busy(error) if relations.clock.monotonic() >= self.deadline => return Err(error),
-            Step::Busy(_) => relations.breathe().await,
-            Step::Commit(..) | Step::CommitWith(..) | Step::EvaluateFirst | Step::FinishFirst(_) => return Err(no_section()),
+            // Each attempt is a record: they come more and more rarely.
+            Step::Busy(_) => self.portable.pause.pause(BREATH * (1 << self.attempts.min(7))).await,
+            Step::FinishFirst(leases) => relations.finish_under(&leases).await?,
+            Step::Commit(..) | Step::CommitWith(..) | Step::EvaluateFirst => return Err(no_section()),
         }
         Ok(None)
     }
@@ -502,10 +592,10 @@ impl Relations {
 }
 
 /// The refusal of what needs a section.
-fn no_section() -> Error {
+pub(super) fn no_section() -> Error {
     Error::new(
         ErrorKind::UnsupportedOperation,
-        "this engine has no critical section; locks, transactions that are held open and what rests on them are not supported \
-         without one",
+        "this engine has no critical section; lock documents, external versions and transactions that are held open are not \
+         supported without one",
     )
 }
