@@ -15,6 +15,7 @@ pub(crate) mod disjunction;
 pub(crate) mod distance_feature;
 pub(crate) mod exclusion;
 pub mod explain;
+pub(crate) mod fill;
 pub(crate) mod filter;
 pub(crate) mod function_score;
 pub(crate) mod geo;
