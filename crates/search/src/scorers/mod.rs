@@ -20,6 +20,7 @@ pub(crate) mod filter;
 pub(crate) mod function_score;
 pub(crate) mod geo;
 pub(crate) mod interval_script;
+pub(crate) mod kept_filter;
 pub(crate) mod key_set;
 pub(crate) mod live_docs;
 pub(crate) mod lucene_string;
