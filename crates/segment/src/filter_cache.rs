@@ -1,6 +1,7 @@
 //! Document sets of terms and ranges that filters use repeatedly, one bit a document.
 //!
-//! A set is made at the third use of a filter in a segment, where both are large enough: a rare term is read faster from its list.
+//! A set of a term is made at the third use in a segment, where both are large enough: a rare term is read faster from its list. That
+//! of a range costs a walk over its column, so it is made at the tenth; a search asks about three times.
 //! The budget is `indices.queries.cache.size`.
 //!
 //! Not here: which clauses are filters (`scorers::bool` of `search`).
@@ -19,8 +20,10 @@ use tantivy::{DocSet, TERMINATED, Term};
 const SEGMENT_MIN_DOCS: u32 = 4096;
 /// A term has at least one of so many documents.
 const TERM_MIN_PART: u32 = 200;
-/// A set is made when it is asked for the third time.
-const MADE_AT: u32 = 2;
+/// The set of a term is made when it is asked for the third time.
+const TERM_MADE_AT: u32 = 2;
+/// That of a range is made when it is asked for the tenth time.
+const RANGE_MADE_AT: u32 = 9;
 
 /// A filter: it tells the documents of any segment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -161,7 +164,11 @@ impl Filters {
             self.cache.asked.put(key, 0, Arc::default);
             return Ok(None);
         };
-        if asked.fetch_add(1, Ordering::Relaxed) + 1 < MADE_AT {
+        let made_at = match key.1 {
+            FilterKey::Term(_) => TERM_MADE_AT,
+            FilterKey::Range { .. } => RANGE_MADE_AT,
+        };
+        if asked.fetch_add(1, Ordering::Relaxed) + 1 < made_at {
             return Ok(None);
         }
         let bits = make()?.map(Arc::new);

@@ -2,11 +2,10 @@
 //!
 //! Not here: which sets are kept, and for how much memory (`filter_cache` of `segment`).
 
-use super::constant::ConstantScorer;
 use super::explain::Explained;
 use super::node::{Node, Shared};
 use model::Result;
-use segment::doc_bits::{BitsDocs, DocBits};
+use segment::doc_bits::DocBits;
 use segment::filter_cache::{FilterKey, Filters};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -42,10 +41,8 @@ impl Node for KeptFilter {
     }
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        match self.bits(segment)? {
-            Some(bits) => Ok(Box::new(ConstantScorer::new(BitsDocs::new(bits), self.boost))),
-            None => self.inner.scorer(segment),
-        }
+        // Who can use bits asks for them first.
+        self.inner.scorer(segment)
     }
 
     fn most_score(&self) -> Option<f32> {
