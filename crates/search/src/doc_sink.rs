@@ -12,11 +12,12 @@ pub trait DocSink {
     /// # Errors
     /// Unreadable files.
     fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()>;
-    /// One document that matches the query (whatever the post filter says).
+    /// Documents that match the query (whatever the post filter says), ascending, with the score of each, or with none where nobody
+    /// reads them.
     ///
     /// # Errors
     /// Too many buckets, scripts that fail.
-    fn collect(&mut self, doc: DocId, score: f32) -> Result<()>;
+    fn collect_block(&mut self, docs: &[DocId], scores: &[f32]) -> Result<()>;
     /// Whether scores are needed.
     fn wants_scores(&self) -> bool;
 }

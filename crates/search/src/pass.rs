@@ -205,7 +205,7 @@ fn gather(
         let entered = Instant::now();
         let before = found.count;
         let collected = cx.check_cancelled().and_then(|()| {
-            if sink.is_none() && top::applies(&source, request) {
+            if sink.is_none() && top::applies(&source, request, &found) {
                 top::top(&source, request, cx, best, &mut found)
             } else {
                 collect::collect(&source, request, cx, best, &mut sink, &mut found)

@@ -156,6 +156,10 @@ fn the_best_without_looking_at_all_are_the_best() {
         if let Some(sort) = sort(random) {
             body["sort"] = sort;
         }
+        if body.get("sort").is_none() && random(5) == 0 {
+            let field = ["group", "id", "n"][random(3) as usize];
+            body["collapse"] = json!({ "field": field });
+        }
         let most = [0, 5, 100, 10_000][random(4) as usize];
         body["track_total_hits"] = match random(6) {
             0 => true.into(),

@@ -101,10 +101,15 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Some(slot.value.clone())
     }
 
+    /// Whether a value of so many bytes is kept at all.
+    pub fn fits(&self, bytes: usize) -> bool {
+        bytes + ENTRY_BYTES <= self.part_max_bytes / LARGEST
+    }
+
     /// Keeps a value of so many bytes, unless it would take the room of many. What is there already stays.
     pub fn put(&self, key: K, bytes: usize, value: impl FnOnce() -> V) {
         let size = bytes + ENTRY_BYTES;
-        if size > self.part_max_bytes / LARGEST {
+        if !self.fits(bytes) {
             return;
         }
         let mut part = self.part(&key).lock();

@@ -92,6 +92,15 @@ impl DocBits {
         }
         DocBits::of_words(words)
     }
+    /// The documents of this set that are in none of several others of its segment.
+    pub fn without(&self, others: &[Arc<DocBits>]) -> DocBits {
+        let mut words = self.words.clone();
+        for other in others {
+            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
+            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= !other);
+        }
+        DocBits::of_words(words)
+    }
     /// The block ends whose block contains a document of `inside`. `self` has the last document of each block, which begins behind the
     /// one before. A sum does it for 64 documents at once: to a block's row of ones anything added carries into the bit
     /// above it, which is its last document's.

@@ -1,6 +1,7 @@
-//! Document sets of terms that filters use repeatedly, one bit a document.
+//! Document sets of terms and ranges that filters use repeatedly, one bit a document.
 //!
-//! A set is made at the third use of a term in a segment, where both are large enough: a rare term is read faster from its list.
+//! A set of a term is made at the third use in a segment, where both are large enough: a rare term is read faster from its list. That
+//! of a range costs a walk over its column, so it is made at the tenth; a search asks about three times.
 //! The budget is `indices.queries.cache.size`.
 //!
 //! Not here: which clauses are filters (`scorers::bool` of `search`).
@@ -19,16 +20,34 @@ use tantivy::{DocSet, TERMINATED, Term};
 const SEGMENT_MIN_DOCS: u32 = 4096;
 /// A term has at least one of so many documents.
 const TERM_MIN_PART: u32 = 200;
-/// A set is made when it is asked for the third time.
-const MADE_AT: u32 = 2;
+/// The set of a term is made when it is asked for the third time.
+const TERM_MADE_AT: u32 = 2;
+/// That of a range is made when it is asked for the tenth time.
+const RANGE_MADE_AT: u32 = 9;
+
+/// A filter: it tells the documents of any segment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FilterKey {
+    /// The documents of a term.
+    Term(Term),
+    /// Those with a value between two in a column, both included, in the order of the column.
+    Range {
+        /// The name of the column.
+        column: Arc<str>,
+        /// The lower value.
+        low: u64,
+        /// The upper value.
+        high: u64,
+    },
+}
 
 /// The sets of all indices.
 #[derive(Debug)]
 pub struct FilterCache {
     /// How often each was asked for.
-    asked: Cache<(u64, Term), Arc<AtomicU32>>,
+    asked: Cache<(u64, FilterKey), Arc<AtomicU32>>,
     /// The sets that were made, and the terms whose sets are not worth it.
-    made: Cache<(u64, Term), Arc<FilterSet>>,
+    made: Cache<(u64, FilterKey), Arc<FilterSet>>,
 }
 
 /// The sets of one index, counted as its own.
@@ -96,10 +115,42 @@ impl Filters {
     /// Unreadable files.
     pub fn of(&self, segment: &SegmentView, term: &Term) -> Result<Option<Arc<DocBits>>> {
         let max_doc = segment.reader.max_doc();
-        if max_doc < SEGMENT_MIN_DOCS {
+        self.of_key(
+            segment,
+            || FilterKey::Term(term.clone()),
+            || {
+                let list = postings(segment, term, IndexRecordOption::Basic)?;
+                Ok(list
+                    .filter(|list| list.size_hint() >= max_doc / TERM_MIN_PART)
+                    .map(|mut list| {
+                        let mut bits = DocBits::new(max_doc);
+                        while list.doc() != TERMINATED {
+                            debug_assert!(list.doc() < max_doc, "search.md S19: a set has documents of its segment");
+                            bits.insert(list.doc());
+                            list.advance();
+                        }
+                        bits
+                    }))
+            },
+        )
+    }
+
+    /// The same of any filter. `make` has `None` for a set that is not worth it.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn of_key(
+        &self,
+        segment: &SegmentView,
+        key: impl FnOnce() -> FilterKey,
+        make: impl FnOnce() -> Result<Option<DocBits>>,
+    ) -> Result<Option<Arc<DocBits>>> {
+        let max_doc = segment.reader.max_doc();
+        let set_bytes = max_doc as usize / 8;
+        if max_doc < SEGMENT_MIN_DOCS || !self.cache.made.fits(set_bytes) {
             return Ok(None);
         }
-        let key = (segment.id, term.clone());
+        let key = (segment.id, key());
         let made = self.cache.made.get(&key);
         self.figures.look_up(made.as_ref().is_some_and(|made| made.bits.is_some()));
         if let Some(made) = made {
@@ -113,22 +164,15 @@ impl Filters {
             self.cache.asked.put(key, 0, Arc::default);
             return Ok(None);
         };
-        if asked.fetch_add(1, Ordering::Relaxed) + 1 < MADE_AT {
+        let made_at = match key.1 {
+            FilterKey::Term(_) => TERM_MADE_AT,
+            FilterKey::Range { .. } => RANGE_MADE_AT,
+        };
+        if asked.fetch_add(1, Ordering::Relaxed) + 1 < made_at {
             return Ok(None);
         }
-        let list = postings(segment, term, IndexRecordOption::Basic)?;
-        let bits = list
-            .filter(|list| list.size_hint() >= max_doc / TERM_MIN_PART)
-            .map(|mut list| {
-                let mut bits = DocBits::new(max_doc);
-                while list.doc() != TERMINATED {
-                    debug_assert!(list.doc() < max_doc, "search.md S19: a set has documents of its segment");
-                    bits.insert(list.doc());
-                    list.advance();
-                }
-                Arc::new(bits)
-            });
-        let bytes = if bits.is_some() { max_doc as usize / 8 } else { 0 };
+        let bits = make()?.map(Arc::new);
+        let bytes = if bits.is_some() { set_bytes } else { 0 };
         self.cache.made.put(key, bytes, || {
             let bytes = bytes + ENTRY_BYTES;
             if bits.is_some() {

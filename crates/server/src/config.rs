@@ -424,7 +424,10 @@ fn engine_limits(values: &Values) -> Result<embedded::Limits> {
         derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
         retention: embedded::Retention {
             bytes: bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
-            age: units::parse_duration(&one(values, settings::CHANGES_RETENTION_AGE.name), settings::CHANGES_RETENTION_AGE.name)?,
+            age: units::parse_duration(
+                &one(values, settings::CHANGES_RETENTION_AGE.name),
+                settings::CHANGES_RETENTION_AGE.name,
+            )?,
         },
         ..embedded::Limits::default()
     })

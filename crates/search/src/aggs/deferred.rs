@@ -2,7 +2,9 @@
 //!
 //! Not here: how buckets are chosen (`bucket`).
 
+use super::blocks::Block;
 use super::{At, Context, Subs};
+use crate::scorers::fill::BLOCK_DOCS;
 use model::Result;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
@@ -35,8 +37,20 @@ impl Segments {
         let mut waiting = waiting.into_iter().peekable();
         for (number, (view, segment)) in (0..).zip(&self.0) {
             subs.segment(&At { cx, view, segment })?;
-            while let Some((_, doc, bucket, score)) = waiting.next_if(|next| next.0 == number) {
-                subs.collect(doc, score, bucket)?;
+            loop {
+                let (mut docs, mut scores, mut buckets) = (Vec::new(), Vec::new(), Vec::new());
+                while docs.len() < BLOCK_DOCS
+                    && let Some((_, doc, bucket, score)) = waiting.next_if(|next| next.0 == number)
+                {
+                    docs.push(doc);
+                    scores.push(score);
+                    buckets.push(bucket);
+                }
+                if docs.is_empty() {
+                    break;
+                }
+                cx.plan.check_cancelled()?;
+                subs.collect_block(&Block::among(&docs, &scores, &buckets))?;
             }
         }
         debug_assert!(waiting.next().is_none(), "documents come by their segments");

@@ -1,12 +1,17 @@
 //! Aggregations: one collector for each, fed document by document, rendered once all segments are done.
 //!
-//! The search feeds a [`Root`]: [`Root::segment`] for every segment of every index, [`Root::collect`] for every match in order
-//! of documents, [`Root::finish`] at the end. Segments without a match count too: `global` and `min_doc_count: 0` read them.
+//! The search feeds a [`Root`]: [`Root::segment`] for every segment of every index, [`Root::collect_block`] for all matches in order
+//! of documents, [`Root::finish`] at the end. Frequent aggregations read a column for a block of documents at once, others read
+//! it document by document. Segments without a match count too: `global` and `min_doc_count: 0` read them.
 //! Collectors know buckets by dense numbers, so one collector serves all buckets of the aggregation above it. Pipelines work
 //! on the finished tree.
 //!
 //! Not here: requests (`dsl::aggs`), which documents match (`clauses`), how hits are fetched (`fetch`).
 
+mod block_values;
+mod blocks;
+#[cfg(test)]
+mod blocks_tests;
 mod bucket;
 mod codes;
 mod deferred;
@@ -18,6 +23,8 @@ mod scripts;
 mod top_hits;
 mod values;
 
+use crate::scorers::fill::{BLOCK_DOCS, fill};
+use blocks::Block;
 use dsl::aggs::{Agg, AggKind, TopHitsAgg};
 use dsl::search::Hit;
 use model::date::PatternSyntax;
@@ -122,6 +129,10 @@ pub(crate) trait Collector {
     fn segment(&mut self, at: &At<'_>) -> Result<()>;
     /// A document falls into a bucket of the aggregation above.
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()>;
+    /// Documents fall into buckets of the aggregation above: the same as one call of [`Collector::collect`] for each (search.md S24).
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+    }
     /// All documents of all segments were collected.
     fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         self.subs_mut().map_or(Ok(()), |subs| subs.finish_collecting(cx))
@@ -207,6 +218,13 @@ impl Subs {
             sub.collector.collect(doc, score, bucket)?;
         }
         Ok(())
+    }
+    pub(crate) fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        #[cfg(test)]
+        if blocks_tests::ONE_BY_ONE.get() {
+            return block.each(|doc, score, bucket| self.collect(doc, score, bucket));
+        }
+        self.list.iter_mut().try_for_each(|sub| sub.collector.collect_block(block))
     }
     pub(crate) fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
         self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))
@@ -373,25 +391,40 @@ impl<'a> Root<'a> {
         for global in &mut self.globals {
             global.segment(&at)?;
             let mut docs = all.scorer(segment)?;
-            while docs.doc() != tantivy::TERMINATED {
-                global.collect(docs.doc(), 1.0, 0)?;
-                docs.advance();
+            let mut block = [0; BLOCK_DOCS];
+            loop {
+                let len = fill(docs.as_mut(), &mut block);
+                global.collect_block(&Block::of(&block[..len], &[1.0; BLOCK_DOCS][..len], 0))?;
+                if len < BLOCK_DOCS {
+                    break;
+                }
+                at.cx.plan.check_cancelled()?;
             }
         }
         Ok(())
     }
 
-    /// A match of the current segment; documents come in order.
+    /// Matches of the current segment, in order, with the score of each, or with none where nobody reads them.
     ///
     /// # Errors
     /// Scripts that fail, too many buckets, cancellation.
-    #[inline]
-    pub fn collect(&mut self, doc: DocId, score: f32) -> Result<()> {
-        self.docs += 1;
-        if self.docs.is_multiple_of(self.look_each) {
-            self.cx.plan.check_cancelled()?;
+    pub fn collect_block(&mut self, docs: &[DocId], scores: &[f32]) -> Result<()> {
+        debug_assert!(
+            scores.is_empty() || scores.len() == docs.len(),
+            "search.md S24: each document has its score"
+        );
+        let mut from = 0;
+        while from < docs.len() {
+            let to = docs.len().min(from + (self.look_each - self.docs % self.look_each) as usize);
+            self.docs += (to - from) as u64;
+            if self.docs.is_multiple_of(self.look_each) {
+                self.cx.plan.check_cancelled()?;
+            }
+            let scores = scores.get(from..to).unwrap_or_default();
+            self.subs.collect_block(&Block::of(&docs[from..to], scores, 0))?;
+            from = to;
         }
-        self.subs.collect(doc, score, 0)
+        Ok(())
     }
 
     /// The answer, by name.
@@ -475,8 +508,8 @@ impl crate::doc_sink::DocSink for Root<'_> {
     fn segment(&mut self, view: &IndexView, segment: &SegmentView) -> Result<()> {
         Root::segment(self, view, segment)
     }
-    fn collect(&mut self, doc: DocId, score: f32) -> Result<()> {
-        Root::collect(self, doc, score)
+    fn collect_block(&mut self, docs: &[DocId], scores: &[f32]) -> Result<()> {
+        Root::collect_block(self, docs, scores)
     }
     fn wants_scores(&self) -> bool {
         Root::wants_scores(self)

@@ -3,6 +3,7 @@
 //! A [`Profiled`] stands before a collector and looks at the clock around each of its calls; times of an aggregation
 //! have those of what is below it in them. Names of collectors are those that readers of such profiles know.
 
+use super::blocks::Block;
 use super::{At, Collector, Context, Finish, Subs};
 use dsl::aggs::{Agg, AggKind};
 use model::Result;
@@ -19,8 +20,11 @@ struct Clock {
 
 impl Clock {
     fn add(&mut self, took: Duration) {
+        self.add_many(took, 1);
+    }
+    fn add_many(&mut self, took: Duration, count: usize) {
         self.nanos += u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
-        self.count += 1;
+        self.count += count as u64;
     }
 }
 
@@ -99,6 +103,14 @@ impl Collector for Profiled {
         let started = Instant::now();
         let done = self.inner.collect(doc, score, bucket);
         self.times.views[self.view].collect.add(started.elapsed());
+        done
+    }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let started = Instant::now();
+        let done = self.inner.collect_block(block);
+        self.times.views[self.view]
+            .collect
+            .add_many(started.elapsed(), block.docs.len());
         done
     }
     fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {

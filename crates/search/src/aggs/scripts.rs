@@ -148,6 +148,10 @@ impl Script {
     pub(crate) fn uses_score(&self) -> bool {
         self.program.uses_score()
     }
+    /// It is `_score` and no more.
+    pub(super) fn is_score(&self) -> bool {
+        self.program.source().trim() == "_score"
+    }
     /// The source of a document; nothing where it is not kept or cannot be read.
     fn source(&self, doc: DocId) -> Option<script::Value> {
         let (view, segment) = (self.view.as_ref()?, self.segment.as_ref()?);

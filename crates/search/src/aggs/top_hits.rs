@@ -1,5 +1,6 @@
 //! `top_hits` and `top_metrics`: the best documents of each bucket.
 
+use super::blocks::Block;
 use super::values::{Source, Wants};
 use super::{At, Collector, Context, Finish, Found, Subs};
 use crate::sort::{Key, Plan, Reader, compare};
@@ -207,6 +208,33 @@ impl Best {
         }
         Ok(())
     }
+    /// The best come by score alone.
+    fn by_score_alone(&self) -> bool {
+        matches!(
+            self.sort.as_slice(),
+            [Sort {
+                by: SortBy::Score,
+                ascending: false
+            }]
+        )
+    }
+    /// Counts a document that is not among the best by its score; `false`: it may be.
+    #[inline]
+    fn passes_by(&mut self, score: f32, bucket: u32) -> bool {
+        let Some(bucket) = self.buckets.get_mut(bucket as usize) else {
+            return false;
+        };
+        let worst = bucket
+            .list
+            .last()
+            .filter(|_| bucket.sorted && bucket.list.len() >= self.window);
+        let passes = worst.is_some_and(|worst| score.total_cmp(&worst.score).is_le());
+        if passes {
+            bucket.total += 1;
+            bucket.max_score = bucket.max_score.map(|max| max.max(score));
+        }
+        passes
+    }
     fn of(&mut self, bucket: u32) -> Option<&Bucket> {
         let bucket = self.buckets.get_mut(bucket as usize)?;
         if !bucket.sorted {
@@ -228,6 +256,13 @@ impl Collector for TopHits {
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
         self.best.add(doc, score, bucket, || Ok(Vec::new()))
+    }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let by_score = self.best.by_score_alone();
+        block.each(|doc, score, bucket| match by_score && self.best.passes_by(score, bucket) {
+            true => Ok(()),
+            false => self.collect(doc, score, bucket),
+        })
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let scored = self.best.by_score() && self.best.sort.len() == 1 || self.spec.track_scores;

@@ -1,6 +1,7 @@
 //! Where an aggregation's values come from: columns, scripts, stand-ins for missing ones.
 //!
-//! Not here: what stands for a value in buckets (`codes`), how it is shown (`format`), what scripts read (`scripts`).
+//! Not here: what stands for a value in buckets (`codes`), the values of many documents at once (`block_values`), how a value is
+//! shown (`format`), what scripts read (`scripts`).
 
 use super::At;
 use super::codes::{Interner, code_double, code_long, double_code, long_code};
@@ -87,7 +88,7 @@ fn check_shown(target: &Target<'_>, path: &str, formatted: bool, named: Option<C
     Ok(())
 }
 
-enum Reader {
+pub(super) enum Reader {
     Nothing,
     Column(Column),
     /// The lower and the upper ends of ranges.
@@ -98,18 +99,18 @@ enum Reader {
 
 /// Values of documents.
 pub(crate) struct Source {
-    field: Option<String>,
-    script: Option<Script>,
-    missing_code: Option<u64>,
-    missing_number: Option<f64>,
+    pub(super) field: Option<String>,
+    pub(super) script: Option<Script>,
+    pub(super) missing_code: Option<u64>,
+    pub(super) missing_number: Option<f64>,
     /// The kind of all values.
     pub(crate) class: Class,
     /// Some index has the field, or there is a script.
     pub(crate) mapped: bool,
     /// How values are shown.
     pub(crate) format: Format,
-    reader: Reader,
-    interner: Interner,
+    pub(super) reader: Reader,
+    pub(super) interner: Interner,
     nanos: bool,
     spare: Vec<f64>,
     /// The values are ranges with ends of this kind.

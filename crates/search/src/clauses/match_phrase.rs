@@ -75,11 +75,13 @@ impl Planner<'_> {
                 }
             })
             .collect();
+        let boost = boost * self.boost_of_several(target);
         let slop_shown = if slop == 0 { String::new() } else { format!("~{slop}") };
         Ok(Arc::new(PhraseNode {
             places,
             slop,
-            similarity: self.similarity(target, field, rarities, boost * self.boost_of_several(target)),
+            similarity: self.similarity(target, field, rarities, boost),
+            boost: self.prunes(target).then_some(boost),
             what: format!("{}:\"{}\"{slop_shown}", target.path, shown.join(" ")),
         }))
     }

@@ -5,6 +5,7 @@ use crate::fields::target::{Target, date_text, query_shard, text_of};
 use crate::scorers::column_range::column_range;
 use crate::scorers::constant::{ConstantScorer, NoScorer};
 use crate::scorers::filter::FilterNode;
+use crate::scorers::kept_filter::KeptFilter;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
 use crate::scorers::term_set::union;
@@ -14,9 +15,11 @@ use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::error::broken;
+use segment::filter_cache::FilterKey;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
+use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED};
@@ -383,7 +386,12 @@ impl Planner<'_> {
                 if low > high {
                     return Ok(self.nothing("empty range"));
                 }
-                Ok(Arc::new(FilterNode {
+                let key = FilterKey::Range {
+                    column: name.as_str().into(),
+                    low: low.to_u64(),
+                    high: high.to_u64(),
+                };
+                let inner = Arc::new(FilterNode {
                     boost,
                     what,
                     docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
@@ -393,6 +401,13 @@ impl Planner<'_> {
                             None => Box::new(NoScorer),
                         })
                     },
+                });
+                let filters = self.view.filters.clone();
+                Ok(Arc::new(KeptFilter {
+                    inner,
+                    key,
+                    filters,
+                    boost,
                 }))
             }};
         }

@@ -4,10 +4,12 @@ mod by_rank;
 pub(crate) mod collapse;
 pub mod join_keys;
 pub(crate) mod rescore;
+mod shown;
 pub(crate) mod top;
 
 use crate::collect::by_rank::ByRank;
 use crate::collect::collapse::{Group, Groups, Member, Members};
+use crate::collect::shown::{Waiting, show_all};
 use crate::collect::top::Smallest;
 use crate::context::Context;
 use crate::doc_sink::DocSink;
@@ -20,7 +22,8 @@ use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::query::Scorer;
+use tantivy::{DocId, TERMINATED};
 
 /// A document that is among the best.
 #[derive(Clone, Debug)]
@@ -72,7 +75,7 @@ pub struct Best<'a> {
 }
 
 /// Groups beyond those wanted that are kept before the worst are dropped.
-const SPARE: usize = 1024;
+const SPARE: usize = 16;
 
 impl<'a> Best<'a> {
     /// At most `limit`.
@@ -103,6 +106,13 @@ impl<'a> Best<'a> {
     /// The hit that a document of a group must come before.
     pub(crate) fn rival(&self, group: &Group) -> Option<&Ranked> {
         self.groups.get(group).or(self.floor.as_ref())
+    }
+    /// No document with this score or less is the best of its group or brings a group among the best. They come in order.
+    pub(crate) fn floor_score(&self) -> f32 {
+        self.floor.as_ref().map_or(f32::MIN, |floor| floor.score)
+    }
+    fn floor_view(&self) -> usize {
+        self.floor.as_ref().map_or(0, |floor| floor.view)
     }
     /// Drops the groups that are not among the best: their best document is not, and a better one brings them back.
     fn prune(&mut self) {
@@ -244,6 +254,18 @@ impl Source<'_> {
     }
 }
 
+/// How far a pass has come, and when it ends.
+struct Progress {
+    /// Scores are worked out.
+    scores: bool,
+    /// Hits end when so many are counted.
+    most: Option<u64>,
+    /// They have ended; aggregations see the rest.
+    spent: bool,
+    /// Documents that were looked at.
+    seen: u64,
+}
+
 /// Runs over one index.
 ///
 /// # Errors
@@ -261,25 +283,32 @@ pub fn collect(
         members.come_with(scores);
     }
     let only_best = sink.is_none() && found.members.is_none() && !scores && by_rank::applies(source, request);
+    let only_sink = best.limit == 0
+        && found.members.is_none()
+        && source.post_filter.is_none()
+        && request.min_score.is_none()
+        && request.terminate_after == 0;
     let mut base = 0u64;
-    let mut seen = 0u64;
     // Each index by itself ends after so many; in 2015 the whole search did.
     let before = if request.dialect.rules.terminates_across_indices {
         0
     } else {
         found.count
     };
-    let most = (request.terminate_after > 0).then(|| before + request.terminate_after as u64);
-    let mut spent = false;
+    let mut progress = Progress {
+        scores,
+        most: (request.terminate_after > 0).then(|| before + request.terminate_after as u64),
+        spent: false,
+        seen: 0,
+    };
     for (segment_no, segment) in source.view.segments.iter().enumerate() {
-        let max_doc = u64::from(segment.reader.max_doc());
         let first = base;
-        base += max_doc;
-        if most.is_some_and(|most| found.count >= most) {
+        base += u64::from(segment.reader.max_doc());
+        if progress.most.is_some_and(|most| found.count >= most) {
             found.terminated = true;
-            spent = true;
+            progress.spent = true;
         }
-        if spent && sink.is_none() {
+        if progress.spent && sink.is_none() {
             return Ok(());
         }
         let mut set = source.planned.scorer(segment)?;
@@ -288,8 +317,11 @@ pub fn collect(
         }
         if let Some(sink) = sink {
             sink.segment(source.view, segment)?;
+            if only_sink {
+                show_all(set.as_mut(), scores.then_some(source.boost), source.planned, cx, *sink, found)?;
+                continue;
+            }
         }
-        let mut filter = source.post_filter.map(|p| p.scorer(segment)).transpose()?;
         let readers = source
             .sort
             .iter()
@@ -300,48 +332,14 @@ pub fn collect(
             continue;
         }
         let mut hits = SegmentHits::open(source, (segment_no, segment), readers, request, best.limit, scores)?;
-        while set.doc() != TERMINATED {
-            let doc = set.doc();
-            debug_assert!(u64::from(doc) < max_doc, "documents are those of the segment");
-            seen += 1;
-            if seen.is_multiple_of(LOOK) {
-                cx.check_cancelled()?;
-            }
-            let score = if scores { set.score() * source.boost } else { 0.0 };
-            // A script that failed, or was ended, has given no score to this document.
-            source.planned.check()?;
-            if request.min_score.is_some_and(|min| score < min) {
-                set.advance();
-                continue;
-            }
-            if let Some(sink) = sink {
-                sink.collect(doc, score)?;
-            }
-            let passes = !spent
-                && match &mut filter {
-                    Some(filter) => seek_to(filter.as_mut(), doc) == doc,
-                    None => true,
-                };
-            if passes && most.is_some_and(|most| found.count >= most) {
-                // One more than was wanted: hits are over, aggregations see the rest.
-                found.terminated = true;
-                spent = true;
-                if sink.is_none() {
-                    return Ok(());
-                }
-            } else if passes {
-                found.count += 1;
-                if scores {
-                    found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
-                }
-                hits.offer(doc, score, best, &mut found.members)?;
-                if request.dialect.rules.terminates_across_indices && most.is_some_and(|most| found.count >= most) {
-                    found.terminated = true;
-                    return Ok(());
-                }
-            }
-            let next = set.advance();
-            debug_assert!(next > doc, "documents come in ascending order");
+        let mut waiting = Waiting::new();
+        let walked = hits.walk(set.as_mut(), request, cx, &mut progress, best, (sink, &mut waiting), found);
+        // What was counted before a deadline is aggregated.
+        if let Some(sink) = sink {
+            waiting.show(*sink)?;
+        }
+        if walked? == Walked::Over {
+            return Ok(());
         }
         hits.finish(best)?;
         source.planned.check()?;
@@ -349,9 +347,17 @@ pub fn collect(
     Ok(())
 }
 
+/// Whether the next segment follows.
+#[derive(PartialEq)]
+enum Walked {
+    Through,
+    Over,
+}
+
 /// The hits of one segment: decides which documents are worth their keys.
 struct SegmentHits<'a> {
     source: &'a Source<'a>,
+    segment: &'a SegmentView,
     segment_no: usize,
     readers: Vec<Reader>,
     groups: Option<Groups>,
@@ -362,7 +368,7 @@ struct SegmentHits<'a> {
 impl<'a> SegmentHits<'a> {
     fn open(
         source: &'a Source<'a>,
-        (segment_no, segment): (usize, &SegmentView),
+        (segment_no, segment): (usize, &'a SegmentView),
         readers: Vec<Reader>,
         request: &SearchRequest,
         limit: usize,
@@ -378,6 +384,7 @@ impl<'a> SegmentHits<'a> {
         let ranks = if by_rank { Ranks::of(&readers[0]) } else { None };
         Ok(SegmentHits {
             source,
+            segment,
             segment_no,
             readers,
             groups,
@@ -385,9 +392,74 @@ impl<'a> SegmentHits<'a> {
         })
     }
 
+    /// Goes through the matches of the segment one by one.
+    #[allow(clippy::too_many_arguments, reason = "the state of one pass")]
+    fn walk(
+        &mut self,
+        set: &mut dyn Scorer,
+        request: &SearchRequest,
+        cx: &Context<'_>,
+        progress: &mut Progress,
+        best: &mut Best<'_>,
+        (sink, waiting): (&mut Option<&mut dyn DocSink>, &mut Waiting),
+        found: &mut Collected,
+    ) -> Result<Walked> {
+        let source = self.source;
+        let mut filter = source.post_filter.map(|p| p.scorer(self.segment)).transpose()?;
+        while set.doc() != TERMINATED {
+            let doc = set.doc();
+            debug_assert!(doc < self.segment.reader.max_doc(), "documents are those of the segment");
+            progress.seen += 1;
+            if progress.seen.is_multiple_of(LOOK) {
+                cx.check_cancelled()?;
+            }
+            let score = if progress.scores { set.score() * source.boost } else { 0.0 };
+            // A script that failed, or was ended, has given no score to this document.
+            source.planned.check()?;
+            if request.min_score.is_some_and(|min| score < min) {
+                set.advance();
+                continue;
+            }
+            if let Some(sink) = sink {
+                waiting.push(doc, score, *sink)?;
+            }
+            let passes = !progress.spent
+                && match &mut filter {
+                    Some(filter) => seek_to(filter.as_mut(), doc) == doc,
+                    None => true,
+                };
+            if passes && progress.most.is_some_and(|most| found.count >= most) {
+                // One more than was wanted: hits are over, aggregations see the rest.
+                found.terminated = true;
+                progress.spent = true;
+                if sink.is_none() {
+                    return Ok(Walked::Over);
+                }
+            } else if passes {
+                found.count += 1;
+                if progress.scores {
+                    found.max_score = Some(found.max_score.map_or(score, |max| max.max(score)));
+                }
+                self.offer(doc, score, best, &mut found.members)?;
+                let across = request.dialect.rules.terminates_across_indices;
+                if across && progress.most.is_some_and(|most| found.count >= most) {
+                    found.terminated = true;
+                    return Ok(Walked::Over);
+                }
+            }
+            let next = set.advance();
+            debug_assert!(next > doc, "documents come in ascending order");
+        }
+        Ok(Walked::Through)
+    }
+
     /// Takes a matching document, in the order of documents.
     #[inline]
     fn offer(&mut self, doc: DocId, score: f32, best: &mut Best<'_>, members: &mut Option<Members>) -> Result<()> {
+        let by_score = self.source.sort.is_empty() && self.source.no >= best.floor_view();
+        if self.groups.is_some() && members.is_none() && by_score && score <= best.floor_score() {
+            return Ok(());
+        }
         let group = match &self.groups {
             Some(groups) if best.limit > 0 => Some(groups.of(doc)?),
             _ => None,

@@ -1,32 +1,34 @@
 //! The best by score alone, without looking at more matches than that takes.
 //!
 //! For a term or a choice of terms, tantivy's block-max WAND finds the best documents, and a second pass counts: one
-//! pass for both would visit every match. A choice may be answered by its rarest term. Where every match has the same
-//! score, the first ones are the best. Counting ends at `track_total_hits`.
+//! pass for both would visit every match. A choice may be answered by its rarest term. Matches of a conjunction or a phrase are
+//! scanned until enough are counted, and only the rest is pruned. Where every match has the same score, the first ones are the
+//! best. Counting ends at `track_total_hits`.
 //!
 //! Scores that are shown come from `scorers` in every case: those of pruning only choose (search.md S10 to S13).
 //!
 //! Not here: every other search (`collect`).
 
+use super::collapse::Groups;
 use super::{Best, Collected, Ranked, Source};
 use crate::context::Context;
 use crate::scorers::live_docs::LiveDocs;
-use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
 use crate::scorers::prune::{self, Checks, Pruning};
 use crate::scorers::rare_term_topk::Rarest;
+use crate::sort::Plan;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
 use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Whether a search asks for nothing but the best by score and how many match.
-pub(crate) fn applies(source: &Source<'_>, request: &SearchRequest) -> bool {
+pub(crate) fn applies(source: &Source<'_>, request: &SearchRequest, found: &Collected) -> bool {
     source.sort.is_empty()
         && source.post_filter.is_none()
-        && source.collapse.is_none()
+        && found.members.is_none()
         && source.after.is_none()
         && source.boost == 1.0
         && request.min_score.is_none()
@@ -57,13 +59,27 @@ pub(crate) fn top(
         TrackTotal::UpTo(most) => most as u64,
         TrackTotal::No => 0,
     };
+    if let Some(plan) = source.collapse {
+        return match &pruning {
+            Some(pruning) if prunes_groups(pruning, source)? => collapsed(source, plan, pruning, most, cx, best, found),
+            _ => super::collect(source, request, cx, best, &mut None, found),
+        };
+    }
     for (no, segment) in source.view.segments.iter().enumerate() {
         cx.check_cancelled()?;
         let sight = planned.sight(segment)?;
+        let at = Place {
+            planned,
+            segment,
+            sight: &sight,
+            view: source.no,
+            no,
+        };
         match &pruning {
-            Some(pruning) => match collect_pruned(pruning, planned, segment, &sight, (source.no, no), best)? {
+            Some(pruning) if pruning.is_conjunction() => collect_conjunction(pruning, &at, most, cx, best, found)?,
+            Some(pruning) => match collect_pruned(pruning, &at, best)? {
                 Pruned::NothingMatches => {}
-                Pruned::Selective => collect_all(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+                Pruned::Selective => collect_all(&at, most, cx, best, found)?,
                 Pruned::Done if found.count <= most => {
                     found.count += count_matches(planned, segment, &sight, most - found.count, cx)?;
                 }
@@ -71,11 +87,38 @@ pub(crate) fn top(
             },
             None if best.limit() == 0 && found.count > most => {}
             None if best.limit() == 0 => found.count += count_matches(planned, segment, &sight, most - found.count, cx)?,
-            None => collect_all(planned, segment, &sight, (source.no, no), most, cx, best, found)?,
+            None => collect_all(&at, most, cx, best, found)?,
         }
         planned.check()?;
     }
     Ok(())
+}
+
+/// A query in one segment.
+struct Place<'a> {
+    planned: &'a Planned,
+    segment: &'a SegmentView,
+    sight: &'a LiveDocs,
+    /// The numbers of the index and the segment.
+    view: usize,
+    no: usize,
+}
+
+impl Place<'_> {
+    fn ranked(&self, doc: DocId, score: f32) -> Ranked {
+        ranked_by_score(self.view, self.no, doc, score)
+    }
+}
+
+fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
+    Ranked {
+        view,
+        segment,
+        doc,
+        score,
+        keys: Vec::new(),
+        group: None,
+    }
 }
 
 /// Visible matches of a segment; beyond `most` any larger number will do.
@@ -122,16 +165,10 @@ enum Pruned {
 }
 
 /// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
-fn by_rarest(
-    rarest: &Rarest<'_>,
-    segment: &SegmentView,
-    (sight, checks): (&LiveDocs, &mut Checks),
-    (view, no): (usize, usize),
-    best: &mut Best<'_>,
-) -> Result<bool> {
+fn by_rarest(rarest: &Rarest<'_>, at: &Place<'_>, checks: &mut Checks, best: &mut Best<'_>) -> Result<bool> {
     let mut nearest = Nearest::above(best);
-    rarest.for_each(segment, &mut |doc, score| {
-        if score > nearest.threshold && sight.sees(doc) && checks.pass(doc) {
+    rarest.for_each(at.segment, &mut |doc, score| {
+        if score > nearest.threshold && at.sight.sees(doc) && checks.pass(doc) {
             nearest.push(score, doc);
         }
     })?;
@@ -139,7 +176,7 @@ fn by_rarest(
         return Ok(false);
     }
     for Candidate(score, doc) in nearest.heap {
-        best.push(ranked_by_score(view, no, doc, score));
+        best.push(at.ranked(doc, score));
     }
     Ok(true)
 }
@@ -183,75 +220,169 @@ impl Nearest {
 }
 
 /// The best of one segment by pruning.
-fn collect_pruned(
-    pruning: &Pruning,
-    planned: &Planned,
-    segment: &SegmentView,
-    sight: &LiveDocs,
-    (view, no): (usize, usize),
-    best: &mut Best<'_>,
-) -> Result<Pruned> {
-    let Some(mut checks) = pruning.checks(segment)? else {
+fn collect_pruned(pruning: &Pruning, at: &Place<'_>, best: &mut Best<'_>) -> Result<Pruned> {
+    let Some(mut checks) = pruning.checks(at.segment)? else {
         return Ok(Pruned::NothingMatches);
     };
     if pruning.is_selective(&checks) {
         return Ok(Pruned::Selective);
     }
-    if let Some(rarest) = Rarest::of(planned.node().as_ref()) {
-        if by_rarest(&rarest, segment, (sight, &mut checks), (view, no), best)? {
+    if let Some(rarest) = Rarest::of(at.planned.node().as_ref()) {
+        if by_rarest(&rarest, at, &mut checks, best)? {
             return Ok(Pruned::Done);
         }
         // The checks stand behind the last candidate of the rarest term, and go forward only.
-        let Some(again) = pruning.checks(segment)? else {
+        let Some(again) = pruning.checks(at.segment)? else {
             return Ok(Pruned::NothingMatches);
         };
         checks = again;
     }
+    prune_from(0, pruning, at, checks, best)?;
+    Ok(Pruned::Done)
+}
+
+/// The best of a conjunction in one segment. No list says how many documents match, so they are scanned until enough are counted;
+/// from there on the bounds choose.
+fn collect_conjunction(
+    pruning: &Pruning,
+    at: &Place<'_>,
+    most: u64,
+    cx: &Context<'_>,
+    best: &mut Best<'_>,
+    found: &mut Collected,
+) -> Result<()> {
+    let Some(checks) = pruning.checks(at.segment)? else {
+        return Ok(());
+    };
+    if pruning.is_selective(&checks) {
+        return collect_all(at, most, cx, best, found);
+    }
+    let counted = |best: &Best<'_>, found: &Collected| found.count > most && best.threshold().is_some();
+    if found.count <= most
+        && let Some(count) = at.planned.quick_count(at.segment, at.sight, most - found.count)?
+    {
+        found.count += count;
+        return prune_from(0, pruning, at, checks, best);
+    }
+    let mut from = 0;
+    if !counted(best, found) {
+        let mut set = at.planned.scorer(at.segment)?;
+        let mut seen = 0u64;
+        while set.doc() != TERMINATED && !counted(best, found) {
+            found.count += 1;
+            let score = set.score();
+            if best.threshold().is_none_or(|worst| score > worst.score) {
+                best.push(at.ranked(set.doc(), score));
+            }
+            seen += 1;
+            if seen.is_multiple_of(1024) {
+                cx.check_cancelled()?;
+                at.planned.check()?;
+            }
+            set.advance();
+        }
+        from = set.doc();
+    }
+    if from == TERMINATED {
+        return Ok(());
+    }
+    prune_from(from, pruning, at, checks, best)
+}
+
+/// The best of one segment from a document on, by pruning.
+fn prune_from(from: DocId, pruning: &Pruning, at: &Place<'_>, mut checks: Checks, best: &mut Best<'_>) -> Result<()> {
     let mut nearest = Nearest::above(best);
     // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
-    let mut scorer = planned.node().scorer(segment)?;
-    pruning.for_each(segment, nearest.floor, &mut |doc, score| {
-        if score > prune::rounded_down(nearest.threshold) && sight.sees(doc) && checks.pass(doc) {
-            let at = seek_to(scorer.as_mut(), doc);
-            debug_assert_eq!(at, doc, "search.md S11: the scorer finds the documents that pruning chooses");
-            if at == doc {
-                let score = scorer.score();
-                if score > nearest.threshold {
-                    nearest.push(score, doc);
+    let mut scorer = at.planned.node().scorer(at.segment)?;
+    pruning.for_each(at.segment, nearest.floor, &mut |doc, score| {
+        let competes = doc >= from && score > prune::rounded_down(nearest.threshold);
+        if competes && at.sight.sees(doc) && checks.pass(doc) {
+            let matches = matches!(scorer.seek_danger(doc), SeekDangerResult::Found);
+            debug_assert!(
+                matches || pruning.is_conjunction(),
+                "search.md S11: the scorer finds the documents that pruning chooses"
+            );
+            if matches {
+                let found = scorer.score();
+                debug_assert!(
+                    prune::rounded_down(found) <= score,
+                    "search.md S11: a match scores [{found}], its terms together [{score}]"
+                );
+                if found > nearest.threshold {
+                    nearest.push(found, doc);
                 }
             }
         }
         nearest.threshold
     })?;
     for Candidate(score, doc) in nearest.heap {
-        best.push(ranked_by_score(view, no, doc, score));
+        best.push(at.ranked(doc, score));
     }
-    Ok(Pruned::Done)
+    Ok(())
 }
 
-fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
-    Ranked {
-        view,
-        segment,
-        doc,
-        score,
-        keys: Vec::new(),
-        group: None,
+/// Whether groups are found by pruning: a conjunction and a selective filter are scanned.
+fn prunes_groups(pruning: &Pruning, source: &Source<'_>) -> Result<bool> {
+    for segment in &source.view.segments {
+        if pruning.checks(segment)?.is_some_and(|checks| pruning.is_selective(&checks)) {
+            return Ok(false);
+        }
     }
+    Ok(!pruning.is_conjunction())
 }
 
-/// Every match of one segment, until no further one can matter.
-#[allow(clippy::too_many_arguments, reason = "the state of one pass")]
-fn collect_all(
-    planned: &Planned,
-    segment: &SegmentView,
-    sight: &LiveDocs,
-    (view, no): (usize, usize),
+/// The best of each of the best groups. A document that is no better than the last of so many groups' best is in none of them.
+fn collapsed(
+    source: &Source<'_>,
+    plan: &Plan,
+    pruning: &Pruning,
     most: u64,
     cx: &Context<'_>,
     best: &mut Best<'_>,
     found: &mut Collected,
 ) -> Result<()> {
+    let planned = source.planned;
+    for (no, segment) in source.view.segments.iter().enumerate() {
+        cx.check_cancelled()?;
+        let sight = planned.sight(segment)?;
+        let Some(mut checks) = pruning.checks(segment)? else {
+            continue;
+        };
+        let groups = Groups::open(plan, source.view, segment)?;
+        let mut scorer = planned.node().scorer(segment)?;
+        let mut failed = None;
+        pruning.for_each(segment, best.floor_score(), &mut |doc, score| {
+            let floor = best.floor_score();
+            let competes = score > prune::rounded_down(floor) && sight.sees(doc) && checks.pass(doc);
+            if competes && matches!(scorer.seek_danger(doc), SeekDangerResult::Found) {
+                let score = scorer.score();
+                match groups.of(doc) {
+                    Ok(group) if score > floor => best.push(Ranked {
+                        group: Some(group),
+                        ..ranked_by_score(source.no, no, doc, score)
+                    }),
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            best.floor_score()
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if found.count <= most {
+            found.count += count_matches(planned, segment, &sight, most - found.count, cx)?;
+        }
+        planned.check()?;
+    }
+    Ok(())
+}
+
+/// Every match of one segment, until no further one can matter.
+fn collect_all(at: &Place<'_>, most: u64, cx: &Context<'_>, best: &mut Best<'_>, found: &mut Collected) -> Result<()> {
+    let Place {
+        planned, segment, sight, ..
+    } = at;
     let bound = planned.node().most_score();
     let done = |best: &Best<'_>| match (best.threshold(), bound) {
         (Some(worst), Some(bound)) => worst.score >= bound,
@@ -280,7 +411,7 @@ fn collect_all(
                 "search.md S12: a score of {score} is above the bound {bound:?}"
             );
             if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(ranked_by_score(view, no, doc, score));
+                best.push(at.ranked(doc, score));
                 full = done(best);
                 if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
                     found.count = before + all;

@@ -76,7 +76,8 @@ impl Column {
         })
     }
 
-    fn index(&self) -> &ColumnIndex {
+    /// Which rows a document has.
+    pub(crate) fn index(&self) -> &ColumnIndex {
         match self {
             Column::I64(c) | Column::Date(c) | Column::DateNanos(c) => &c.index,
             Column::U64(c) => &c.index,

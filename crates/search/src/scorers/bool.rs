@@ -10,7 +10,7 @@ use super::live_docs::LiveDocs;
 use super::lucene_string;
 use super::node::{Node, Shared};
 use super::optional::with_option;
-use super::prune::{Numbers, Restriction};
+use super::prune::{Numbers, Restriction, all_of};
 use super::term::TermNode;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
@@ -26,6 +26,26 @@ fn refusal(why: &str, clause: &Shared) -> Explained {
         Some(text) => format!("{why} ({text})"),
         None => why.to_owned(),
     })
+}
+
+/// The sets of clauses, but for those that match every document; `None` if one of them has none at hand.
+fn all_bits<'a>(nodes: impl Iterator<Item = &'a Shared>, segment: &SegmentView) -> Result<Option<Vec<Arc<DocBits>>>> {
+    let mut sets = Vec::new();
+    for node in nodes.filter(|node| !node.is_all()) {
+        let Some(bits) = node.bits(segment)? else { return Ok(None) };
+        sets.push(bits);
+    }
+    Ok(Some(sets))
+}
+
+/// How many documents of a set are visible.
+fn count_visible(bits: &DocBits, sight: &LiveDocs) -> u64 {
+    if sight.sees_all() {
+        return u64::from(bits.len());
+    }
+    let mut count = 0;
+    bits.each(|doc| count += u64::from(sight.sees(doc)));
+    count
 }
 
 /// A conjunction, options, exclusions.
@@ -61,6 +81,11 @@ impl BoolNode {
         self.must.is_empty() && self.least == 1 && !self.should.is_empty()
     }
 
+    /// The sum of required clauses gives the score; other clauses only filter.
+    fn scores_as_conjunction(&self) -> bool {
+        self.should.is_empty() && self.least == 0 && !self.must.is_empty()
+    }
+
     /// The one clause that gives the score, where all others only filter.
     fn scored_alone(&self) -> Option<&Shared> {
         match self.must.as_slice() {
@@ -82,18 +107,30 @@ impl Node for BoolNode {
     }
 
     fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
-        if self.least > 0 || !self.must_not.is_empty() {
+        if self.least > 1 || self.must_not.iter().any(|node| node.is_all()) {
             return Ok(None);
         }
-        let mut sets = Vec::new();
-        for node in self.must.iter().chain(&self.filter).filter(|node| !node.is_all()) {
-            let Some(bits) = node.bits(segment)? else { return Ok(None) };
-            sets.push(bits);
+        let Some(mut sets) = all_bits(self.must.iter().chain(&self.filter), segment)? else {
+            return Ok(None);
+        };
+        if self.least == 1 {
+            match all_bits(self.should.iter(), segment)? {
+                Some(any) if any.len() == self.should.len() => sets.push(Arc::new(DocBits::any_of(&any))),
+                _ => return Ok(None),
+            }
         }
-        Ok(match sets.len() {
+        let excluded = self.must_not.iter().filter(|node| !node.is_none());
+        let Some(excluded) = all_bits(excluded, segment)? else {
+            return Ok(None);
+        };
+        let one = match sets.len() {
             0 => None,
             1 => sets.pop(),
             _ => Some(Arc::new(DocBits::all_of(&sets))),
+        };
+        Ok(match one {
+            Some(one) if !excluded.is_empty() => Some(Arc::new(one.without(&excluded))),
+            one => one,
         })
     }
 
@@ -235,10 +272,13 @@ impl Node for BoolNode {
         Some(sum as f32)
     }
 
-    // A conjunction finds every match to count it; pruning it would be a second pass.
     fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         if let Some(only) = self.scored_alone() {
             return only.prunable(numbers);
+        }
+        if self.scores_as_conjunction() {
+            let mut terms = Vec::new();
+            return self.required_terms(numbers, &mut terms).then(|| all_of(terms, numbers));
         }
         if !self.scores_as_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
             return None;
@@ -250,6 +290,10 @@ impl Node for BoolNode {
             .map(|node| node.prunable(numbers).map(|q| (Occur::Should, q)))
             .collect::<Option<Vec<_>>>()?;
         Some(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
+        self.scores_as_conjunction() && self.must.iter().all(|node| node.required_terms(numbers, out))
     }
 
     fn opens_quickly(&self) -> bool {
@@ -266,7 +310,9 @@ impl Node for BoolNode {
         };
         let mut all: Vec<Restriction> = self.filter.iter().map(restriction(false)).collect();
         all.extend(self.must_not.iter().filter(|node| !node.is_none()).map(restriction(true)));
-        all.extend(self.scored_alone().map(|only| only.restrictions()).unwrap_or_default());
+        if self.scores_as_conjunction() {
+            all.extend(self.must.iter().flat_map(|node| node.restrictions()));
+        }
         all
     }
 
@@ -282,8 +328,15 @@ impl Node for BoolNode {
     }
 
     fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
+        if let Some(only) = self.scored_alone()
+            && self.filter.is_empty()
+            && self.must_not.iter().all(|node| node.is_none())
+        {
+            return only.quick_count(segment, sight, most);
+        }
         if !self.is_choice() {
-            return Ok(None);
+            let bits = self.bits(segment)?;
+            return Ok(bits.map(|bits| count_visible(&bits, sight)));
         }
         let mut bits: Option<DocBits> = None;
         let mut sets = Vec::new();
@@ -318,11 +371,6 @@ impl Node for BoolNode {
         if simple {
             return Ok(Some(u64::from(bits.len())));
         }
-        let (mut count, mut doc) = (0, bits.next(0));
-        while doc != TERMINATED {
-            count += u64::from(sight.sees(doc));
-            doc = bits.next(doc + 1);
-        }
-        Ok(Some(count))
+        Ok(Some(count_visible(&bits, sight)))
     }
 }

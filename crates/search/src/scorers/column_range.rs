@@ -49,6 +49,10 @@ struct ColumnRange<T> {
     /// All documents of that block up to here match.
     all_until: DocId,
     doc: DocId,
+    /// The matches of the documents from `doc` on up to `read_until`, where they were read at once.
+    hits: Vec<DocId>,
+    next_hit: usize,
+    read_until: DocId,
     /// At most so many documents match.
     cost: u64,
 }
@@ -89,6 +93,9 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange
             block_end: 0,
             all_until: 0,
             doc: 0,
+            hits: Vec::new(),
+            next_hit: 0,
+            read_until: 0,
         })
     }
 
@@ -99,7 +106,7 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange
     }
 
     fn into_scorer(mut self) -> Box<dyn Scorer> {
-        self.settle();
+        self.settle(false);
         Box::new(ConstantScorer::new(self, 1.0))
     }
 
@@ -108,8 +115,8 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange
         values.any(|value| value >= self.low && value <= self.high)
     }
 
-    /// Goes on to the first match from here on.
-    fn settle(&mut self) -> DocId {
+    /// Goes on to the first match from here on. Who `walks` will want the matches behind it, too: they are read at once.
+    fn settle(&mut self, walks: bool) -> DocId {
         while self.doc < self.max_doc {
             if let Some((bounds, ends)) = &self.bounds
                 && self.doc >= self.block_end
@@ -129,13 +136,47 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> ColumnRange
                     Overlap::All => self.all_until = self.block_end,
                 }
             }
-            if self.doc < self.all_until || self.has(self.doc) {
+            if self.doc < self.all_until {
+                return self.doc;
+            }
+            if walks {
+                if let Some(next) = self.next_read() {
+                    self.doc = next;
+                    return next;
+                }
+                self.doc = self.read_until;
+                continue;
+            }
+            if self.has(self.doc) {
                 return self.doc;
             }
             self.doc += 1;
         }
         self.doc = TERMINATED;
         TERMINATED
+    }
+
+    /// The first match from here on up to `read_until`, behind which none was read.
+    fn next_read(&mut self) -> Option<DocId> {
+        if self.doc >= self.read_until {
+            let end = match self.bounds {
+                Some(_) => self.block_end,
+                None => self.max_doc.min(self.doc.saturating_add(BLOCK_DOCS)),
+            };
+            self.hits.clear();
+            self.next_hit = 0;
+            self.column
+                .get_docids_for_value_range(self.low..=self.high, self.doc..end, &mut self.hits);
+            self.read_until = end;
+            debug_assert!(
+                self.hits.is_sorted_by(|a, b| a < b) && self.hits.iter().all(|doc| (self.doc..end).contains(doc)),
+                "matches of a block are documents of it, in order"
+            );
+        }
+        while self.hits.get(self.next_hit).is_some_and(|hit| *hit < self.doc) {
+            self.next_hit += 1;
+        }
+        self.hits.get(self.next_hit).copied()
     }
 }
 
@@ -145,14 +186,14 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
             return TERMINATED;
         }
         self.doc += 1;
-        self.settle()
+        self.settle(true)
     }
     fn seek(&mut self, target: DocId) -> DocId {
         if self.doc >= target {
             return self.doc;
         }
         self.doc = target;
-        self.settle()
+        self.settle(false)
     }
     /// Looks at the one document: the next one that matches may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {

@@ -5,7 +5,7 @@ use super::node::seek_to;
 use segment::doc_bits::{BitsDocs, DocBits};
 use std::sync::Arc;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Documents that are in all of several sets. Scores of the first `scored` of them, as given, are summed.
 pub(crate) struct And {
@@ -73,6 +73,17 @@ impl DocSet for And {
         let next = seek_to(self.sets[0].0.as_mut(), target);
         self.settle(next)
     }
+    /// Looks at the one document: the next one that all sets have may be far.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        for (set, _) in &mut self.sets {
+            let at = set.seek_danger(target);
+            if !matches!(at, SeekDangerResult::Found) {
+                return at;
+            }
+        }
+        self.doc = target;
+        SeekDangerResult::Found
+    }
     fn doc(&self) -> DocId {
         self.doc
     }
@@ -129,6 +140,12 @@ impl Among {
 }
 
 impl DocSet for Among {
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        match self.bits.contains(target) {
+            true => self.set.seek_danger(target),
+            false => SeekDangerResult::SeekLowerBound(self.bits.next(target)),
+        }
+    }
     fn advance(&mut self) -> DocId {
         let next = self.set.advance();
         Among::settle(self.set.as_mut(), &self.bits, next)
@@ -158,6 +175,9 @@ impl Scorer for Among {
 pub(crate) struct Unscored(pub Box<dyn Scorer>);
 
 impl DocSet for Unscored {
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        self.0.seek_danger(target)
+    }
     fn advance(&mut self) -> DocId {
         self.0.advance()
     }

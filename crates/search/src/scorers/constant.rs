@@ -2,7 +2,7 @@
 
 use segment::segment_view::SegmentView;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Every document of a segment.
 pub(crate) fn every(segment: &SegmentView) -> Box<dyn Scorer> {
@@ -77,6 +77,20 @@ impl DocSet for AllScorer {
         }
         self.doc
     }
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        if self.doc == TERMINATED {
+            return 0;
+        }
+        let left = (self.max_doc - self.doc) as usize;
+        let len = left.min(buffer.len());
+        (self.doc..).zip(&mut buffer[..len]).for_each(|(doc, place)| *place = doc);
+        self.doc = if left <= buffer.len() {
+            TERMINATED
+        } else {
+            self.doc + len as DocId
+        };
+        len
+    }
     fn doc(&self) -> DocId {
         self.doc
     }
@@ -117,6 +131,9 @@ impl<D: DocSet> DocSet for ConstantScorer<D> {
     }
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
         self.docs.seek_danger(target)
+    }
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        self.docs.fill_buffer(buffer)
     }
     fn doc(&self) -> DocId {
         self.docs.doc()

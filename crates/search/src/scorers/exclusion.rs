@@ -2,7 +2,7 @@
 
 use super::node::seek_to;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// A set without another one.
 pub(crate) struct Without {
@@ -40,6 +40,14 @@ impl DocSet for Without {
     fn seek(&mut self, target: DocId) -> DocId {
         seek_to(self.set.as_mut(), target);
         self.settle()
+    }
+    /// Looks at the one document: the next one that is left may be far.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let at = self.set.seek_danger(target);
+        if matches!(at, SeekDangerResult::Found) && seek_to(self.excluded.as_mut(), target) == target {
+            return SeekDangerResult::SeekLowerBound(target + 1);
+        }
+        at
     }
     fn doc(&self) -> DocId {
         self.set.doc()

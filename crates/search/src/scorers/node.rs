@@ -42,9 +42,15 @@ pub trait Node: Send + Sync {
     }
 
     /// As a query of tantivy that gives the same documents and scores, where pruning pays; what it is scored with
-    /// goes into `numbers`.
+    /// goes into `numbers`. If these say that all terms are required, it may give more documents and higher scores.
     fn prunable(&self, _numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         None
+    }
+
+    /// Adds queries of terms that every match has and whose scores together are no less than its own; `false` if there are none,
+    /// or pruning by them does not pay. What they are scored with goes into `numbers`.
+    fn required_terms(&self, _numbers: &mut Numbers, _out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
+        false
     }
 
     /// The clauses that a document of the query of [`Node::prunable`] must pass to match: filters and exclusions, which

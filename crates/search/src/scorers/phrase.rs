@@ -3,15 +3,16 @@
 use super::constant::or_none;
 use super::explain::Explained;
 use super::node::Node;
+use super::prune::{Numbers, all_of};
 use super::similarity::{Counted, Counting, Similarity, explain_at};
-use super::term::norms;
+use super::term::{norms, scored};
 use model::Result;
 use segment::segment_view::{SegmentView, postings};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::Scorer;
+use tantivy::query::{Query, Scorer};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, TERMINATED, Term};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED, Term};
 
 /// One place of a phrase: any of these terms, so many positions after the first.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct PhraseNode {
     pub slop: u32,
     /// The scoring, for the summed idf of all terms.
     pub similarity: Similarity,
+    /// The factor from tantivy's BM25 to this score, if there is one.
+    pub boost: Option<f32>,
     /// For explanations: `field:"a b"`.
     pub what: String,
 }
@@ -107,17 +110,22 @@ impl PhraseScorer {
                     continue 'candidates;
                 }
             }
-            for place in &mut self.places {
-                place.load();
-            }
-            self.freq = if self.slop == 0 { self.exact() } else { self.sloppy() };
-            if self.freq > 0.0 {
+            if self.is_phrase() {
                 break;
             }
             candidate += 1;
         }
         self.doc = candidate;
         candidate
+    }
+
+    /// Counts the phrase in the document that all places are at, if it is there.
+    fn is_phrase(&mut self) -> bool {
+        for place in &mut self.places {
+            place.load();
+        }
+        self.freq = if self.slop == 0 { self.exact() } else { self.sloppy() };
+        self.freq > 0.0
     }
 
     /// How often all places follow each other exactly.
@@ -241,6 +249,27 @@ impl DocSet for PhraseScorer {
     fn seek(&mut self, target: DocId) -> DocId {
         if self.doc >= target { self.doc } else { self.settle(target) }
     }
+    /// Looks at the one document: the next phrase may be far.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= TERMINATED || self.doc == TERMINATED {
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        if self.doc == target {
+            return SeekDangerResult::Found;
+        }
+        for i in 0..self.order.len() {
+            let at = self.places[self.order[i]].seek(target);
+            if at > target {
+                return SeekDangerResult::SeekLowerBound(at);
+            }
+        }
+        if self.is_phrase() {
+            self.doc = target;
+            SeekDangerResult::Found
+        } else {
+            SeekDangerResult::SeekLowerBound(target + 1)
+        }
+    }
     fn doc(&self) -> DocId {
         self.doc
     }
@@ -321,6 +350,26 @@ impl Node for PhraseNode {
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(or_none(self.open(segment)?))
+    }
+
+    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn Query>> {
+        let mut terms = Vec::new();
+        self.required_terms(numbers, &mut terms).then(|| all_of(terms, numbers))
+    }
+
+    // A phrase is in a document at most as often as each of its words, where words may not move.
+    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn Query>>) -> bool {
+        let (Some(boost), Some(bm25), 0) = (self.boost, self.similarity.as_bm25(), self.slop) else {
+            return false;
+        };
+        let one_each = self.places.iter().all(|place| place.terms.len() == 1);
+        if !one_each || bm25.doc_freqs().len() != self.places.len() {
+            return false;
+        }
+        let terms = || self.places.iter().flat_map(|place| &place.terms);
+        numbers.add_all(bm25, terms().zip(bm25.doc_freqs()));
+        out.extend(terms().map(|term| scored(term, boost)));
+        true
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

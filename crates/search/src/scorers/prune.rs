@@ -1,5 +1,8 @@
 //! Clauses that tantivy can prune: its block-max WAND over terms, with our statistics of their fields.
 //!
+//! A conjunction is pruned by the bounds of all its words, and so is a phrase: it is in a document no more often than its rarest
+//! word there, so it scores no more than its words together.
+//!
 //! tantivy's BM25 counts every document of a segment as having a field; [`Numbers`] has the count of those that have it.
 //!
 //! Not here: what is done with the documents (`collect::top`).
@@ -15,7 +18,7 @@ use segment::error::broken;
 use segment::schema::IndexSchema;
 use segment::segment_view::SegmentView;
 use std::cell::Cell;
-use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query, Scorer, Weight};
+use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Occur, Query, Scorer, Weight};
 use tantivy::schema::Field;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED, Term};
 
@@ -26,6 +29,8 @@ pub struct Numbers {
     terms: FxHashMap<Term, u64>,
     /// No document scores more.
     bound: f32,
+    /// A match has all of the terms.
+    pub(crate) all_required: bool,
     /// The field asked about last: the number of documents is asked for without one, right after its tokens.
     asked: Cell<u32>,
 }
@@ -43,8 +48,17 @@ impl Numbers {
     }
     /// A term of a query.
     pub fn add(&mut self, term: &Term, bm25: &Bm25, doc_freq: u64) {
-        let kept = self.fields.entry(term.field().field_id()).or_insert(bm25.field());
+        self.add_all(bm25, std::iter::once((term, doc_freq)));
+    }
+    /// Terms that are scored together: one, or those of a phrase.
+    pub(crate) fn add_all<'a>(&mut self, bm25: &Bm25, terms: impl Iterator<Item = (&'a Term, u64)>) {
         self.bound += bm25.bound();
+        for (term, doc_freq) in terms {
+            self.add_one(term, bm25, doc_freq);
+        }
+    }
+    fn add_one(&mut self, term: &Term, bm25: &Bm25, doc_freq: u64) {
+        let kept = self.fields.entry(term.field().field_id()).or_insert(bm25.field());
         // tantivy insists; ours puts up with a field whose texts had no tokens when they were counted.
         kept.docs = kept.docs.max(doc_freq);
         self.terms.insert(term.clone(), doc_freq);
@@ -117,6 +131,12 @@ pub(crate) fn rounded_down(score: f32) -> f32 {
     if score > 0.0 { score * 0.9999 } else { score }
 }
 
+/// A query of documents that have all of these terms.
+pub(crate) fn all_of(terms: Vec<Box<dyn Query>>, numbers: &mut Numbers) -> Box<dyn Query> {
+    numbers.all_required = true;
+    Box::new(BooleanQuery::new(terms.into_iter().map(|term| (Occur::Must, term)).collect()))
+}
+
 /// A query that prunes.
 pub struct Pruning {
     weight: Box<dyn Weight>,
@@ -127,6 +147,8 @@ pub struct Pruning {
     means: Vec<(Field, f64)>,
     /// No document scores more.
     bound: f32,
+    /// A match has all of the terms, so no list says how many there are.
+    all_required: bool,
 }
 
 impl Pruning {
@@ -148,7 +170,13 @@ impl Pruning {
             docs: numbers.docs(),
             means,
             bound: numbers.bound,
+            all_required: numbers.all_required,
         })
+    }
+
+    /// Whether a match has all of the terms. Documents that have them may be no matches: a phrase also asks for their places.
+    pub fn is_conjunction(&self) -> bool {
+        self.all_required
     }
 
     /// The restrictions in a segment; `None` if no document passes.

@@ -114,6 +114,11 @@ impl Bm25 {
         }
     }
 
+    /// How many documents have each of the terms.
+    pub(crate) fn doc_freqs(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.rarities.iter().map(|rarity| rarity.doc_freq)
+    }
+
     /// No frequency scores more.
     pub fn bound(&self) -> f32 {
         self.weight

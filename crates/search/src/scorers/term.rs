@@ -170,6 +170,13 @@ impl Node for TermNode {
         Ok(Some(count))
     }
 
+    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
+        let query = self.prunable(numbers);
+        let is_some = query.is_some();
+        out.extend(query);
+        is_some
+    }
+
     fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
         if !self.norms {
             return None;
@@ -177,14 +184,16 @@ impl Node for TermNode {
         let boost = self.boost?;
         let bm25 = self.similarity.as_bm25()?;
         numbers.add(&self.term, bm25, bm25.doc_freq()?);
-        let query = Box::new(tantivy::query::TermQuery::new(
-            self.term.clone(),
-            IndexRecordOption::WithFreqs,
-        ));
-        Some(if boost == 1.0 {
-            query
-        } else {
-            Box::new(tantivy::query::BoostQuery::new(query, boost))
-        })
+        Some(scored(&self.term, boost))
+    }
+}
+
+/// A term as tantivy scores it.
+pub(crate) fn scored(term: &Term, boost: f32) -> Box<dyn tantivy::query::Query> {
+    let query = Box::new(tantivy::query::TermQuery::new(term.clone(), IndexRecordOption::WithFreqs));
+    if boost == 1.0 {
+        query
+    } else {
+        Box::new(tantivy::query::BoostQuery::new(query, boost))
     }
 }

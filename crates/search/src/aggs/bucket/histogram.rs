@@ -1,6 +1,8 @@
 //! `histogram` and `date_histogram`: buckets of a width, also where nothing falls into them.
 
 use super::{Keyed, no_order};
+use crate::aggs::block_values::BlockNumbers;
+use crate::aggs::blocks::{Block, Buckets, Gathered};
 use crate::aggs::codes::{code_double, code_long, double_code, long_code};
 use crate::aggs::format::{Format, number};
 use crate::aggs::values::{Source, Wants};
@@ -97,6 +99,81 @@ fn length(text: &str) -> Result<i64> {
     amount.checked_mul(unit).ok_or_else(bad)
 }
 
+/// Spans of time whose moments have one key, by their beginnings. Rounding by a calendar costs more than to look for the span.
+#[derive(Default)]
+struct RoundedSpans {
+    list: Vec<Span>,
+    /// The one that was found last.
+    last: usize,
+}
+
+/// The moments from `from` on and before `to`.
+#[derive(Clone, Copy)]
+struct Span {
+    from: i64,
+    to: i64,
+    code: u64,
+    /// The bucket of the key below the first bucket above.
+    bucket: Option<u32>,
+}
+
+impl RoundedSpans {
+    /// Spans that are kept; more keys are rounded one by one.
+    const MOST: usize = 4096;
+
+    /// The span of a moment, where it has one: clocks of the zone never change, so later moments have no lesser keys.
+    #[inline]
+    fn find(&mut self, value: i64, rounding: &Rounding) -> Option<&mut Span> {
+        let is_in = |span: &Span| span.from <= value && value < span.to;
+        if !self.list.get(self.last).is_some_and(is_in) {
+            let after = self.list.partition_point(|span| span.from <= value);
+            self.last = match after.checked_sub(1) {
+                Some(at) if is_in(&self.list[at]) => at,
+                _ => self.make(after, value, rounding)?,
+            };
+        }
+        self.list.get_mut(self.last)
+    }
+
+    /// Makes the span of a moment at a place, if it is as long as its key says.
+    #[cold]
+    fn make(&mut self, at: usize, value: i64, rounding: &Rounding) -> Option<usize> {
+        if self.list.len() >= RoundedSpans::MOST || rounding.tz.to_fixed_offset().is_err() {
+            return None;
+        }
+        let from = rounding.round(value);
+        let to = rounding.next(from);
+        let whole = from <= value && value < to && rounding.round(from) == from && rounding.round(to - 1) == from;
+        let apart = self.list.get(at).is_none_or(|next| to <= next.from)
+            && at.checked_sub(1).is_none_or(|before| self.list[before].to <= from);
+        if !whole || !apart {
+            return None;
+        }
+        let span = Span {
+            from,
+            to,
+            code: long_code(from),
+            bucket: None,
+        };
+        self.list.insert(at, span);
+        debug_assert!(
+            self.list.is_sorted_by(|a, b| a.to <= b.from),
+            "search.md S25: no two spans have a moment in common"
+        );
+        Some(at)
+    }
+}
+
+/// Lists that are filled for each block of documents.
+#[derive(Default)]
+struct Spare {
+    numbers: BlockNumbers,
+    /// The bucket of each value, and the place of its document.
+    own: Vec<u32>,
+    places: Vec<u32>,
+    gathered: Gathered,
+}
+
 /// Both histograms.
 pub(in crate::aggs) struct Histogram {
     source: Source,
@@ -109,6 +186,8 @@ pub(in crate::aggs) struct Histogram {
     buckets: Keyed,
     subs: Subs,
     values: Vec<f64>,
+    block: Spare,
+    rounded: RoundedSpans,
     spans: Vec<(f64, f64)>,
     /// No more buckets than these are made of one range.
     most: usize,
@@ -138,6 +217,8 @@ impl Histogram {
             buckets: Keyed::new(cx),
             subs,
             values: Vec::new(),
+            block: Spare::default(),
+            rounded: RoundedSpans::default(),
             spans: Vec::new(),
             most: cx.plan.max_buckets,
         })
@@ -182,6 +263,8 @@ impl Histogram {
             buckets: Keyed::new(cx),
             subs,
             values: Vec::new(),
+            block: Spare::default(),
+            rounded: RoundedSpans::default(),
             spans: Vec::new(),
             most: cx.plan.max_buckets,
         })
@@ -218,6 +301,68 @@ impl Histogram {
         }
         self.spans = spans;
         Ok(())
+    }
+
+    /// Counts the values of a block, which were read, and shows its documents to what is below. Documents have one value at most.
+    fn count_block(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
+        let Spare {
+            numbers,
+            own,
+            places,
+            gathered,
+        } = spare;
+        own.clear();
+        places.clear();
+        match &self.steps {
+            Steps::Date(rounding) if numbers.whole_most.is_some() => {
+                for (value, number) in numbers.whole.iter().enumerate() {
+                    let above = block.bucket(numbers.rows.place(value));
+                    let bucket = match self.rounded.find(*number, rounding) {
+                        Some(span) if above == 0 => match span.bucket {
+                            Some(bucket) => bucket,
+                            None => *span.bucket.insert(self.buckets.bucket(above, span.code)?),
+                        },
+                        Some(span) => self.buckets.bucket(above, span.code)?,
+                        None => self.buckets.bucket(above, self.steps.code(*number as f64))?,
+                    };
+                    self.buckets.add(bucket);
+                    own.push(bucket);
+                }
+            }
+            steps => {
+                let mut last: Option<(u32, u64, u32)> = None;
+                for (value, number) in numbers.list.iter().enumerate() {
+                    if number.is_nan() {
+                        continue;
+                    }
+                    let place = numbers.rows.place(value);
+                    let (above, code) = (block.bucket(place), steps.code(*number));
+                    let bucket = match last {
+                        Some((before, known, bucket)) if (before, known) == (above, code) => bucket,
+                        _ => self.buckets.bucket(above, code)?,
+                    };
+                    last = Some((above, code, bucket));
+                    self.buckets.add(bucket);
+                    own.push(bucket);
+                    places.push(place as u32);
+                }
+            }
+        }
+        if self.subs.is_empty() {
+            return Ok(());
+        }
+        let one_each = numbers.rows.one_each() && own.len() == block.docs.len();
+        if one_each {
+            return self.subs.collect_block(&Block {
+                buckets: Buckets::Each(own),
+                ..*block
+            });
+        }
+        if places.is_empty() {
+            places.extend((0..own.len()).map(|value| numbers.rows.place(value) as u32));
+        }
+        let places = places.iter().map(|place| *place as usize);
+        self.subs.collect_block(&gathered.at(block, places, own))
     }
 
     fn is_date(&self) -> bool {
@@ -340,6 +485,18 @@ impl Collector for Histogram {
         }
         self.values = values;
         Ok(())
+    }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let mut spare = std::mem::take(&mut self.block);
+        let readable = self.source.ranges.is_none() && self.hard.is_none();
+        let read = readable && self.source.numbers_of_block(block, &mut spare.numbers) && !spare.numbers.rows.some_have_several();
+        let done = if read {
+            self.count_block(block, &mut spare)
+        } else {
+            block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+        };
+        self.block = spare;
+        done
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let mut rows = self.rows(bucket, to)?;

@@ -223,10 +223,30 @@ impl Keyed {
         self.interrupt.release(before);
         Ok(())
     }
+    /// One more document for each of these codes below the first bucket above; their buckets go to `own`.
+    pub(super) fn add_all(&mut self, codes: &[u64], mut own: Option<&mut Vec<u32>>) -> Result<()> {
+        for code in codes {
+            let known = usize::try_from(*code).ok().and_then(|code| self.dense.get(code)).copied();
+            let bucket = match known {
+                Some(after) if after > 0 => after - 1,
+                _ => self.bucket(0, *code)?,
+            };
+            self.counts[bucket as usize] += 1;
+            if let Some(own) = &mut own {
+                own.push(bucket);
+            }
+        }
+        Ok(())
+    }
     /// One more document.
     #[inline]
     pub(super) fn add(&mut self, bucket: u32) {
-        self.counts[bucket as usize] += 1;
+        self.add_many(bucket, 1);
+    }
+    /// So many more documents.
+    #[inline]
+    pub(super) fn add_many(&mut self, bucket: u32, count: u64) {
+        self.counts[bucket as usize] += count;
     }
     pub(super) fn code(&self, bucket: u32) -> u64 {
         self.owners[bucket as usize].1

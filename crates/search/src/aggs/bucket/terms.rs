@@ -3,6 +3,8 @@
 use super::Keyed;
 use super::filter::Asked;
 use super::significance::{Frequencies, Measure};
+use crate::aggs::block_values::BlockCodes;
+use crate::aggs::blocks::{BLOCK_VALUES, Block, Buckets, Gathered};
 use crate::aggs::deferred::{Segments, Waiting};
 use crate::aggs::values::{Class, Source, Wants};
 use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
@@ -25,6 +27,7 @@ pub(in crate::aggs) struct Terms {
     buckets: Keyed,
     subs: Subs,
     codes: Vec<u64>,
+    block: Spare,
     all: FxHashSet<u64>,
     significant: Option<Background>,
     /// Only values that no more documents have.
@@ -33,6 +36,15 @@ pub(in crate::aggs) struct Terms {
     deferred: Option<Deferred>,
     /// Segments with one value a document, and with several.
     segments: [u64; 2],
+}
+
+/// Lists that are filled for each block of documents.
+#[derive(Default)]
+struct Spare {
+    codes: BlockCodes,
+    /// The bucket of each code.
+    own: Vec<u32>,
+    gathered: Gathered,
 }
 
 /// Documents that wait for the choice of buckets.
@@ -243,6 +255,7 @@ impl Terms {
             buckets: Keyed::new(cx),
             subs,
             codes: Vec::new(),
+            block: Spare::default(),
             all: FxHashSet::default(),
             significant: None,
             rare: None,
@@ -291,6 +304,62 @@ impl Terms {
             && !self.exclude.holds(code, number, &text);
         self.verdicts.insert(code, verdict);
         Ok(verdict)
+    }
+
+    /// Reads the codes of a block document by document, and counts them by some thousands.
+    fn collect_one_by_one(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
+        spare.codes.clear();
+        let mut codes = std::mem::take(&mut self.codes);
+        for (place, doc) in block.docs.iter().enumerate() {
+            self.source.codes(*doc, block.score(place), &mut codes, true)?;
+            for code in &codes {
+                spare.codes.push(*code, place);
+            }
+            if spare.codes.list.len() >= BLOCK_VALUES {
+                self.count_block(block, spare)?;
+                spare.codes.clear();
+            }
+        }
+        self.codes = codes;
+        self.count_block(block, spare)
+    }
+
+    /// Counts the codes of a block, and shows its documents to what is below.
+    fn count_block(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
+        let Spare { codes, own, gathered } = spare;
+        let all = !self.has_filters();
+        if !all {
+            codes.retain(|code| self.accepts(code))?;
+        }
+        let below = self.deferred.is_some() || !self.subs.is_empty();
+        own.clear();
+        match block.buckets {
+            Buckets::Same(0) => self.buckets.add_all(&codes.list, below.then_some(&mut *own))?,
+            _ => {
+                for (value, code) in codes.list.iter().enumerate() {
+                    let bucket = self.buckets.bucket(block.bucket(codes.rows.place(value)), *code)?;
+                    self.buckets.add(bucket);
+                    own.push(bucket);
+                }
+            }
+        }
+        if let Some(deferred) = &mut self.deferred {
+            crate::aggs::check_collected(deferred.docs.len() + own.len())?;
+            for (value, own) in own.iter().enumerate() {
+                let place = codes.rows.place(value);
+                let waiting = (deferred.segments.current(), block.docs[place], *own, block.score(place));
+                deferred.docs.push(waiting);
+            }
+        } else if below && codes.rows.one_each() {
+            self.subs.collect_block(&Block {
+                buckets: Buckets::Each(own),
+                ..*block
+            })?;
+        } else if below {
+            let places = (0..codes.list.len()).map(|value| codes.rows.place(value));
+            self.subs.collect_block(&gathered.at(block, places, own))?;
+        }
+        Ok(())
     }
 
     fn entries(&mut self, above: u32) -> Result<Vec<Entry>> {
@@ -504,6 +573,20 @@ impl Collector for Terms {
         }
         self.codes = codes;
         Ok(())
+    }
+
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        if self.significant.is_some() {
+            return block.each(|doc, score, bucket| self.collect(doc, score, bucket));
+        }
+        let mut spare = std::mem::take(&mut self.block);
+        let done = if self.source.codes_of_block(block, true, &mut spare.codes) {
+            self.count_block(block, &mut spare)
+        } else {
+            self.collect_one_by_one(block, &mut spare)
+        };
+        self.block = spare;
+        done
     }
 
     fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {

@@ -1,5 +1,7 @@
 //! `value_count` and `cardinality`.
 
+use super::super::block_values::BlockCodes;
+use super::super::blocks::{Block, Buckets};
 use super::super::values::Source;
 use super::super::{At, Collector, Finish};
 use model::Result;
@@ -12,6 +14,7 @@ pub(in crate::aggs) struct Count {
     source: Source,
     counts: Vec<u64>,
     codes: Vec<u64>,
+    block: BlockCodes,
 }
 
 impl Count {
@@ -20,6 +23,7 @@ impl Count {
             source,
             counts: Vec::new(),
             codes: Vec::new(),
+            block: BlockCodes::default(),
         }
     }
     fn at(&self, bucket: u32) -> u64 {
@@ -40,6 +44,21 @@ impl Collector for Count {
         self.counts[at] += more as u64;
         Ok(())
     }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let mut codes = std::mem::take(&mut self.block);
+        let read = self.source.codes_of_block(block, false, &mut codes);
+        if read {
+            self.counts.resize(block.buckets_end().max(self.counts.len()), 0);
+            for value in 0..codes.list.len() {
+                self.counts[block.bucket(codes.rows.place(value)) as usize] += 1;
+            }
+        }
+        self.block = codes;
+        if read {
+            return Ok(());
+        }
+        block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+    }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
         Ok(json!({ "value": self.at(bucket) }))
     }
@@ -59,6 +78,7 @@ pub(in crate::aggs) struct Distinct {
     source: Source,
     seen: Vec<Seen>,
     codes: Vec<u64>,
+    block: BlockCodes,
     /// Segments by what their values are told apart by: numbers, ordinals, texts, nothing.
     used: [u64; 4],
 }
@@ -92,7 +112,32 @@ impl Distinct {
             source,
             seen: Vec::new(),
             codes: Vec::new(),
+            block: BlockCodes::default(),
             used: [0; 4],
+        }
+    }
+    /// The set of a bucket.
+    fn of(&mut self, bucket: u32) -> &mut Seen {
+        let at = bucket as usize;
+        if at >= self.seen.len() {
+            self.seen.resize_with(at + 1, Seen::default);
+        }
+        &mut self.seen[at]
+    }
+    /// Takes the codes of a block, which were read.
+    fn add_block(&mut self, block: &Block<'_>, codes: &BlockCodes) {
+        match block.buckets {
+            _ if codes.list.is_empty() => {}
+            Buckets::Same(bucket) => {
+                let seen = self.of(bucket);
+                codes.list.iter().for_each(|code| seen.insert(*code, bucket == 0));
+            }
+            Buckets::Each(buckets) => {
+                for (value, code) in codes.list.iter().enumerate() {
+                    let bucket = buckets[codes.rows.place(value)];
+                    self.of(bucket).insert(*code, bucket == 0);
+                }
+            }
         }
     }
     fn at(&self, bucket: u32) -> u64 {
@@ -130,15 +175,22 @@ impl Collector for Distinct {
         if self.codes.is_empty() {
             return Ok(());
         }
-        let at = bucket as usize;
-        if at >= self.seen.len() {
-            self.seen.resize_with(at + 1, Seen::default);
-        }
         // A bitmap for each of many buckets would be mostly empty.
-        for code in &self.codes {
-            self.seen[at].insert(*code, bucket == 0);
-        }
+        let codes = std::mem::take(&mut self.codes);
+        let seen = self.of(bucket);
+        codes.iter().for_each(|code| seen.insert(*code, bucket == 0));
+        self.codes = codes;
         Ok(())
+    }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let mut codes = std::mem::take(&mut self.block);
+        if self.source.codes_of_block(block, false, &mut codes) {
+            self.add_block(block, &codes);
+            self.block = codes;
+            return Ok(());
+        }
+        self.block = codes;
+        block.each(|doc, score, bucket| self.collect(doc, score, bucket))
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
         Ok(json!({ "value": self.at(bucket) }))

@@ -1,5 +1,7 @@
 //! `avg`, `sum`, `min`, `max`, `stats`, `extended_stats`: what can be told from running sums.
 
+use super::super::block_values::{BlockNumbers, EXACT_MAX};
+use super::super::blocks::Block;
 use super::super::format::{Format, number};
 use super::super::values::Source;
 use super::super::{At, Collector, Finish};
@@ -55,6 +57,28 @@ impl Moments {
         kahan(&mut self.squares, &mut self.squares_lost, value * value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+    /// One more value, whose square nobody asks for.
+    #[inline]
+    fn add_without_square(&mut self, value: f64) {
+        self.count += 1;
+        kahan(&mut self.sum, &mut self.lost, value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+    /// More whole values, whose squares nobody asks for and whose sum is exact.
+    #[inline]
+    fn add_whole(&mut self, values: &[i64]) {
+        let (mut sum, mut min, mut max) = (0i64, i64::MAX, i64::MIN);
+        for value in values {
+            sum += value;
+            min = min.min(*value);
+            max = max.max(*value);
+        }
+        self.count += values.len() as u64;
+        kahan(&mut self.sum, &mut self.lost, sum as f64);
+        self.min = self.min.min(min as f64);
+        self.max = self.max.max(max as f64);
     }
     /// The mean, if there is any value.
     pub(in crate::aggs) fn avg(&self) -> Option<f64> {
@@ -193,6 +217,9 @@ pub(in crate::aggs) struct Numbers {
     sigma: f64,
     all: Vec<Moments>,
     values: Vec<f64>,
+    block: BlockNumbers,
+    /// No sum of all values so far is further from 0.
+    sum_most: u64,
 }
 
 impl Numbers {
@@ -203,6 +230,41 @@ impl Numbers {
             sigma,
             all: Vec::new(),
             values: Vec::new(),
+            block: BlockNumbers::default(),
+            sum_most: 0,
+        }
+    }
+    /// Adds the values of a block, which were read.
+    fn add_block(&mut self, block: &Block<'_>, numbers: &BlockNumbers) {
+        let end = block.buckets_end();
+        if end > self.all.len() && !numbers.list.is_empty() {
+            self.all.resize_with(end, Moments::default);
+        }
+        let bucket = |value: usize| block.bucket(numbers.rows.place(value)) as usize;
+        let squares = matches!(self.kind, "stats" | "extended_stats");
+        let most = numbers.whole_most.unwrap_or(u64::MAX);
+        self.sum_most = self.sum_most.saturating_add(most.saturating_mul(numbers.list.len() as u64));
+        if squares || self.sum_most > EXACT_MAX {
+            for (value, number) in numbers.list.iter().enumerate() {
+                let moments = &mut self.all[bucket(value)];
+                if squares {
+                    moments.add(*number);
+                } else {
+                    moments.add_without_square(*number);
+                }
+            }
+            return;
+        }
+        // Neighbours often fall into one bucket: their sum is exact, so it does not matter how it is added up.
+        let mut from = 0;
+        while from < numbers.whole.len() {
+            let own = bucket(from);
+            let mut to = from + 1;
+            while to < numbers.whole.len() && bucket(to) == own {
+                to += 1;
+            }
+            self.all[own].add_whole(&numbers.whole[from..to]);
+            from = to;
         }
     }
     fn at(&self, bucket: u32) -> Moments {
@@ -216,6 +278,7 @@ impl Collector for Numbers {
     }
     #[inline]
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        self.sum_most = u64::MAX;
         let mut values = std::mem::take(&mut self.values);
         self.source.numbers(doc, score, &mut values)?;
         if !values.is_empty() {
@@ -228,6 +291,16 @@ impl Collector for Numbers {
         }
         self.values = values;
         Ok(())
+    }
+    fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let mut numbers = std::mem::take(&mut self.block);
+        if self.source.numbers_of_block(block, &mut numbers) {
+            self.add_block(block, &numbers);
+            self.block = numbers;
+            return Ok(());
+        }
+        self.block = numbers;
+        block.each(|doc, score, bucket| self.collect(doc, score, bucket))
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);
