@@ -619,7 +619,7 @@ fn lies(seed: u64) -> Lies {
 
 #[test]
 fn leases_of_two_servers_hold() {
-    let runs = crate::from_environment("PLEACH_SIM_GATE_RUNS", 150);
+    let runs = crate::from_environment("PLEACH_SIM_GATE_RUNS", 60);
     let mut all = Came::default();
     for seed in 0..runs {
         let outcome = std::panic::catch_unwind(|| run(seed, lies(seed), None));
