@@ -355,7 +355,7 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// Whether [`Root::collect`] needs real scores.
+    /// Whether [`Root::collect_block`] needs real scores.
     pub fn wants_scores(&self) -> bool {
         self.subs.wants_scores()
     }
