@@ -27,6 +27,7 @@ pub mod similarity;
 mod spec;
 mod templates;
 mod times;
+pub mod tree;
 mod typed;
 pub(crate) mod types;
 mod value;
