@@ -170,7 +170,7 @@ impl Store {
             }
             let next = Arc::new(IndexView {
                 segments,
-                ..self.caches.blank_view(&entry, old.position)
+                ..self.blank_view(&entry, old.position)
             });
             assert_eq!(living(&next), living(old), "8: a merge shows the documents that were there");
             Ok(Some(next))

@@ -17,6 +17,7 @@ use crate::open_views::OpenViews;
 use crate::publication::Publication;
 use crate::segment_account::SegmentAccount;
 use crate::staged_view::StagingViews;
+use crate::trees::Trees;
 use crate::versions::Versions;
 use crate::write_path::WritePath;
 use model::{Error, ErrorKind, Result, settings};
@@ -38,6 +39,8 @@ pub(crate) struct Store {
     /// Views in which writes are staged.
     pub(crate) stagings: StagingViews,
     pub(crate) caches: Caches,
+    /// The directories of `tree_path` fields.
+    pub(crate) trees: Trees,
     pub(crate) segments: SegmentAccount,
     pub(crate) maintenance: Maintenance,
     /// Starts after an end that was not clean.
@@ -190,6 +193,7 @@ impl Store {
             publication: Publication::default(),
             views: OpenViews::default(),
             stagings: StagingViews::default(),
+            trees: Trees::default(),
             segments: SegmentAccount::default(),
             maintenance: Maintenance::default(),
             unclean,

@@ -219,6 +219,7 @@ mod tests {
                     fields: &[],
                     routing: None,
                     parent: None,
+                    placed: &[],
                     hidden: None,
                 };
                 block(&schema, Some(parsed), of)

@@ -120,6 +120,7 @@ impl<T> Made<T> {
         let answer = match self {
             Made::Now(answer) => answer,
             Made::Then(answer) => answer(&Decision {
+                moves: &[],
                 commit_seq,
                 stamps: &stamps,
             }),
