@@ -3,6 +3,7 @@
 //! Not here: whether it may be written (`evaluate`), what growth means for other writes (`commit`).
 
 use crate::catalog::IndexEntry;
+use crate::trees::PathsOf;
 use engine::{Document, Judge, Source};
 use mapping::{Mapping, Parsed, ReadOptions, Times};
 use model::{DocAddress, Error, ErrorKind, Result};
@@ -17,6 +18,8 @@ pub(crate) struct Accepted {
     /// The document as it was read, if it is to be indexed under the mapping that there is.
     pub(crate) parsed: Option<Parsed>,
     pub(crate) growth: Option<Growth>,
+    /// The paths of its directories.
+    pub(crate) paths: Vec<PathsOf>,
 }
 
 impl Accepted {
@@ -55,7 +58,14 @@ impl Accepted {
         let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
         let grows = parsed.growth.is_some() || new_type;
         let growth = grows.then(|| (doc_type, parsed.growth.take().unwrap_or_else(|| bare_mapping(entry))));
+        let paths = PathsOf::of(
+            &value,
+            [Some(&mapping), growth.as_ref().map(|(_, growth)| growth)]
+                .into_iter()
+                .flatten(),
+        );
         Ok(Accepted {
+            paths,
             mapping,
             parsed: (!grows).then_some(parsed),
             growth,

@@ -143,7 +143,7 @@ impl Store {
 
     /// The state of an index that nobody knows yet.
     pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
-        let view = self.caches.blank_view(entry, position);
+        let view = self.blank_view(entry, position);
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
         let state = IndexState::new(entry.no, term, view, from);
         state.pending().begin_at(entry.first_seq_no.unwrap_or(0));
@@ -165,6 +165,7 @@ impl Store {
     fn end_index(&self, no: u32) {
         let state = self.indices.remove(no);
         self.caches.forget_index(no);
+        self.trees.forget(no);
         self.publication.remove(&self.publication.lock(), no);
         self.versions.drop_index(no);
         self.maintenance.failures().forget(no);
@@ -185,7 +186,7 @@ impl Store {
             let segments = self.reopen(entry, old, |_| Ok(None))?;
             Ok(Arc::new(IndexView {
                 segments,
-                ..self.caches.blank_view(entry, old.position)
+                ..self.blank_view(entry, old.position)
             }))
         };
         let publishing = self.publication.lock();

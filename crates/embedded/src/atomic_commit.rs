@@ -19,6 +19,7 @@ use crate::lock_order::{LockRank, is_held};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
+use crate::trees::MOVE_BYTES;
 use crate::versions::Versions;
 use crate::wait_for::WaitFor;
 use crate::write_path::{GateGuard, STRIPES};
@@ -45,6 +46,8 @@ pub(crate) struct AtomicCommit {
     pub(crate) after: WaitFor,
     /// Indices written to.
     pub(crate) numbers: Vec<u32>,
+    /// Indices whose directories moved.
+    pub(crate) moved: Vec<u32>,
     /// The place of the record, if there is one.
     pub(crate) place: Option<u64>,
 }
@@ -60,6 +63,7 @@ impl Store {
             keys: Keys::default(),
             after: WaitFor::default(),
             numbers: Vec::new(),
+            moved: Vec::new(),
             place: None,
         };
         if how.gate != Gate::None {
@@ -71,6 +75,7 @@ impl Store {
             outcomes,
             after: run.after,
             numbers: run.numbers,
+            moved: run.moved,
             place: run.place,
         }
     }
@@ -136,6 +141,7 @@ struct DecisionRun<'a> {
     keys: Keys,
     after: WaitFor,
     numbers: Vec<u32>,
+    moved: Vec<u32>,
     place: Option<u64>,
 }
 
@@ -187,7 +193,7 @@ impl DecisionRun<'_> {
                 continue;
             }
             let planned = planned?;
-            if planned.writes.is_empty() && planned.alterations.is_empty() {
+            if planned.writes.is_empty() && planned.alterations.is_empty() && planned.moves.is_empty() {
                 return self.reply(planned);
             }
             self.keys.rewind();
@@ -219,6 +225,7 @@ impl DecisionRun<'_> {
             then(&Decision {
                 commit_seq,
                 stamps: &stamps_of(outcomes, &[], &[]),
+                moves: &[],
             });
         }
         Ok(())
@@ -232,7 +239,9 @@ impl DecisionRun<'_> {
             "transactions.md T16: the gate is held from the check of the locks to the place in the log"
         );
         // Plans that only read are answered also while nothing can be written.
-        let deletes = plan.alterations.is_empty() && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
+        let deletes = plan.alterations.is_empty()
+            && plan.moves.is_empty()
+            && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
         let makes_room = self.how.makes_room || deletes;
         match makes_room {
             true => store.check_deletable()?,
@@ -267,10 +276,13 @@ impl DecisionRun<'_> {
         if outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_))) {
             return Ok(Attempt::Over(outcomes));
         }
-        if items.is_empty() && !making {
+        let moves = plan.moves.into_iter().map(|change| store.resolve_move(&catalog, change));
+        beside.moves = moves.collect::<Result<_>>()?;
+        if items.is_empty() && !making && beside.moves.is_empty() {
             self.end_without_record(plan.numbered, plan.then, &outcomes)?;
             return Ok(Attempt::Over(outcomes));
         }
+        let log_bytes = log_bytes + MOVE_BYTES * beside.moves.len() as u64;
         let mut room = match makes_room {
             true => store.log.reserve_delete(log_bytes),
             false => store.log.reserve(log_bytes),
@@ -294,6 +306,7 @@ impl DecisionRun<'_> {
         );
         let (places, items): (Vec<usize>, Vec<CommitItem>) = items.into_iter().unzip();
         self.numbers.extend(items.iter().map(|item| item.write.entry.no));
+        self.moved = beside.moves.iter().map(|one| one.entry.no).collect();
         tell_stamps(&mut beside, plan.seal, plan.then, &outcomes, &places);
         let working: Vec<(Arc<IndexState>, bool)> = items
             .iter()
@@ -411,14 +424,22 @@ fn tell_stamps(
         let (known, at) = (known.clone(), at.clone());
         let source = move |commit_seq: u64, stamps: &[Stamp]| {
             let stamps = &stamps_of(&known, &at, stamps);
-            seal(&Decision { commit_seq, stamps })
+            seal(&Decision {
+                commit_seq,
+                stamps,
+                moves: &[],
+            })
         };
         beside.seal = Some((sealed, Box::new(source)));
     }
     if let Some(then) = then {
-        beside.then = Some(Box::new(move |commit_seq, stamps| {
+        beside.then = Some(Box::new(move |commit_seq, stamps, moves| {
             let stamps = &stamps_of(&known, &at, stamps);
-            then(&Decision { commit_seq, stamps });
+            then(&Decision {
+                commit_seq,
+                stamps,
+                moves,
+            });
         }));
     }
 }
@@ -534,8 +555,8 @@ impl Newest for Reading<'_> {
             return Ok(());
         }
         let key = self.keys.of(&self.store.versions, resolved.entry.no, &resolved.at.id);
-        let env = &self.store.env;
-        evaluate(resolved, key, &WithoutItself(RefCell::new(self)), env).map(drop)
+        let store = self.store;
+        evaluate(resolved, key, &WithoutItself(RefCell::new(self)), (&store.env, &store.trees)).map(drop)
     }
 }
 

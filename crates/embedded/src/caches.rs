@@ -94,7 +94,7 @@ impl Caches {
         shrink(self.derived.used_bytes(), &|to| self.derived.shrink_to(to));
         given_up as u64
     }
-    /// An empty view of an index.
+    /// An empty view of an index, without its directories (`Store::blank_view`).
     pub(crate) fn blank_view(&self, entry: &IndexEntry, position: u64) -> IndexView {
         let own = self.of_index(entry.no);
         IndexView {
@@ -113,6 +113,7 @@ impl Caches {
             documents: self.documents.clone(),
             filters: own.filters.clone(),
             mappings: entry.mappings.clone(),
+            tree: Arc::default(),
         }
     }
 }

@@ -125,7 +125,7 @@ impl Reader<'_> {
                 ..
             } => {
                 let named = self.named(index_no)?;
-                let (parent, mark, times) = read_extras(hidden.as_deref());
+                let extras = read_extras(hidden.as_deref());
                 let document = Document {
                     at: DocAddress {
                         id: DocId::from_uid(&uid, named.typed),
@@ -139,9 +139,9 @@ impl Reader<'_> {
                     source: Source(source),
                     stored_fields: None,
                     routing: routing.map(Into::into),
-                    parent: parent.map(Into::into),
-                    times,
-                    hidden: mark,
+                    parent: extras.parent.map(Into::into),
+                    times: extras.times,
+                    hidden: extras.hidden,
                 };
                 // By the portable path a deletion leaves a document that no plain reader sees.
                 Some(match crate::evaluate::visible(&document, engine::See::Plain) {

@@ -13,6 +13,7 @@ use crate::damage::{Damages, FOLDER, ManifestWrite, index_key, name_entry, remov
 use crate::index_state::IndexState;
 use crate::publish::PartBytes;
 use crate::store::Store;
+use mapping::tree::Tree;
 use model::{Error, ErrorKind, Result};
 use segment::derived::Account;
 use segment::directory::{self, DataFile, Place, SegmentData};
@@ -135,6 +136,9 @@ impl Store {
             one.state.counts().flush_time.add(took);
             one.state.set_flushed(&one.set, one.entry.revision);
             one.state.set_flushed_to(one.set.position);
+            if let Some(tree) = &one.tree {
+                self.trees.note_flushed(one.state.no(), tree.seq());
+            }
         }
         let cut = self.log.truncate_below(keep);
         // Also where the log could not be cut: the manifest names these files.
@@ -178,11 +182,13 @@ impl Store {
             }
             let Some(entry) = catalog.by_no(state.no()) else { continue };
             let set = state.built();
-            if !state.is_flushed(&set, entry.revision) {
+            let tree = self.trees.unflushed(state.no(), limit);
+            if !state.is_flushed(&set, entry.revision) || tree.is_some() {
                 changed.push(Changed {
                     state: state.clone(),
                     set,
                     entry: entry.clone(),
+                    tree,
                 });
             }
         }
@@ -196,7 +202,7 @@ impl Store {
     /// The manifest's entry of an index whose segments in memory are in the checkpoint file `name`. Adds the other files of
     /// its segments, synced, to `files`.
     fn manifest_entry(&self, one: &Changed, name: &str, files: &mut Vec<Arc<DataFile>>) -> Result<Vec<u8>> {
-        let Changed { state, set, entry } = one;
+        let Changed { state, set, entry, tree } = one;
         let next_seq_no = state.pending().next_seq_no_behind(set.position);
         let mut segments = Vec::new();
         for view in &set.segments {
@@ -220,10 +226,25 @@ impl Store {
             .into_iter()
             .map(|(key, stamp)| json!([format!("{key:032x}"), stamp.seq_no, stamp.version, stamp.primary_term]))
             .collect();
-        let body = json!({
+        let mut body = json!({
             "entry": entry.to_json(), "flushed": set.position, "next_seq_no": next_seq_no, "segments": segments, "tombstones": tombstones,
         });
+        let place = match tree {
+            Some(_) => Some(json!([name, tree_component(state.no())])),
+            None if self.trees.get(state.no()).is_some() => self.tree_place(state.no()),
+            None => None,
+        };
+        if let Some(place) = place {
+            body["tree"] = place;
+        }
         Ok(body.to_string().into_bytes())
+    }
+
+    /// The file and the component of the tree that the manifest has of an index.
+    fn tree_place(&self, no: u32) -> Option<Value> {
+        let bytes = self.manifest.read(&index_key(no))?;
+        let body: Value = serde_json::from_slice(&bytes).ok()?;
+        body.get("tree").cloned()
     }
 
     pub(crate) fn folder_json(&self, reached: &Reached, next_file: u64, clean: bool) -> Value {
@@ -239,7 +260,10 @@ impl Store {
     fn write_file(&self, name: &str, changed: &[Changed]) -> Result<Option<Arc<DataFile>>> {
         let mut live: Vec<(String, Vec<u8>)> = Vec::new();
         let mut components: Vec<(String, &[u8])> = Vec::new();
-        for Changed { state, set, .. } in changed {
+        for Changed { state, set, tree, .. } in changed {
+            if let Some(tree) = tree {
+                live.push((tree_component(state.no()), tree.to_bytes()));
+            }
             for view in &set.segments {
                 if let Some(parts) = view.data.memory() {
                     components.extend(
@@ -310,7 +334,7 @@ impl Store {
             }
             Ok(Arc::new(IndexView {
                 segments,
-                ..self.caches.blank_view(&entry, old.position)
+                ..self.blank_view(&entry, old.position)
             }))
         };
         let next = again(&built)?;
@@ -335,11 +359,9 @@ impl Store {
             else {
                 continue;
             };
-            for segment in body["segments"].as_array().into_iter().flatten() {
-                for name in [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten() {
-                    if let Some(file) = last.files().iter().find(|file| file.name == name) {
-                        still.entry(name.to_owned()).or_insert_with(|| file.clone());
-                    }
+            for name in files_of(&body) {
+                if let Some(file) = last.files().iter().find(|file| file.name == name) {
+                    still.entry(name.to_owned()).or_insert_with(|| file.clone());
                 }
             }
         }
@@ -350,6 +372,30 @@ impl Store {
             file.set_named(false);
         }
     }
+}
+
+/// The files that an entry of the manifest names.
+pub(crate) fn files_of(body: &Value) -> impl Iterator<Item = &str> {
+    let segments = body["segments"].as_array().into_iter().flatten();
+    let of_segments = segments.flat_map(|segment| [segment["file"].as_str(), segment["live"][0].as_str()]);
+    of_segments.chain([body["tree"][0].as_str()]).flatten()
+}
+
+/// The component of a checkpoint's file that has the directories of an index.
+fn tree_component(no: u32) -> String {
+    format!("tree-{no}")
+}
+
+/// The directories of an index as a checkpoint described them; `None`: it has none.
+///
+/// # Errors
+/// Damage.
+pub(crate) fn read_tree(body: &Value, open_file: &mut dyn FnMut(&str) -> Result<Arc<DataFile>>) -> Result<Option<Tree>> {
+    let (Some(file), Some(component)) = (body["tree"][0].as_str(), body["tree"][1].as_str()) else {
+        return Ok(None);
+    };
+    let bytes = open_file(file)?.bytes.read_whole(component)?;
+    Tree::from_bytes(&bytes).map(Some)
 }
 
 /// How far a folder has come, in positions of the log.
@@ -367,6 +413,8 @@ struct Changed {
     state: Arc<IndexState>,
     set: Arc<IndexView>,
     entry: Arc<IndexEntry>,
+    /// Its directories, if the manifest has not all of them.
+    tree: Option<Arc<Tree>>,
 }
 
 /// Indices that were deleted leave the manifest.

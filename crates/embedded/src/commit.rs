@@ -14,9 +14,10 @@ use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, extras};
 use crate::prepared_write::{CommitItem, PreparedWrite};
 use crate::store::Store;
+use crate::trees::{TreeMove, TreeRecord};
 use crate::versions::Newest;
 use crate::wait_for::WaitFor;
-use engine::{Outcome, Source, Written};
+use engine::{Outcome, Source, TreeMoved, Written};
 use model::{Result, Stamp, settings};
 use serde_json::Value;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct SideEffects {
     pub(crate) seal: Option<Sealing>,
     /// Told the same once the record has its place.
     pub(crate) then: Option<Settling>,
+    /// Directories that move.
+    pub(crate) moves: Vec<TreeMove>,
     /// It is a change: acknowledged once it is synced, whatever the settings of its indices say.
     pub(crate) is_change: bool,
 }
@@ -42,7 +45,7 @@ pub(crate) struct SideEffects {
 /// The number of the write that is sealed, and how.
 pub(crate) type Sealing = (usize, Box<dyn FnOnce(u64, &[Stamp]) -> Source + Send>);
 /// The step that follows once the record has its place.
-pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp]) + Send>;
+pub(crate) type Settling = Box<dyn FnOnce(u64, &[Stamp], &[TreeMoved]) + Send>;
 
 /// A record that has its place in the log.
 pub(crate) struct Committed {
@@ -90,7 +93,8 @@ impl Store {
         let sequencer = self.write_path.sequence();
         let catalog = beside.catalog.unwrap_or_else(|| self.catalog.now());
         check_open(&catalog, &all)?;
-        let (participants, stamps) = number_writes(&all, &beside.made);
+        let (mut participants, stamps) = number_writes(&all, &beside.made);
+        add_moved(&mut participants, &beside.moves);
         let taken: u64 = participants.iter().map(|p| u64::from(p.count)).sum();
         assert_eq!(
             taken,
@@ -104,6 +108,9 @@ impl Store {
             put.source = seal(promised.unwrap_or(0), &stamps).0;
             put.parsed = Mutex::default();
         }
+        let cells = self.trees_of(&beside.moves, placed_in(&all));
+        let trees = TreeRecord::plan(&cells, &beside.moves)?;
+        parts.extend(trees.parts());
         parts.extend(all.iter().zip(&stamps).map(|(item, stamp)| part_of(&item.write, *stamp)));
         let next: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.next_seq_no())).collect();
         let record = Record {
@@ -123,6 +130,8 @@ impl Store {
             "1.1: a sealed record stands at {} and was promised {promised:?}",
             ticket.position
         );
+        let moved = trees.moved.clone();
+        trees.apply(ticket.end, !all.is_empty());
         for (entry, state) in &beside.made {
             assert_eq!(entry.no, state.no(), "1.1: a state counts for the index that is made");
             self.admit(state.clone());
@@ -140,7 +149,7 @@ impl Store {
             self.catalog.show(next, ticket.end, self.log.durable_position());
         }
         if let Some(then) = beside.then {
-            then(ticket.position, &given);
+            then(ticket.position, &given, &moved);
         }
         drop(sequencer);
         Ok(Committed {
@@ -302,6 +311,25 @@ fn number_writes(all: &[CommitItem], made: &[(Arc<IndexEntry>, Arc<IndexState>)]
     (participants, stamps)
 }
 
+/// An index whose directories move takes part without a sequence number.
+fn add_moved(participants: &mut Vec<Participant>, moves: &[TreeMove]) {
+    for one in moves {
+        if !participants.iter().any(|p| p.index_no == one.entry.no) {
+            participants.push(Participant {
+                index_no: one.entry.no,
+                first_seq_no: one.state.pending().next_seq_no(),
+                count: 0,
+            });
+        }
+    }
+}
+
+/// The indices of documents that are in directories.
+fn placed_in(all: &[CommitItem]) -> impl Iterator<Item = u32> {
+    let is_placed = |item: &&CommitItem| item.write.put.as_ref().is_some_and(|put| !put.placed.is_empty());
+    all.iter().filter(is_placed).map(|item| item.write.entry.no)
+}
+
 /// The part of the log's record for a write.
 fn part_of(write: &PreparedWrite, stamp: Stamp) -> Part {
     let index_no = write.entry.no;
@@ -331,6 +359,7 @@ fn part_of(write: &PreparedWrite, stamp: Stamp) -> Part {
                 put.parent.as_deref(),
                 put.hidden.as_ref().map(|(hidden, _)| hidden),
                 put.times,
+                &put.placed,
             ),
             source: put.source.clone(),
         },

@@ -8,9 +8,11 @@ use crate::get_cache;
 use crate::pending::Kind;
 use crate::store::Store;
 use crate::versions::Newest;
-use engine::{Document, Found, Source};
+use engine::{Document, Found};
+use mapping::tree::Tree;
 use model::{DocAddress, Result};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// The newest state of one document.
 pub(crate) struct CurrentDocument {
@@ -20,6 +22,8 @@ pub(crate) struct CurrentDocument {
     pub(crate) position: u64,
     /// In a view with staged writes: the state that the view began with, which conditions on stamps mean.
     pub(crate) began: Option<Found>,
+    /// The tree of directories that its source shows the paths of.
+    pub(crate) tree: Option<Arc<Tree>>,
 }
 
 impl CurrentDocument {
@@ -30,6 +34,7 @@ impl CurrentDocument {
             document: None,
             position: 0,
             began: None,
+            tree: None,
         }
     }
 }
@@ -111,13 +116,20 @@ impl CurrentDocuments for NoDocuments {
 impl Store {
     /// The newest state of a document; the caller holds its stripe or only wants to read.
     pub(crate) fn newest(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<CurrentDocument> {
-        self.state_of(entry, at, uid, key, self.versions.get(key))
+        // Before the document: one that is written after this is in directories that the tree has, or is shown as it was written.
+        let (tree, rests_on) = self.trees.newest(entry.no);
+        let current = self.state_of(entry, at, uid, key, (self.versions.get(key), tree))?;
+        Ok(CurrentDocument {
+            position: current.position.max(rests_on),
+            ..current
+        })
     }
 
     /// The newest state of a document that is durable, also where a newer one is on its way to the disk.
     pub(crate) fn newest_durable(&self, entry: &IndexEntry, at: &DocAddress, uid: &str, key: Key) -> Result<CurrentDocument> {
         let newest = self.versions.newest_durable(key, || self.log.durable_position());
-        self.state_of(entry, at, uid, key, newest)
+        let tree = self.trees.at(entry.no, self.log.durable_position());
+        self.state_of(entry, at, uid, key, (newest, tree))
     }
 
     /// `newest`: what the version map has of it. The built set is loaded after that (write-path.md 1.5).
@@ -127,7 +139,7 @@ impl Store {
         at: &DocAddress,
         uid: &str,
         key: Key,
-        newest: Option<Newest>,
+        (newest, tree): (Option<Newest>, Option<Arc<Tree>>),
     ) -> Result<CurrentDocument> {
         debug_assert_eq!(key, self.versions.key(entry.no, uid), "4: a key is that of its index and uid");
         let state = self.state(entry)?;
@@ -137,11 +149,12 @@ impl Store {
                     Kind::Put(put) => Some(Document {
                         at: at.clone(),
                         stamp: op.stamp,
-                        source: Source(put.source.clone()),
+                        source: put.source_as_of(tree.as_ref()),
                         stored_fields: None,
                         routing: put.routing.as_deref().map(str::to_owned),
                         parent: put.parent.as_deref().map(str::to_owned),
                         times: put.times,
+                        tree: tree.clone(),
                         hidden: put.hidden.as_ref().map(|(hidden, _)| hidden.clone()),
                     }),
                     Kind::Delete => None,
@@ -152,7 +165,7 @@ impl Store {
             None => {
                 // Loaded after the miss: what left the map is in this set (write-path.md 1.5).
                 let set = state.built();
-                match get_cache::read(self.caches.by_id(), &set, at, uid, key)? {
+                match get_cache::read(self.caches.by_id(), &set, tree.as_ref(), at, (uid, key))? {
                     Some(document) => (Found::Here(document.stamp), Some(document), 0),
                     None => (Found::Nothing, None, 0),
                 }
@@ -163,6 +176,7 @@ impl Store {
             document,
             position,
             began: None,
+            tree,
         })
     }
 }

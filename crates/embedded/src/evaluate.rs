@@ -18,6 +18,7 @@ use crate::pending::Put;
 use crate::prepared_write::PreparedWrite;
 use crate::resolved_write::ResolvedWrite;
 use crate::store::Store;
+use crate::trees::{PathsOf, Trees};
 use crate::wait_for::WaitFor;
 use engine::{Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Parsed, ReadOptions, Times};
@@ -46,8 +47,11 @@ impl Store {
     ) -> Result<(Arc<IndexState>, Evaluated)> {
         let newest = NewestDocuments::of(self);
         let (state, evaluated) = match made {
-            Some(state) => (state, evaluate(resolved, key, &NoDocuments, &self.env)),
-            None => (self.state(&resolved.entry)?, evaluate(resolved, key, &newest, &self.env)),
+            Some(state) => (state, evaluate(resolved, key, &NoDocuments, (&self.env, &self.trees))),
+            None => (
+                self.state(&resolved.entry)?,
+                evaluate(resolved, key, &newest, (&self.env, &self.trees)),
+            ),
         };
         after.durable = after.durable.max(newest.position());
         let mut evaluated = evaluated?;
@@ -74,7 +78,7 @@ pub(crate) fn evaluate(
     resolved: ResolvedWrite,
     key: Key,
     documents: &dyn CurrentDocuments,
-    env: &Environment,
+    (env, trees): (&Environment, &Trees),
 ) -> Result<Evaluated> {
     let ResolvedWrite { entry, at, uid, write } = resolved;
     let current = documents.current(&entry, &at, &uid, key)?;
@@ -85,6 +89,8 @@ pub(crate) fn evaluate(
     {
         return Ok(Evaluated::Done(Outcome::Held(mark.body.clone())));
     }
+    // The paths of the new source are those of the tree that the old one was shown by (trees.md D5).
+    let then = write.tree.clone().or_else(|| current.tree.clone());
     let basis = Basis::of(current, &write);
     if let (true, WriteOp::Delete) = (basis.elsewhere, &write.op) {
         return Ok(Evaluated::Done(absent_elsewhere(at, basis.found)));
@@ -111,7 +117,15 @@ pub(crate) fn evaluate(
         (None, false) => Effect::NotFound,
     };
     let show = next.show.clone();
-    let Read { put, parsed, growth } = read(&entry, &at, next, hidden, judge, documents, env)?;
+    let Read {
+        mut put,
+        parsed,
+        growth,
+        paths,
+    } = read(&entry, &at, next, hidden, judge, documents, env)?;
+    if let Some(put) = &mut put {
+        put.placed = trees.place(&entry, &paths, then.as_deref())?;
+    }
     Ok(Evaluated::Write(Box::new(PreparedWrite {
         entry,
         at,
@@ -292,6 +306,7 @@ struct Read {
     put: Option<Put>,
     parsed: Option<Parsed>,
     growth: Option<Growth>,
+    paths: Vec<PathsOf>,
 }
 
 fn read(
@@ -319,6 +334,7 @@ fn read(
             routing: routing.map(Into::into),
             parent,
             times: Times::default(),
+            placed: Box::default(),
             hidden: Some(with_bytes(Hidden { visible: false, ..mark })),
             parsed: Mutex::default(),
         });
@@ -326,6 +342,7 @@ fn read(
             put,
             parsed: None,
             growth: None,
+            paths: Vec::new(),
         });
     };
     let times = entry
@@ -340,6 +357,7 @@ fn read(
         routing: routing.map(Into::into),
         parent,
         times,
+        placed: Box::default(),
         hidden: hidden.map(with_bytes),
         parsed: Mutex::default(),
     };
@@ -347,6 +365,7 @@ fn read(
         put: Some(put),
         parsed: accepted.parsed,
         growth: accepted.growth,
+        paths: accepted.paths,
     })
 }
 

@@ -8,10 +8,11 @@
 use crate::document_key::Key;
 use engine::{Document, Hidden, Source};
 use mapping::Times;
+use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
 use segment::cache::Cache;
 use segment::searchable::IndexView;
-use segment::stored_document::{Location, locate, stored};
+use segment::stored_document::{Location, locate, stored_as_of};
 use std::sync::Arc;
 use tantivy::DocId;
 
@@ -25,6 +26,8 @@ pub(crate) struct CachedDocument {
     root: DocId,
     stamp: Stamp,
     source: Source,
+    /// The number of moves that the tree of its paths had.
+    moved: u64,
     rest: Option<Box<Rest>>,
 }
 
@@ -39,7 +42,7 @@ struct Rest {
 }
 
 impl CachedDocument {
-    fn of(location: &Location, document: &Document) -> CachedDocument {
+    fn of(location: &Location, document: &Document, moved: u64) -> CachedDocument {
         let rest = Rest {
             stored_fields: document.stored_fields.clone(),
             routing: document.routing.clone(),
@@ -52,11 +55,12 @@ impl CachedDocument {
             root: location.root(),
             stamp: document.stamp,
             source: document.source.clone(),
+            moved,
             rest: (!rest.is_nothing()).then(|| Box::new(rest)),
         }
     }
 
-    fn document(&self, at: &DocAddress) -> Document {
+    fn document(&self, at: &DocAddress, tree: &Arc<Tree>) -> Document {
         let rest = self.rest.as_deref();
         Document {
             at: at.clone(),
@@ -66,6 +70,7 @@ impl CachedDocument {
             routing: rest.and_then(|rest| rest.routing.clone()),
             parent: rest.and_then(|rest| rest.parent.clone()),
             times: rest.map(|rest| rest.times).unwrap_or_default(),
+            tree: (!tree.is_empty()).then(|| tree.clone()),
             hidden: rest.and_then(|rest| rest.hidden.clone()),
         }
     }
@@ -100,19 +105,27 @@ impl Rest {
     }
 }
 
-/// A document of a set.
+/// A document of a set, with the paths of a tree.
 ///
 /// # Errors
 /// Unreadable files.
-pub(crate) fn read(lately: &GetCache, view: &IndexView, at: &DocAddress, uid: &str, key: Key) -> Result<Option<Document>> {
-    if let Some(kept) = lately.get(&key).filter(|kept| kept.lives_in(view)) {
-        return Ok(Some(kept.document(at)));
+pub(crate) fn read(
+    lately: &GetCache,
+    view: &IndexView,
+    tree: Option<&Arc<Tree>>,
+    at: &DocAddress,
+    (uid, key): (&str, Key),
+) -> Result<Option<Document>> {
+    let tree = tree.unwrap_or(&view.tree);
+    let is_good = |kept: &Arc<CachedDocument>| kept.moved == tree.moved() && kept.lives_in(view);
+    if let Some(kept) = lately.get(&key).filter(is_good) {
+        return Ok(Some(kept.document(at, tree)));
     }
     let Some(location) = locate(view, uid)? else {
         return Ok(None);
     };
-    let document = stored(view, &location, at)?;
-    let kept = CachedDocument::of(&location, &document);
+    let document = stored_as_of(view, tree, &location, at)?;
+    let kept = CachedDocument::of(&location, &document, tree.moved());
     lately.replace(key, kept.bytes(), || Arc::new(kept));
     Ok(Some(document))
 }

@@ -60,6 +60,9 @@ mod staged_view;
 mod staging;
 mod store;
 mod term_vectors;
+mod tree_listing;
+mod tree_moves;
+mod trees;
 mod versions;
 mod wait_for;
 mod workers;
@@ -569,6 +572,10 @@ impl EmbeddedEngine {
                 let stats = found.iter().map(|r| (self.info(&r.entry), self.stats(&r.entry)));
                 Inspected::Stats(stats.collect())
             }
+            Inspection::Directories(of) => {
+                let store = self.store.clone();
+                Inspected::Directories(self.workers.run(move || store.directories(&of)).await?)
+            }
             Inspection::Templates(kind) => {
                 let prefix = catalog::templates::key(kind, "");
                 let of_kind = catalog
@@ -994,6 +1001,11 @@ impl AtomicWrites for EmbeddedEngine {
             }
             let outcomes = outcomes.iter().map(|_| Outcome::Unknown).collect();
             return Ok(TxnResult { commit_seq, outcomes });
+        }
+        if !settled.moved.is_empty() {
+            let (store, end) = (self.store.clone(), settled.after.durable);
+            let (moved, numbers) = (settled.moved, settled.numbers.clone());
+            self.workers.run(move || store.show_record(&moved, &numbers, end)).await?;
         }
         if !settled.numbers.is_empty() {
             let mut numbers = settled.numbers;

@@ -39,6 +39,8 @@ pub(crate) enum LockRank {
     Manifest,
     /// The current file of the log; held over its IO by whoever has the turn to write.
     Committer,
+    /// The tree of directories of an index.
+    Tree,
     /// Data that is read or changed in place: no lock is taken under it.
     Leaf,
 }

@@ -165,7 +165,7 @@ impl Store {
             }
             let next = Arc::new(IndexView {
                 segments,
-                ..self.caches.blank_view(&entry, old.position)
+                ..self.blank_view(&entry, old.position)
             });
             assert!(
                 next.segments

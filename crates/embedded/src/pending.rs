@@ -4,7 +4,8 @@
 
 use crate::document_key::Key;
 use crate::lock_order::Mutex;
-use engine::Hidden;
+use engine::{Hidden, Source};
+use mapping::tree::{Placed, Tree};
 use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
 use segment::directory::Held;
@@ -52,6 +53,8 @@ pub(crate) struct Put {
     pub(crate) parent: Option<Box<str>>,
     /// `_timestamp` and `_ttl`.
     pub(crate) times: Times,
+    /// Its directories, by `tree_path` field.
+    pub(crate) placed: Box<[Placed]>,
     /// Its mark, and the mark's stored form.
     pub(crate) hidden: Option<(Hidden, Vec<u8>)>,
     /// Its source as the mapping reads it, until a build takes it; not kept where many wait.
@@ -73,6 +76,11 @@ impl KeptParsed {
 }
 
 impl Put {
+    /// The source with the paths of a tree.
+    pub(crate) fn source_as_of(&self, tree: Option<&Arc<Tree>>) -> Source {
+        let todays = tree.and_then(|tree| segment::searchable::todays_source(&self.mapping, tree, &self.source, &self.placed));
+        Source(todays.map_or_else(|| self.source.clone(), Into::into))
+    }
     /// The source as it was read, for whoever comes first.
     pub(crate) fn take_parsed(&self) -> Option<Parsed> {
         self.parsed.lock().take().map(|kept| kept.parsed)
@@ -115,9 +123,9 @@ impl PendingOp {
     }
 }
 
-/// The bytes that the log keeps beside the source: the parent, the mark and the times.
-pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times) -> Option<Vec<u8>> {
-    if parent.is_none() && hidden.is_none() && times.is_none() {
+/// The bytes that the log keeps beside the source: the parent, the mark, the times and the directories.
+pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times, placed: &[Placed]) -> Option<Vec<u8>> {
+    if parent.is_none() && hidden.is_none() && times.is_none() && placed.is_empty() {
         return None;
     }
     let mark = hidden.map(|h| json!({ "body": h.body, "visible": h.visible, "held": h.held }));
@@ -127,18 +135,33 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
             out[name] = time.into();
         }
     }
+    if !placed.is_empty() {
+        out["placed"] = placed.iter().map(Placed::to_json).collect();
+    }
     let out = out.to_string().into_bytes();
     debug_assert!(
-        read_extras(Some(&out)) == (parent.map(Into::into), hidden.cloned(), times),
+        {
+            let read = read_extras(Some(&out));
+            (read.parent, read.hidden, read.times) == (parent.map(Into::into), hidden.cloned(), times)
+        },
         "2: what a start reads beside a source is what was written"
     );
     Some(out)
 }
 
+/// What the log keeps of a document beside its source.
+#[derive(Default)]
+pub(crate) struct Extras {
+    pub(crate) parent: Option<Box<str>>,
+    pub(crate) hidden: Option<Hidden>,
+    pub(crate) times: Times,
+    pub(crate) placed: Box<[Placed]>,
+}
+
 /// The other way.
-pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hidden>, Times) {
+pub(crate) fn read_extras(bytes: Option<&[u8]>) -> Extras {
     let Some(value) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else {
-        return (None, None, Times::default());
+        return Extras::default();
     };
     let mark = value
         .get("mark")
@@ -148,5 +171,11 @@ pub(crate) fn read_extras(bytes: Option<&[u8]>) -> (Option<Box<str>>, Option<Hid
         timestamp: value["timestamp"].as_i64(),
         expires: value["expires"].as_i64(),
     };
-    (value["parent"].as_str().map(Into::into), mark, times)
+    let placed = value["placed"].as_array().into_iter().flatten();
+    Extras {
+        parent: value["parent"].as_str().map(Into::into),
+        hidden: mark,
+        times,
+        placed: placed.filter_map(Placed::from_json).collect(),
+    }
 }

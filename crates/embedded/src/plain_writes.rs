@@ -112,7 +112,7 @@ impl Store {
         };
         let resolved = ResolvedWrite::find(&self.catalog.now(), write, self.env.wall_ms())?;
         let key = self.versions.key(resolved.entry.no, &resolved.uid);
-        let Evaluated::Write(write) = evaluate(resolved, key, &UnheldDocuments(self), &self.env)? else {
+        let Evaluated::Write(write) = evaluate(resolved, key, &UnheldDocuments(self), (&self.env, &self.trees))? else {
             return Ok(None);
         };
         Ok(write.growth.map(|(doc_type, growth)| Alteration::PutMapping {

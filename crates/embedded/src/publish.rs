@@ -99,7 +99,7 @@ impl Store {
         let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spill(data))?;
         let next = Arc::new(IndexView {
             segments,
-            ..self.caches.blank_view(&entry, limit.max(old.position))
+            ..self.blank_view(&entry, limit.max(old.position))
         });
         // Before the entries leave the map (write-path.md 1.5).
         state.set_built(&building, next);
@@ -119,7 +119,7 @@ impl Store {
     /// Makes what joins need of a new segment before anybody searches it, and opens the terms of a small one: its first search
     /// is to take as long as the next.
     pub(crate) fn prepare_segment(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
-        if let Some(family) = Family::of(&self.caches.blank_view(entry, 0)) {
+        if let Some(family) = Family::of(&self.blank_view(entry, 0)) {
             family.prepare(segment)?;
         }
         key_columns::prepare(segment, beside)?;
@@ -229,7 +229,7 @@ impl Store {
                 Arc::ptr_eq(&state.built(), set) && pending.first_position().is_none_or(|first| first > target)
             };
             if states.iter().zip(&sets).all(reaches) {
-                let indices = sets.into_iter().map(|set| (set.no, set)).collect();
+                let indices = sets.into_iter().map(|set| (set.no, self.with_shown_tree(set))).collect();
                 return Ok(Searchable {
                     indices,
                     position: target,
@@ -329,6 +329,7 @@ impl Store {
             fields: &kept.fields,
             routing: put.routing.as_deref(),
             parent: put.parent.as_deref(),
+            placed: &put.placed,
             hidden,
         };
         let options = ReadOptions {
@@ -411,6 +412,11 @@ impl Store {
                 self.maintenance.mark_clean(state.no());
             }
         }
+        let with_trees = |set: Arc<IndexView>| {
+            self.trees.show_to(set.no, set.position);
+            self.with_shown_tree(set)
+        };
+        let sets = sets.into_iter().map(with_trees).collect();
         self.publication.flip(publishing, sets, target)
     }
 
@@ -438,7 +444,7 @@ impl Store {
         );
         state.set_built(building, next.clone());
         if let Some(shown) = shown {
-            self.publication.replace(publishing, &shown);
+            self.publication.replace(publishing, &self.with_shown_tree(shown));
         }
         Ok(())
     }

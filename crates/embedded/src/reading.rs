@@ -200,7 +200,7 @@ impl Store {
         let Found::Here(stamp) = place.found else {
             return Ok(false);
         };
-        let document = crate::get_cache::read(self.caches.by_id(), &built, &place.at, &place.uid, place.key)?;
+        let document = crate::get_cache::read(self.caches.by_id(), &built, None, &place.at, (&place.uid, place.key))?;
         Ok(document.is_some_and(|document| document.stamp == stamp))
     }
 }

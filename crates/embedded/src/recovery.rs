@@ -8,14 +8,14 @@
 
 use crate::catalog::system::{OLD_TERM_BITS, OLD_TERMS_ALL};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::checkpoint::{Reached, read_set, without_damage};
+use crate::checkpoint::{Reached, files_of, read_set, read_tree, without_damage};
 use crate::checkpoint_state::CheckpointState;
 use crate::damage::{Damages, FOLDER, FolderContent, OpenMode, check_manifest};
 use crate::environment::{Environment, Limits};
 use crate::index_state::IndexState;
 use crate::lock_order::Mutex;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
-use crate::pending::{Kind, PendingOp, Put, read_extras};
+use crate::pending::{Extras, Kind, PendingOp, Put, read_extras};
 use crate::publish::PartBytes;
 use crate::store::Store;
 use crate::versions::Newest;
@@ -125,6 +125,7 @@ impl Store {
             }
         }
         self.numbers_go_on();
+        self.trees.numbers().into_iter().for_each(|no| self.show_moves(no, 0));
         for entry in self.catalog.now().indices.values() {
             let state = self.indices.get(entry.no);
             if state.is_some_and(|state| {
@@ -194,7 +195,7 @@ impl Store {
             self.indices.insert(state);
         }
         for (entry, error) in lost {
-            let state = IndexState::new(entry.no, 1 + self.unclean, self.caches.blank_view(entry, flushed), flushed);
+            let state = IndexState::new(entry.no, 1 + self.unclean, self.blank_view(entry, flushed), flushed);
             state.stop(error);
             indices.insert(entry.no, state.built());
             positions.insert(entry.no, flushed);
@@ -253,7 +254,10 @@ impl Store {
         // Segments that a repair took out leave the manifest with the next checkpoint.
         let is_whole = repaired.as_ref().is_none_or(|repaired| count(repaired) == count(body));
         let body = repaired.as_ref().unwrap_or(body);
-        let set = read_set(body, entry, &mut open_file, &self.caches.of_index(entry.no).derived);
+        let set = read_tree(body, &mut open_file).and_then(|tree| {
+            tree.into_iter().for_each(|tree| self.trees.put(entry.no, tree));
+            read_set(body, entry, &mut open_file, &self.caches.of_index(entry.no).derived)
+        });
         let (segments, problem) = match set {
             Ok(segments) => (segments, None),
             Err(e) => {
@@ -264,7 +268,7 @@ impl Store {
         };
         let view = IndexView {
             segments,
-            ..self.caches.blank_view(entry, position)
+            ..self.blank_view(entry, position)
         };
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
         let state = IndexState::new(entry.no, term, view, position);
@@ -414,12 +418,6 @@ impl OpenFiles {
     }
 }
 
-/// The files that an entry of the manifest names.
-fn files_of(body: &Value) -> impl Iterator<Item = &str> {
-    let segments = body["segments"].as_array().into_iter().flatten();
-    segments.flat_map(|segment| [segment["file"].as_str(), segment["live"][0].as_str()].into_iter().flatten())
-}
-
 /// The options of the log, by the manifest.
 fn log_options(manifest: &Manifest, folder: &Value, limits: &Limits) -> LogOptions {
     let mut options = LogOptions::new(manifest.folder_id(), folder["flushed"].as_u64().unwrap_or(0));
@@ -490,8 +488,13 @@ impl Replay<'_> {
                         primary_term: term,
                         version,
                     };
-                    let (parent, mark, times) = read_extras(hidden.as_deref());
-                    let hidden = mark.map(|mark| {
+                    let Extras {
+                        parent,
+                        hidden,
+                        times,
+                        placed,
+                    } = read_extras(hidden.as_deref());
+                    let hidden = hidden.map(|mark| {
                         let bytes = mark_bytes(&mark);
                         (mark, bytes)
                     });
@@ -502,6 +505,7 @@ impl Replay<'_> {
                             routing,
                             parent,
                             times,
+                            placed,
                             hidden,
                             parsed: Mutex::default(),
                         })
@@ -533,6 +537,16 @@ impl Replay<'_> {
     fn alter(&mut self, index_no: u32, delta: &[u8], start: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
+        if let Some(tree) = delta.get("tree") {
+            if !self.store.indices.contains(index_no) {
+                return Ok(());
+            }
+            let replayed = self.store.trees.replay(index_no, tree);
+            if let (Err(cause), Some(entry)) = (replayed, self.store.catalog.entry(index_no)) {
+                self.stop(index_no, &entry.name, "its directories", &cause);
+            }
+            return Ok(());
+        }
         let mut catalog = (*self.store.catalog.now()).clone();
         let before = catalog.by_no(index_no).cloned();
         let gone = match catalog.apply(&delta) {

@@ -7,6 +7,7 @@ use crate::lock_order::Mutex;
 use crate::open_views::missing_view;
 use crate::pending::PendingOp;
 use engine::View;
+use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
 use segment::searchable::{IndexView, Searchable};
 use std::collections::{BTreeMap, HashMap};
@@ -53,6 +54,10 @@ pub(crate) struct Overlay {
 }
 
 impl StagingView {
+    /// The tree of directories of the view's moment.
+    pub(crate) fn tree_of(&self, no: u32) -> Arc<Tree> {
+        self.base_of(no).map(|set| set.tree.clone()).unwrap_or_default()
+    }
     pub(crate) fn base_of(&self, no: u32) -> Option<&Arc<IndexView>> {
         self.base.indices.get(&no)
     }

@@ -77,6 +77,7 @@ impl CurrentDocuments for StagedDocuments<'_> {
             },
             document: read.now,
             position: 0,
+            tree: Some(self.staging.tree_of(entry.no)),
             began: Some(before.map_or(Found::Nothing, Found::Here)),
         })
     }
@@ -192,7 +193,7 @@ impl Store {
         };
         let begun = || match staging.base_of(no) {
             Some(set) => set.clone(),
-            None => Arc::new(self.caches.blank_view(entry, staging.base.position)),
+            None => Arc::new(self.blank_view(entry, staging.base.position)),
         };
         let anew = overlay.set.is_none() || overlay.layers >= LAYERS_MAX;
         let (below, ops) = match overlay.set.clone().filter(|_| !anew) {
@@ -205,7 +206,8 @@ impl Store {
         let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), PartBytes::Waited, Ok)?;
         let set = Arc::new(IndexView {
             segments,
-            ..self.caches.blank_view(entry, staging.base.position)
+            tree: staging.tree_of(no),
+            ..self.blank_view(entry, staging.base.position)
         });
         overlay.layers = if anew { 1 } else { overlay.layers + 1 };
         debug_assert!(overlay.layers <= LAYERS_MAX, "an overlay has few layers");
@@ -283,11 +285,12 @@ impl Store {
                 Kind::Put(put) => Some(Document {
                     at: at.clone(),
                     stamp: doc.op.stamp,
-                    source: Source(put.source.clone()),
+                    source: put.source_as_of(Some(&staging.tree_of(entry.no))),
                     stored_fields: None,
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
                     times: put.times,
+                    tree: Some(staging.tree_of(entry.no)),
                     hidden: None,
                 }),
             },
@@ -343,8 +346,8 @@ impl Store {
             before: Cell::new(None),
         };
         let evaluated = match &made {
-            Some(_) => evaluate(resolved, key, &NoDocuments, &self.env)?,
-            None => evaluate(resolved, key, &documents, &self.env)?,
+            Some(_) => evaluate(resolved, key, &NoDocuments, (&self.env, &self.trees))?,
+            None => evaluate(resolved, key, &documents, (&self.env, &self.trees))?,
         };
         let before = documents.before.get();
         let PreparedWrite {
@@ -498,6 +501,7 @@ impl Store {
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
                     times: put.times,
+                    tree: Some(staging.tree_of(doc.no)),
                 }),
             },
         };

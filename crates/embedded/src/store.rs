@@ -18,6 +18,7 @@ use crate::open_views::OpenViews;
 use crate::publication::Publication;
 use crate::segment_account::SegmentAccount;
 use crate::staged_view::StagingViews;
+use crate::trees::Trees;
 use crate::versions::Versions;
 use crate::write_path::WritePath;
 use model::{Error, ErrorKind, Result, settings};
@@ -39,6 +40,8 @@ pub(crate) struct Store {
     /// Views in which writes are staged.
     pub(crate) stagings: StagingViews,
     pub(crate) caches: Caches,
+    /// The directories of `tree_path` fields.
+    pub(crate) trees: Trees,
     pub(crate) segments: SegmentAccount,
     pub(crate) maintenance: Maintenance,
     /// Names of deleted indices, for the feed of changes.
@@ -196,6 +199,7 @@ impl Store {
             publication: Publication::default(),
             views: OpenViews::default(),
             stagings: StagingViews::default(),
+            trees: Trees::default(),
             segments: SegmentAccount::default(),
             maintenance: Maintenance::default(),
             deleted_indices: DeletedIndices::default(),

@@ -27,7 +27,7 @@ impl Store {
                 let newest = IndexView {
                     schema: view.schema.clone(),
                     segments: view.segments.clone(),
-                    ..self.caches.blank_view(entry, view.position)
+                    ..self.blank_view(entry, view.position)
                 };
                 vectors(&newest, of)
             }

@@ -3,7 +3,7 @@
 //! An engine that has it promises one log record, one sync and one flip of what searches see. Everything that
 //! spans documents (changes, locks) rests on it; engines without it are used document by document.
 
-use crate::{Alteration, Document, Outcome, Refresh, See, Write};
+use crate::{Alteration, Document, Outcome, Refresh, See, TreeChange, TreeMoved, Write};
 use async_trait::async_trait;
 use model::{CommitSeq, DocAddress, DocId, IndexName, Result, Stamp};
 use serde_json::{Map, Value};
@@ -116,6 +116,8 @@ pub struct Plan {
     pub alterations: Vec<Alteration>,
     /// All of these or none, each to another document.
     pub writes: Vec<Write>,
+    /// Directories that move with the writes or not at all. The paths of the writes mean the directories before.
+    pub moves: Vec<TreeChange>,
     /// The place of a write whose source is made when the decision is known: it may tell of it.
     pub seal: Option<(usize, Seal)>,
     /// Called inside the critical section once the record has its place; not at all if it gets none.
@@ -158,6 +160,8 @@ pub struct Decision<'a> {
     pub commit_seq: CommitSeq,
     /// For each write of the plan the stamp it got; of writes that changed nothing the present one.
     pub stamps: &'a [Stamp],
+    /// For each move of the plan what came of it.
+    pub moves: &'a [TreeMoved],
 }
 
 /// The result of a decision.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
 use futures::stream::BoxStream;
+use mapping::tree::Tree;
 use mapping::{Mapping, Times, Timing};
 use model::{Cancellation, CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
 use serde_json::{Map, Value};
@@ -268,6 +269,8 @@ pub struct Document {
     pub parent: Option<String>,
     /// `_timestamp` and `_ttl` of the typed dialect.
     pub times: Times,
+    /// The directories that the paths of its source are those of; `None`: its index has none.
+    pub tree: Option<Arc<Tree>>,
     /// Marks of changes.
     pub hidden: Option<Hidden>,
 }
@@ -300,6 +303,8 @@ pub struct Write {
     pub judge: Judge,
     /// The name must be an alias.
     pub require_alias: bool,
+    /// The directories that the paths of its source mean, where they are those of an earlier moment; `None`: those of now.
+    pub tree: Option<Arc<Tree>>,
     /// Among how many shards documents are told apart by routing: of more than one, a deletion or an update finds a
     /// document only by a routing that leads where the document's own does.
     pub routed_among: u64,
@@ -320,6 +325,7 @@ impl Write {
             hide: Hide::Keep,
             judge: Judge::Fully,
             require_alias: false,
+            tree: None,
             routed_among: 1,
         }
     }
@@ -557,6 +563,30 @@ pub enum Alteration {
     },
 }
 
+/// A directory that goes elsewhere, with everything below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeChange {
+    /// The index, or an alias with one write index.
+    pub index: String,
+    /// The `tree_path` field; `None`: the only one.
+    pub field: Option<String>,
+    /// Its path.
+    pub from: String,
+    /// Its path afterwards.
+    pub to: String,
+    /// A directory that is there takes over what is in it.
+    pub merge: bool,
+}
+
+/// The result of a move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeMoved {
+    /// False: it was there already.
+    pub changed: bool,
+    /// The number of operations that the tree has after it.
+    pub tree_seq: u64,
+}
+
 impl Alteration {
     /// Makes an empty index, as a write to one that is missing does; nothing where it is there.
     pub fn index_if_missing(name: &str, typed: bool) -> Alteration {
@@ -653,8 +683,22 @@ pub enum Inspection {
     Validate { target: Target, query: Box<Query> },
     /// The terms of one document. → `Inspected::TermVectors`
     TermVectors(Box<VectorsOf>),
+    /// The directories in one. → `Inspected::Directories`
+    Directories(DirectoriesOf),
     /// → `Inspected::Node`
     Node,
+}
+
+/// A directory of a `tree_path` field, and which of those in it are asked for.
+#[derive(Clone, Debug)]
+pub struct DirectoriesOf {
+    pub index: IndexName,
+    /// `None`: the only one.
+    pub field: Option<String>,
+    pub path: String,
+    /// Only names behind this one.
+    pub after: Option<String>,
+    pub size: usize,
 }
 
 /// A document whose terms are asked for.
@@ -683,7 +727,32 @@ pub enum Inspected {
     Validated(Vec<(IndexName, Result<String>)>),
     /// By field.
     TermVectors(Map<String, Value>),
+    Directories(Directories),
     Node(NodeStats),
+}
+
+/// The directories in one, as searches see them.
+#[derive(Clone, Debug, Default)]
+pub struct Directories {
+    pub field: String,
+    pub path: String,
+    /// Documents in it and below it.
+    pub total: u64,
+    /// By name.
+    pub children: Vec<ChildDirectory>,
+    /// There are more behind the last.
+    pub more: bool,
+}
+
+/// A directory in another.
+#[derive(Clone, Debug)]
+pub struct ChildDirectory {
+    pub name: String,
+    pub path: String,
+    /// Documents in it and below it.
+    pub count: u64,
+    /// Directories in it.
+    pub directories: u64,
 }
 
 /// One index of the catalog.

@@ -232,6 +232,7 @@ mod tests {
             routing: None,
             parent: None,
             times: Times::default(),
+            tree: None,
             hidden: None,
         };
         let second = Numbered {

@@ -100,4 +100,6 @@ pub struct StagedPut {
     pub parent: Option<String>,
     /// `_timestamp` and `_ttl`
     pub times: mapping::Times,
+    /// The directories that the paths of its source are those of.
+    pub tree: Option<std::sync::Arc<mapping::tree::Tree>>,
 }

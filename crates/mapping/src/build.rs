@@ -1,9 +1,11 @@
 //! The tables by which fields are looked up, and the limits that they keep.
 
+use crate::field::{FieldType, Kind};
 use crate::limits::MappingLimits;
 use crate::mapping::{Dynamic, Inner, Mapping, Node, ObjectInfo, ObjectNode, Root};
 use crate::names::ALL;
 use crate::parameters::{self, Context};
+use crate::tree::TreePart;
 use crate::wording::text_of;
 use analysis::Registry;
 use model::compat::IndexRules;
@@ -42,6 +44,7 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
         by_path: FxHashMap::default(),
         objects: FxHashMap::default(),
         nested: Vec::new(),
+        trees: Vec::new(),
         source: filter,
     };
     let in_all = inner.top.get("include_in_all").map(|v| text_of(v) != "false");
@@ -80,6 +83,10 @@ impl Inner {
                     let own = field.params.get("include_in_all").map(|v| text_of(v) != "false");
                     let at = self.add(&path, field.clone());
                     self.leaves[at].in_all = own.or(in_all).unwrap_or(field.index);
+                    if field.kind == Kind::TreePath {
+                        self.trees.push(at);
+                        self.add_tree_parts(&path, field);
+                    }
                     for (name, field) in &field.fields {
                         let child = self.add(&format!("{path}.{name}"), field.clone());
                         self.leaves[at].multi.push(child);
@@ -109,6 +116,13 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// The sub-fields that every `tree_path` field has.
+    fn add_tree_parts(&mut self, path: &str, field: &FieldType) {
+        for part in TreePart::SUB_FIELDS {
+            self.add(&format!("{path}.{}", part.name()), Arc::new(field.sub_field(part)));
+        }
     }
 
     /// `_all`, unless the type does without: a text field that is in no list of properties.

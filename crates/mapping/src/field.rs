@@ -1,5 +1,6 @@
 //! The type of one field: its kind and its parameters.
 
+use crate::tree::{PathSyntax, TreePart};
 use analysis::Analyzer;
 use model::date::DateFormat;
 use serde_json::{Map, Value};
@@ -50,6 +51,7 @@ kinds! {
     Join            = "join";
     Completion      = "completion";
     TokenCount      = "token_count";
+    TreePath        = "tree_path";
     Alias           = "alias";
     Object          = "object";
     Nested          = "nested";
@@ -66,7 +68,7 @@ impl Kind {
     }
     /// Whole strings as terms.
     pub fn is_keyword(self) -> bool {
-        matches!(self, Kind::Keyword | Kind::ConstantKeyword | Kind::Wildcard)
+        matches!(self, Kind::Keyword | Kind::ConstantKeyword | Kind::Wildcard | Kind::TreePath)
     }
     /// Whole numbers.
     pub fn is_integer(self) -> bool {
@@ -87,6 +89,15 @@ impl Kind {
     pub fn is_date(self) -> bool {
         matches!(self, Kind::Date | Kind::DateNanos)
     }
+}
+
+/// A field whose values come from the tree of directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeField {
+    /// What it shows of a directory.
+    pub part: TreePart,
+    /// How paths are written.
+    pub syntax: PathSyntax,
 }
 
 /// Parameters by name.
@@ -153,6 +164,8 @@ pub struct FieldType {
     pub constant: Option<String>,
     /// Query texts are split at spaces (keyword).
     pub split_queries_on_whitespace: bool,
+    /// Of `tree_path` and its sub-fields: what they show of a directory.
+    pub tree: Option<TreeField>,
     /// Parameters that differ from their defaults, as rendered.
     pub(crate) params: Params,
     /// Names and types of the multi-fields, rendered under `fields`.
@@ -160,6 +173,25 @@ pub struct FieldType {
 }
 
 impl FieldType {
+    /// The sub-field of a `tree_path` field that shows a part of it. It has no values of its own in segments.
+    pub(crate) fn sub_field(&self, part: TreePart) -> FieldType {
+        FieldType {
+            kind: if part == TreePart::Depth {
+                Kind::Integer
+            } else {
+                Kind::TreePath
+            },
+            tree: self.tree.map(|tree| TreeField { part, ..tree }),
+            params: Params::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether its values are those of another field, worked out from the tree.
+    pub fn is_tree_sub_field(&self) -> bool {
+        self.tree.is_some_and(|tree| tree.part != TreePart::Path)
+    }
+
     /// The type's name in mappings: `string` in the typed dialect.
     pub fn wire(&self) -> &'static str {
         if self.string { "string" } else { self.kind.wire() }

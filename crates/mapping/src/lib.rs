@@ -27,6 +27,7 @@ pub mod similarity;
 mod spec;
 mod templates;
 mod times;
+pub mod tree;
 mod typed;
 pub(crate) mod types;
 mod value;
@@ -34,7 +35,7 @@ mod wording;
 
 pub use analysis::Registry;
 pub use document::{Parsed, ReadOptions};
-pub use field::{FieldType, Kind};
+pub use field::{FieldType, Kind, TreeField};
 pub use limits::MappingLimits;
 pub use mapping::{Dynamic, Mapping, ObjectInfo};
 pub use mappings::Mappings;

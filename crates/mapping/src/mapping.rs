@@ -5,6 +5,7 @@
 
 use crate::field::{FieldType, Kind, Params};
 use crate::limits::MappingLimits;
+use crate::tree::PathSyntax;
 use crate::wording::text_of;
 use analysis::Registry;
 use model::compat::IndexRules;
@@ -114,6 +115,8 @@ pub(crate) struct Inner {
     pub(crate) by_path: FxHashMap<Arc<str>, usize>,
     pub(crate) objects: FxHashMap<String, ObjectInfo>,
     pub(crate) nested: Vec<String>,
+    /// Positions of the `tree_path` fields.
+    pub(crate) trees: Vec<usize>,
     pub(crate) source: SourceFilter,
 }
 
@@ -237,6 +240,12 @@ impl Mapping {
     /// The dialect rules of its index.
     pub fn rules(&self) -> &'static IndexRules {
         self.0.rules()
+    }
+
+    /// The `tree_path` fields, with how they write paths.
+    pub fn tree_fields(&self) -> impl Iterator<Item = (&Arc<str>, PathSyntax)> {
+        let own = self.0.trees.iter().map(|at| &self.0.leaves[*at]);
+        own.filter_map(|leaf| Some((&leaf.path, leaf.field.tree?.syntax)))
     }
 
     /// Whether nothing has been said in it.

@@ -70,11 +70,42 @@ impl Inner {
                 false => malformed("Field [_parent_join] is defined more than once"),
             });
         }
+        self.check_tree_paths()?;
         if self.rules().tolerates_mapping_mistakes {
             Ok(())
         } else {
             self.check_copies()
         }
+    }
+
+    /// Documents keep their directories beside the source, by the order of its values: nested objects and copies have none.
+    fn check_tree_paths(&self) -> Result<()> {
+        let trees = || {
+            self.leaves
+                .iter()
+                .filter(|leaf| leaf.field.kind == Kind::TreePath && !leaf.field.is_tree_sub_field())
+        };
+        for leaf in trees() {
+            if let Some(nested) = self.nested_around(&leaf.path) {
+                return Err(malformed(format!(
+                    "field [{}] of type [tree_path] cannot be inside the nested field [{nested}]",
+                    leaf.path
+                )));
+            }
+        }
+        for leaf in &self.leaves {
+            let copied = |target: &&String| {
+                let below = |rest: &str| rest.is_empty() || rest.starts_with('.');
+                trees().any(|tree| target.strip_prefix(&*tree.path).is_some_and(below))
+            };
+            if let Some(target) = leaf.field.copy_to.iter().find(copied) {
+                return Err(malformed(format!(
+                    "[copy_to] of field [{}] names [{target}] of type [tree_path], to which nothing can be copied",
+                    leaf.path
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Copies go to fields of their own document or of one around it.

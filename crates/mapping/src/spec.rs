@@ -35,6 +35,7 @@ impl Param {
             "\"docs\"",
             "\"no\"",
             "100",
+            "\"/\"",
         ];
         DEFAULTS
             .get_or_init(|| {

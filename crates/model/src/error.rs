@@ -72,6 +72,9 @@ error_kinds! {
     LockTarget             = "lock_target_exception", 400;
     LockNotOwned           = "lock_not_owned_exception", 409;
     LockDeadlock           = "lock_deadlock_exception", 409;
+    TreeMissing            = "tree_missing_exception", 404;
+    TreeExists             = "tree_exists_exception", 409;
+    TreeCycle              = "tree_cycle_exception", 409;
     IdempotencyKeyReused   = "idempotency_key_reused_exception", 409;
     TransactionConflict    = "transaction_conflict_exception", 409;
     TransactionFailed      = "transaction_failed_exception", 400;

@@ -137,6 +137,7 @@ settings! {
     PLEACH_LOCK_PATH: "index.pleach.lock_path" = "", IndexDynamic, "The field, or fields joined by /, that say where a document is.";
     PLEACH_LOCK_INDEX: "index.pleach.lock_index" = "false", IndexStatic, "Its documents, or those of these types, are locks: see docs/relations/locks.md.";
     PLEACH_LOCK_TTL: "index.pleach.lock_ttl" = "-1", IndexDynamic, "How long a lock document lives that its owner does not ask for again; -1: until it is released.";
+    TREE_MAX_NODES: "index.pleach.tree.max_nodes" = "10000000", IndexDynamic, "Directories that are ever made for the tree_path fields of an index; each takes about 150 bytes of memory.";
     PLEACH_LOCK_STRICT: "index.pleach.lock_strict" = "true", IndexDynamic, "Only its owner releases a lock document.";
 }
 

@@ -27,6 +27,7 @@ pub mod schema;
 pub mod script_execution;
 pub mod sessions;
 pub mod transactions;
+pub mod trees;
 
 /// The façade that `rest` calls.
 #[derive(Clone, Debug)]

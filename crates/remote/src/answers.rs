@@ -159,6 +159,7 @@ impl Got<'_> {
             routing: self.routing(),
             parent: None,
             times: mapping::Times::default(),
+            tree: None,
             hidden,
         }))
     }

@@ -262,6 +262,7 @@ mod tests {
             routing: None,
             parent: None,
             times: mapping::Times::default(),
+            tree: None,
             hidden: mark.map(|(visible, held)| Hidden {
                 body: json!({ "c": 1 }),
                 visible,

@@ -183,6 +183,8 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["transaction.commit"], &[changes!(refresh)]),
     (&["transaction.resolve"], &[BODY, BODY_TYPE]),
     (&["cat.transactions"], &[TABLE_FORM, CAT_SIZES, CAT_TIMES, LOCAL]),
+    (&["tree.list"], &[changes!(field path size after)]),
+    (&["tree.move"], &[BODY, BODY_TYPE, LOCK]),
     (&["lock.open"], &[BODY, BODY_TYPE, changes!(timeout)]),
     (&["lock.get"], &[changes!(index)]),
     (&["lock.renew"], &[changes!(keep_alive)]),

@@ -1,7 +1,9 @@
 //! Every endpoint in one table. The router, `OPTIONS`, 405 answers and the compatibility page are derived from it.
 
 use crate::call::Call;
-use crate::handlers::{cat, changes, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, unsupported};
+use crate::handlers::{
+    cat, changes, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, trees, unsupported,
+};
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
 use futures::future::BoxFuture;
@@ -60,6 +62,9 @@ endpoints! {
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;
     "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::leases::renew;
     "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::leases::break_lock;
+
+    "tree.list" ["GET"] ["/{index}/_tree"] => trees::list::list;
+    "tree.move" ["POST"] ["/{index}/_tree/_move"] => trees::moves::move_directory;
 
     "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::query::search;
     "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search::templates::search;

@@ -2,6 +2,7 @@
 //!
 //! Not here: the cache that they are read through (`segment::cache`), what a hit shows of them (`fetch`).
 
+use mapping::tree::Placed;
 use model::{DocId, Result};
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
@@ -31,12 +32,17 @@ pub struct Stored {
 pub struct Payload {
     bytes: Arc<[u8]>,
     source: Option<Range<usize>>,
+    /// The source with today's paths, where they differ.
+    todays: Option<Vec<u8>>,
     fields: Option<Range<usize>>,
 }
 
 impl Payload {
-    /// The client's bytes.
+    /// The client's bytes, with today's paths.
     pub fn source(&self) -> Option<&[u8]> {
+        if let Some(todays) = &self.todays {
+            return Some(todays);
+        }
         self.bytes.get(self.source.clone()?)
     }
     /// The stored fields that the source does not keep, as JSON.
@@ -69,6 +75,7 @@ impl<'a> DocumentReader<'a> {
             payload: Payload {
                 bytes: bytes.clone(),
                 source: None,
+                todays: None,
                 fields: None,
             },
             routing: None,
@@ -76,6 +83,7 @@ impl<'a> DocumentReader<'a> {
             ignored: Vec::new(),
             hidden: None,
         };
+        let mut placed = Vec::new();
         each_place(&bytes, doc, |field, place| {
             let value = &bytes[place.clone()];
             let text = || String::from_utf8_lossy(value).into_owned();
@@ -94,8 +102,13 @@ impl<'a> DocumentReader<'a> {
                 out.ignored.push(text());
             } else if field == schema.hidden {
                 out.hidden = Some(value.to_vec());
+            } else if let Some(field) = schema.tree_of(field) {
+                placed.extend(Placed::from_bytes(field.clone(), value));
             }
         })?;
+        if let (Some(source), false) = (out.payload.source(), placed.is_empty()) {
+            out.payload.todays = self.view.todays_source(&self.view.tree, source, &placed);
+        }
         Ok(out)
     }
 }

@@ -203,6 +203,12 @@ impl Place {
                 format!("[join] cannot join on the text field [{field}], whose values are analyzed{hint}"),
             ));
         }
+        if target.kind.tree.is_some() {
+            return Err(query_shard(
+                view,
+                format!("[join] cannot join on the field [{field}], whose values come from the tree of a [tree_path]"),
+            ));
+        }
         match &target.slot.column {
             Some(name) if kind != Kind::GeoPoint => Ok(Some(Place::Column {
                 name: name.clone(),

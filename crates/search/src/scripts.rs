@@ -2,9 +2,10 @@
 
 use crate::context::Context;
 use crate::fields::column::Column;
-use crate::fields::target::Target;
+use crate::fields::target::{Owned, Target};
 use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
+use mapping::tree::Placed;
 use mapping::{FieldValue, Kind};
 use model::Result;
 use model::compat::IndexRules;
@@ -68,18 +69,25 @@ pub(crate) struct Script {
     now_ms: i64,
     interrupt: Interrupt,
     /// For fields that are named while the script runs.
-    mapping: mapping::Mapping,
-    schema: Arc<segment::schema::IndexSchema>,
+    of: Fields,
     rules: &'static IndexRules,
     /// The index has part in random scores.
     salt: u32,
+}
+
+/// The fields of an index.
+#[derive(Clone)]
+struct Fields {
+    mapping: mapping::Mapping,
+    schema: Arc<segment::schema::IndexSchema>,
+    tree: Arc<mapping::tree::Tree>,
 }
 
 /// Where the values of a field lie.
 #[derive(Clone)]
 enum Place {
     Nowhere,
-    Field(Box<(segment::schema::Slot, mapping::FieldType)>),
+    Field(Box<Owned>),
     /// A column of strings of the envelope, by its name.
     Envelope(&'static str),
     /// The numbers of writes.
@@ -87,7 +95,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(mapping: &mapping::Mapping, schema: &segment::schema::IndexSchema, rules: &IndexRules, path: &str) -> Place {
+    fn of(of: &Fields, rules: &IndexRules, path: &str) -> Place {
         match path {
             "_id" if !rules.has_type_fields => return Place::Envelope("_id"),
             "_seq_no" if !rules.lacks_seq_no => return Place::SeqNo,
@@ -96,18 +104,17 @@ impl Place {
             "_parent" if rules.has_type_fields => return Place::Envelope("_parent"),
             _ => {}
         }
-        match Target::value_in(mapping, schema, path) {
-            Some(target) => Place::Field(Box::new((target.slot.clone(), target.kind.clone()))),
+        match Target::value_in(&of.mapping, &of.schema, &of.tree, path) {
+            Some(target) => Place::Field(Box::new(Owned::of(&target))),
             None => Place::Nowhere,
         }
     }
 
-    fn open(&self, path: &str, segment: &SegmentView) -> Result<Opened> {
+    fn open(&self, segment: &SegmentView) -> Result<Opened> {
         Ok(match self {
             Place::Nowhere => None,
             Place::Field(field) => {
-                let (slot, kind) = &**field;
-                let column = Column::open(segment, &Target { path, kind, slot })?;
+                let (kind, column) = (&field.kind, field.open(segment)?);
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
             }
             Place::SeqNo => {
@@ -132,8 +139,13 @@ impl Script {
     /// Scripts that do not compile or are not stored.
     pub(crate) fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
         let program = (cx.scripts)(source)?;
+        let of = Fields {
+            mapping: view.mapping.clone(),
+            schema: view.schema.clone(),
+            tree: view.tree.clone(),
+        };
         let fields = program.doc_fields().iter();
-        let fields = fields.map(|path| (path.clone(), Place::of(&view.mapping, &view.schema, view.rules(), path)));
+        let fields = fields.map(|path| (path.clone(), Place::of(&of, view.rules(), path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
@@ -141,8 +153,7 @@ impl Script {
             program,
             now_ms: cx.now_ms,
             interrupt: cx.interrupt.clone(),
-            mapping: view.mapping.clone(),
-            schema: view.schema.clone(),
+            of,
             rules: view.rules(),
             salt: model::text::java_hash(view.name.as_str()) << 10,
         })
@@ -159,8 +170,8 @@ impl Script {
     /// Unreadable files.
     pub(crate) fn open(&self, segment: &SegmentView) -> Result<Bound> {
         let mut columns = Vec::with_capacity(self.fields.len());
-        for (path, place) in &self.fields {
-            columns.push(place.open(path, segment)?);
+        for (_, place) in &self.fields {
+            columns.push(place.open(segment)?);
         }
         Ok(Bound {
             script: Box::new(self.clone()),
@@ -194,7 +205,7 @@ impl Host for AtDoc<'_> {
             Some(opened) => opened,
             None => {
                 let script = &self.bound.script;
-                late = Place::of(&script.mapping, &script.schema, script.rules, field).open(field, &self.bound.segment)?;
+                late = Place::of(&script.of, script.rules, field).open(&self.bound.segment)?;
                 &late
             }
         };
@@ -296,13 +307,17 @@ impl Bound {
         }
         let store = self.segment.core.stored(&self.segment.reader)?;
         let bytes = store.get_document_bytes(doc).map_err(segment::error::broken)?;
-        let mut source = None;
+        let of = &self.script.of;
+        let (mut source, mut placed) = (Vec::new(), Vec::new());
         segment::stored::each_value(&bytes, doc, |field, value| {
-            if field == self.script.schema.source && segment::stored_source::stored_fields(value).is_none() {
-                source = serde_json::from_slice(value).ok();
+            if field == of.schema.source && segment::stored_source::stored_fields(value).is_none() {
+                source = value.to_vec();
+            } else if let Some(field) = of.schema.tree_of(field) {
+                placed.extend(Placed::from_bytes(field.clone(), value));
             }
         })?;
-        Ok(source)
+        let todays = segment::searchable::todays_source(&of.mapping, &of.tree, &source, &placed);
+        Ok(serde_json::from_slice(todays.as_deref().unwrap_or(&source)).ok())
     }
 
     /// The script's number for a document.

@@ -110,6 +110,7 @@ pub(crate) fn view_of(mapping: &Value, docs: &[Value], sizes: &[usize], is_delet
         mappings: mapping::Mappings::Plain(mapping.clone()),
         types: Default::default(),
         parents: Vec::new(),
+        tree: Default::default(),
     }
 }
 

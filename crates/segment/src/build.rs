@@ -223,6 +223,7 @@ mod tests {
                     fields: &[],
                     routing: None,
                     parent: None,
+                    placed: &[],
                     hidden: None,
                 };
                 block(&schema, Some(parsed), of)

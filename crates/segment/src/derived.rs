@@ -217,6 +217,12 @@ impl Derived {
         }))
     }
 
+    /// Nothing yet, for the same account.
+    #[must_use]
+    pub fn anew(&self) -> Derived {
+        Derived::new(&self.0.account)
+    }
+
     /// The value of a name, which has one type.
     ///
     /// # Errors

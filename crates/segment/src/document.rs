@@ -6,7 +6,8 @@
 
 use super::schema::{IndexSchema, Slot, YES};
 use engine::Hidden;
-use mapping::{FieldValue, Fields, Parsed};
+use mapping::tree::Placed;
+use mapping::{FieldValue, Fields, Kind, Parsed};
 use model::{DocId, Stamp};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Envelope<'a> {
     pub routing: Option<&'a str>,
     /// `_parent`.
     pub parent: Option<&'a str>,
+    /// Its directories, by `tree_path` field.
+    pub placed: &'a [Placed],
     /// Its mark, and the mark's stored form.
     pub hidden: Option<(&'a Hidden, &'a [u8])>,
 }
@@ -183,12 +186,26 @@ pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>
             doc.push((schema.invisible, Cell::Yes));
         }
     }
+    for (placed, slot) in placed_in(schema, of.placed) {
+        if let Some((stored, _)) = &slot.second {
+            doc.push((*stored, Cell::Bytes(placed.to_bytes().into())));
+        }
+    }
     let envelope = doc.len();
+    for (placed, slot) in placed_in(schema, of.placed) {
+        doc.extend(placed.dirs.iter().map(|dir| (slot.field, Cell::U64(u64::from(*dir)))));
+    }
     doc.extend(ignored.into_iter().map(|path| (schema.ignored, Cell::Text(path))));
     fields(schema, root, &mut names, &mut doc);
     docs.push(indexed(doc));
     debug_assert_eq!(docs.len(), size, "a block is its nested documents and then its root");
     Block { docs, envelope }
+}
+
+/// The directories of a document, with where they lie.
+fn placed_in<'a>(schema: &'a IndexSchema, all: &'a [Placed]) -> impl Iterator<Item = (&'a Placed, &'a Slot)> {
+    all.iter()
+        .filter_map(|placed| Some((placed, schema.slot(&placed.field).filter(|slot| slot.kind == Kind::TreePath)?)))
 }
 
 /// Adds values, and the name of each path that has one. `names` is room that is used again.
@@ -217,6 +234,8 @@ fn fields(schema: &IndexSchema, fields: Fields, names: &mut Vec<u32>, doc: &mut 
 fn add(slot: &Slot, value: FieldValue, doc: &mut Vec<(Field, Cell)>) {
     let field = slot.field;
     match value {
+        // Its number comes with the envelope: what was read is the text of its writing.
+        FieldValue::Keyword(_) if slot.kind == Kind::TreePath => {}
         FieldValue::Text(text) | FieldValue::Keyword(text) => doc.push((field, Cell::Text(text))),
         FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => doc.push((field, Cell::I64(n))),
         FieldValue::UnsignedLong(n) => doc.push((field, Cell::U64(n))),

@@ -29,3 +29,4 @@ pub mod stored_document;
 pub mod stored_source;
 pub mod times;
 pub mod tokens;
+pub mod tree_columns;

@@ -7,6 +7,7 @@
 //!
 //! Not here: what a document becomes (`document`), analyzers (`analysis`), reading (`search`).
 
+use mapping::tree::TreePart;
 use mapping::{FieldType, Kind, Mapping};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -85,7 +86,8 @@ pub struct Slot {
     pub field: Field,
     /// The column's name, if there is one (the same as tantivy's name of `field`).
     pub column: Option<String>,
-    /// The longitude of a `geo_point`, the parent's id of a `join`: field and column name.
+    /// The longitude of a `geo_point`, the parent's id of a `join`, the stored directories of a `tree_path`: field and column
+    /// name.
     pub second: Option<(Field, String)>,
     /// The numbers of the names that `_field_names` gets from it: its path and the objects around it.
     pub names: Box<[u32]>,
@@ -128,6 +130,8 @@ pub struct IndexSchema {
     /// Paths and the objects they are in, in order.
     names: Vec<Arc<str>>,
     slots: Vec<Slot>,
+    /// Positions of the `tree_path` fields.
+    trees: Vec<usize>,
     by_path: FxHashMap<Arc<str>, usize>,
     searcher: OnceLock<Searcher>,
 }
@@ -191,8 +195,10 @@ impl IndexSchema {
             .enumerate()
             .map(|(n, slot)| (slot.shape.path.clone(), n))
             .collect();
+        let is_tree = |(_, slot): &(usize, &Slot)| slot.kind == Kind::TreePath;
         IndexSchema {
             schema: b.build(),
+            trees: slots.iter().enumerate().filter(is_tree).map(|(n, _)| n).collect(),
             id,
             source,
             routing,
@@ -232,9 +238,21 @@ impl IndexSchema {
         Ok(self.searcher.get_or_init(|| reader.searcher()))
     }
 
-    /// Where a path lies.
+    /// Where a path lies; the sub-fields of a `tree_path` lie where the field does.
     pub fn slot(&self, path: &str) -> Option<&Slot> {
-        self.by_path.get(path).map(|n| &self.slots[*n])
+        let at = |path: &str| self.by_path.get(path).map(|n| &self.slots[*n]);
+        at(path).or_else(|| {
+            let (around, name) = path.rsplit_once('.')?;
+            let is_sub_field = TreePart::SUB_FIELDS.iter().any(|part| part.name() == name);
+            at(around).filter(|slot| is_sub_field && slot.kind == Kind::TreePath)
+        })
+    }
+
+    /// The `tree_path` that stores the directories of documents in this field.
+    pub fn tree_of(&self, field: Field) -> Option<&Arc<str>> {
+        let stores = |slot: &&Slot| slot.second.as_ref().is_some_and(|(own, _)| *own == field);
+        let found = self.trees.iter().map(|n| &self.slots[*n]).find(stores);
+        found.map(|slot| &slot.shape.path)
     }
 
     /// The text of a name.
@@ -290,7 +308,7 @@ impl IndexSchema {
 fn stored_fields(mapping: &Mapping) -> impl Iterator<Item = (&str, &FieldType)> {
     mapping
         .fields()
-        .filter(|(_, field)| !matches!(field.kind, Kind::Alias | Kind::Object | Kind::Nested))
+        .filter(|(_, field)| !matches!(field.kind, Kind::Alias | Kind::Object | Kind::Nested) && !field.is_tree_sub_field())
 }
 
 /// The column of a `geo_point`'s longitudes, from that of its latitudes.
@@ -306,6 +324,11 @@ pub fn upper_column(lower: &str) -> String {
 /// The column of a `join`'s parents, from that of its relations.
 pub fn parent_column(relations: &str) -> String {
     format!("{relations}#parent")
+}
+
+/// The stored field of a `tree_path`'s directories in the order of the source, from that of their numbers.
+pub fn placed_field(numbers: &str) -> String {
+    format!("{numbers}#placed")
 }
 
 /// The name of the tokenizer of slot `n`'s text.
@@ -398,6 +421,12 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
             second = Some((b.add_f64_field(&longitude, NumericOptions::default().set_fast()), longitude));
             field
         }
+        Kind::TreePath => {
+            let placed = placed_field(&name);
+            let field = b.add_u64_field(&name, NumericOptions::default().set_indexed().set_fast());
+            second = Some((b.add_bytes_field(&placed, BytesOptions::default().set_stored()), placed));
+            field
+        }
         Kind::Completion => {
             let indexing = TextFieldIndexing::default()
                 .set_tokenizer("raw")
@@ -414,8 +443,10 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
         }
         _ => b.add_bytes_field(&name, BytesOptions::default()),
     };
-    let column = (shape.doc_values && !kind.is_text() && kind != Kind::Completion || kind == Kind::GeoPoint || kind.is_range())
-        .then_some(name);
+    let column = (shape.doc_values && !kind.is_text() && kind != Kind::Completion
+        || matches!(kind, Kind::GeoPoint | Kind::TreePath)
+        || kind.is_range())
+    .then_some(name);
     Slot {
         shape,
         kind,

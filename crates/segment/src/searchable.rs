@@ -13,6 +13,7 @@ use crate::schema::IndexSchema;
 use crate::segment_view::SegmentView;
 use crate::stored::each_value;
 use mapping::Mapping;
+use mapping::tree::{Placed, Tree};
 use model::compat::IndexRules;
 use model::{IndexName, Result};
 use serde_json::{Map, Value};
@@ -64,6 +65,8 @@ pub struct IndexView {
     pub filters: Arc<Filters>,
     /// As they are written: a typed index has one for each type.
     pub mappings: mapping::Mappings,
+    /// The directories of its `tree_path` fields at that moment (trees.md D8).
+    pub tree: Arc<Tree>,
 }
 
 impl fmt::Debug for IndexView {
@@ -130,6 +133,33 @@ impl IndexView {
             None => each_value(packed(segment, doc)?.as_slice(), doc, f),
         }
     }
+    /// The same documents with another tree. What was derived from the tree is left behind.
+    #[must_use]
+    pub fn with_tree(&self, tree: Arc<Tree>) -> IndexView {
+        IndexView {
+            no: self.no,
+            name: self.name.clone(),
+            typed: self.typed,
+            types: self.types.clone(),
+            parents: self.parents.clone(),
+            mapping: self.mapping.clone(),
+            registry: self.registry.clone(),
+            settings: self.settings.clone(),
+            schema: self.schema.clone(),
+            segments: self.segments.clone(),
+            position: self.position,
+            derived: self.derived.anew(),
+            documents: self.documents.clone(),
+            filters: self.filters.clone(),
+            mappings: self.mappings.clone(),
+            tree,
+        }
+    }
+    /// The one place where a stored source becomes the source that readers see (trees.md D7): paths of directories that moved
+    /// since it was written are today's. `None`: it is as it was written.
+    pub fn todays_source(&self, tree: &Tree, source: &[u8], placed: &[Placed]) -> Option<Vec<u8>> {
+        todays_source(&self.mapping, tree, source, placed)
+    }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
         match (&self.mappings, doc_type) {
@@ -143,6 +173,15 @@ impl IndexView {
             .parse()
             .ok()
     }
+}
+
+/// As [`IndexView::todays_source`], of a document that no segment has yet.
+pub fn todays_source(mapping: &Mapping, tree: &Tree, source: &[u8], placed: &[Placed]) -> Option<Vec<u8>> {
+    let syntax = |field: &str| {
+        let own = mapping.field(field).and_then(|field| field.tree);
+        own.map(|tree| tree.syntax).unwrap_or_default()
+    };
+    mapping::tree::todays_source(source, placed, tree, &syntax)
 }
 
 /// The bytes of a stored document, as the segment has them.

@@ -7,6 +7,7 @@ use crate::hidden_mark::read_mark;
 use crate::searchable::IndexView;
 use crate::segment_view::SegmentView;
 use engine::{Document, Source};
+use mapping::tree::{Placed, Tree};
 use model::{DocAddress, Result, Stamp};
 use std::sync::Arc;
 use tantivy::schema::IndexRecordOption;
@@ -65,11 +66,19 @@ pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
     Ok(None)
 }
 
-/// A document out of a segment.
+/// A document out of a segment, as the view shows it.
 ///
 /// # Errors
 /// Unreadable files.
 pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<Document> {
+    stored_as_of(view, &view.tree, location, at)
+}
+
+/// The same with the paths of a tree that may be newer than the view.
+///
+/// # Errors
+/// Unreadable files.
+pub fn stored_as_of(view: &IndexView, tree: &Arc<Tree>, location: &Location, at: &DocAddress) -> Result<Document> {
     let schema = &view.schema;
     let mut document = Document {
         at: at.clone(),
@@ -79,8 +88,10 @@ pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<
         routing: None,
         parent: None,
         times: crate::times::times_of(view, &location.segment, location.root())?,
+        tree: (!tree.is_empty()).then(|| tree.clone()),
         hidden: None,
     };
+    let mut placed = Vec::new();
     view.each_stored_once(&location.segment, location.root(), |field, value| {
         if field == schema.source {
             match crate::stored_source::stored_fields(value) {
@@ -93,7 +104,12 @@ pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<
             document.parent = Some(String::from_utf8_lossy(value).into_owned());
         } else if field == schema.hidden {
             document.hidden = read_mark(value);
+        } else if let Some(field) = schema.tree_of(field) {
+            placed.extend(Placed::from_bytes(field.clone(), value));
         }
     })?;
+    if let Some(source) = view.todays_source(tree, &document.source.0, &placed) {
+        document.source = Source(source.into());
+    }
     Ok(document)
 }

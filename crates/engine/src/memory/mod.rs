@@ -80,6 +80,7 @@ impl Stored {
             routing: self.routing.clone(),
             parent: self.parent.clone(),
             times: self.times,
+            tree: None,
             hidden: self.hidden.clone(),
         }
     }
@@ -737,6 +738,7 @@ impl Engine for MemoryEngine {
                         .collect(),
                 )
             }
+            Inspection::Directories(_) => return Err(unsupported("the memory engine has no trees of directories")),
             Inspection::TermVectors(_) => return Err(Error::illegal("[term vectors] are not supported by this engine")),
             Inspection::Node => Inspected::Node(NodeStats {
                 open_views: state.views.len() as u64,
@@ -821,6 +823,9 @@ impl AtomicWrites for MemoryEngine {
         let plan = plan(&mut Reading(&state))?;
         // A copy is written to. It replaces the state if every write was done; a panic loses the copy alone.
         let mut next = state.clone();
+        if !plan.moves.is_empty() {
+            return Err(unsupported("the memory engine has no trees of directories"));
+        }
         for alteration in &plan.alterations {
             if !matches!(alteration, Alteration::CreateIndex { .. }) {
                 return Err(unsupported_request("a decision may make indices and alter nothing else"));
@@ -842,6 +847,7 @@ impl AtomicWrites for MemoryEngine {
                 })
                 .collect();
             let decision = Decision {
+                moves: &[],
                 commit_seq: state.commit_seq + 1,
                 stamps: &stamps,
             };

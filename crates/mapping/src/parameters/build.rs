@@ -1,7 +1,8 @@
 //! A field type from its checked parameters.
 
 use super::Context;
-use crate::field::{FieldType, Kind, Params};
+use crate::field::{FieldType, Kind, Params, TreeField};
+use crate::tree::TreePart;
 use crate::types;
 use crate::wording::{java, malformed, text_of};
 use analysis::Analyzer;
@@ -43,6 +44,18 @@ pub(super) fn build(
         Some(other) => text_of(other) != "no" && text_of(other) != "false",
         None => true,
     };
+    let tree = match kind {
+        Kind::TreePath => Some(TreeField {
+            part: TreePart::Path,
+            syntax: types::tree_path::syntax(name, text("delimiter").as_deref())?,
+        }),
+        _ => None,
+    };
+    if tree.is_some() && !(fields.is_empty() && copy_to_is_empty(params.get("copy_to"))) {
+        return Err(malformed(format!(
+            "field [{name}] of type [tree_path] cannot have [fields] or [copy_to]: a move of its directory would not reach them"
+        )));
+    }
     if kind == Kind::Alias && !params.contains_key("path") {
         return Err(malformed(format!(
             "The [path] property must be specified for field [{name}]."
@@ -59,7 +72,8 @@ pub(super) fn build(
     let field = FieldType {
         kind,
         string,
-        index,
+        // Postings hold numbers of directories, which no query asks for by itself.
+        index: index && tree.is_none(),
         // Fields without a column were inverted in memory in 2015, when sorted or counted; here they have a column.
         doc_values: context.rules.columns_for_indexed_fields && index && !kind.is_text() && kind != Kind::Binary
             || flag(
@@ -96,6 +110,7 @@ pub(super) fn build(
         alias_path: if kind == Kind::Alias { text("path") } else { None },
         constant: if kind == Kind::ConstantKeyword { text("value") } else { None },
         split_queries_on_whitespace: flag("split_queries_on_whitespace", false),
+        tree,
         params,
         fields,
     };
@@ -170,6 +185,10 @@ fn read_scaling_factor(name: &str, kind: Kind, given: Option<&Value>) -> Result<
             .ok_or_else(|| Error::illegal("[scaling_factor] must be a positive number")),
         _ => Ok(1.0),
     }
+}
+
+fn copy_to_is_empty(given: Option<&Value>) -> bool {
+    given.is_none_or(|given| given.as_array().is_some_and(Vec::is_empty))
 }
 
 fn read_copy_to(name: &str, given: Option<&Value>) -> Result<Vec<String>> {

@@ -13,6 +13,7 @@ pub(crate) mod numeric;
 pub(crate) mod object;
 pub(crate) mod range;
 pub(crate) mod text;
+pub(crate) mod tree_path;
 
 use crate::field::{FieldType, Kind};
 use crate::spec::Param;
@@ -118,6 +119,9 @@ const FIELD_TYPES: &[TypeSpec] = &[
     ),
     values(Kind::Completion, completion::PARAMS, completion::read),
     with_terms(Kind::TokenCount, numeric::COUNT_PARAMS, numeric::count, numeric::term),
+    with_terms(Kind::TreePath, tree_path::PARAMS, tree_path::read, |field, value| {
+        tree_path::term(field, value).map(Some)
+    }),
     empty(Kind::Alias, object::ALIAS_PARAMS),
     empty(Kind::Object, &[]),
     empty(Kind::Nested, &[]),

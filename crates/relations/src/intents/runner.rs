@@ -298,6 +298,7 @@ impl Runner {
                 routing: None,
                 parent: None,
                 times: mapping::Times::default(),
+                tree: None,
                 hidden: None,
             });
             document.stamp = written.stamp;

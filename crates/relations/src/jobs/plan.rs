@@ -21,6 +21,10 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
         seq_no: document.stamp.seq_no,
         primary_term: document.stamp.primary_term,
     };
+    // A job that updates writes into the index that it read, and knows its directories as it read them.
+    if let Action::Update { .. } = action {
+        write.tree = document.tree.clone();
+    }
     match action {
         Action::Delete => {}
         Action::Update { script: None, source } => write.op = WriteOp::Put(filter_source(document, source.as_ref())?),

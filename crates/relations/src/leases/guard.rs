@@ -107,6 +107,64 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
+    /// A move of a directory to another path: it is like a write of everything that is below them.
+    ///
+    /// # Errors
+    /// As [`Guard::check`].
+    pub(crate) fn check_directories(
+        &mut self,
+        settings: &Map<String, Value>,
+        index: &IndexName,
+        paths: &[LockPath],
+    ) -> Result<()> {
+        if !self.leases.is_empty() {
+            let any = DocAddress {
+                index: index.clone(),
+                id: model::DocId::plain(""),
+            };
+            self.check_covered(&any, paths, true)?;
+        }
+        let respect = if self.strict { Respect::Enforced } else { mode_of(settings) };
+        if respect == Respect::Off {
+            return Ok(());
+        }
+        for path in paths {
+            let target = LockTarget::Path {
+                index: index.clone(),
+                path: path.clone(),
+            };
+            match self.check_unlocked(&target) {
+                Err(conflict) if respect != Respect::Enforced => self.warnings.push(format!("{target}: {}", conflict.reason())),
+                checked => checked?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody else has a lock on it or in it.
+    ///
+    /// # Errors
+    /// `lock_conflict_exception`.
+    fn check_unlocked(&self, target: &LockTarget) -> Result<()> {
+        let table = self.locks.table();
+        for claim in target.claims(Mode::Exclusive, &[]) {
+            let met = table
+                .lock(&claim.key)
+                .and_then(|lock| lock.against(claim.mode, self.own()).next());
+            if let Some((owner, holder)) = met {
+                let blocker = Blocker {
+                    owner: owner.clone(),
+                    mode: holder.mode,
+                    session: holder.session.clone(),
+                    age: holder.age,
+                    waiting: false,
+                };
+                return Err(table.conflict(&claim.key, &blocker));
+            }
+        }
+        Ok(())
+    }
+
     /// Targets of the locks cover the document, each of its places one of them; for writes in exclusive mode.
     ///
     /// # Errors
@@ -215,22 +273,6 @@ impl crate::Relations {
 
     /// Nobody else holds a lock on this index or in it.
     fn check_unlocked(&self, index: &IndexName, guard: &Guard<'_>) -> Result<()> {
-        let table = self.locks.table();
-        for claim in LockTarget::Index(index.clone()).claims(Mode::Exclusive, &[]) {
-            let met = table
-                .lock(&claim.key)
-                .and_then(|lock| lock.against(claim.mode, guard.own()).next());
-            if let Some((owner, holder)) = met {
-                let blocker = Blocker {
-                    owner: owner.clone(),
-                    mode: holder.mode,
-                    session: holder.session.clone(),
-                    age: holder.age,
-                    waiting: false,
-                };
-                return Err(table.conflict(&claim.key, &blocker));
-            }
-        }
-        Ok(())
+        guard.check_unlocked(&LockTarget::Index(index.clone()))
     }
 }

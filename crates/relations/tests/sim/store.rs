@@ -275,6 +275,7 @@ impl SimStore {
             routing: write.routing.clone(),
             parent: write.parent.clone(),
             times: mapping::Times::default(),
+            tree: None,
             hidden,
         };
         copy.insert(write.at.clone(), document);

@@ -13,4 +13,5 @@ pub(crate) mod locks;
 pub(crate) mod search;
 pub(crate) mod stubs;
 pub(crate) mod transactions;
+pub(crate) mod trees;
 pub(crate) mod unsupported;

@@ -444,7 +444,7 @@ impl Source {
                     return Ok(());
                 }
                 // The column of a relation's ids belongs to no field that ordinals are kept of.
-                name = target.slot.column.clone().filter(|_| !target.is_relation());
+                name = target.own_column().map(str::to_owned);
                 Column::open(at.segment, &target)?
             }
             None if path == "_seq_no" && !at.view.rules().lacks_seq_no => {

@@ -23,7 +23,7 @@ pub(super) type TextBound = Option<(String, bool)>;
 impl Planner<'_> {
     /// Not indexed, but with a column. In 2015 nothing looked there.
     pub(super) fn by_column(&self, target: &Target<'_>) -> bool {
-        !target.kind.index && !self.view.rules().ignores_columns && target.slot.column.is_some()
+        target.kind.tree.is_some() || !target.kind.index && !self.view.rules().ignores_columns && target.slot.column.is_some()
     }
 
     /// Keywords of that sort.
@@ -37,6 +37,9 @@ impl Planner<'_> {
         A: Automaton + Send + Sync + 'static,
         A::State: Clone,
     {
+        if let Some(field) = target.kind.tree {
+            return self.in_directories_accepted(target, field, &automaton, boost, what);
+        }
         self.texts(target, boost, what, move |column| {
             let mut stream = column.dictionary().search(&automaton).into_stream().map_err(broken)?;
             let mut found = Vec::new();
@@ -49,6 +52,17 @@ impl Planner<'_> {
 
     /// Documents with a text between two.
     pub(super) fn texts_between(&self, target: &Target<'_>, low: TextBound, high: TextBound, boost: f32, what: String) -> Shared {
+        if let Some(field) = target.kind.tree {
+            let above = |text: &str| {
+                low.as_ref()
+                    .is_none_or(|(low, is_in)| text > low.as_str() || *is_in && text == low)
+            };
+            let below = |text: &str| {
+                high.as_ref()
+                    .is_none_or(|(high, is_in)| text < high.as_str() || *is_in && text == high)
+            };
+            return self.in_directories(target, field, &|text| above(text) && below(text), boost, what);
+        }
         self.texts(target, boost, what, move |column| {
             let mut range = column.dictionary().range();
             range = match &low {

@@ -1,10 +1,12 @@
 //! `exists`: documents that have a value at a path, or anywhere under an object.
 
 use super::Planner;
+use crate::fields::target::Target;
 use crate::scorers::filter::FilterNode;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
 use crate::scorers::term_set::any_of;
+use mapping::tree::TreePart;
 use model::Result;
 use segment::error::broken;
 use segment::segment_view::SegmentView;
@@ -34,6 +36,13 @@ impl Planner<'_> {
                 },
             }));
         }
+        if let Some(target) = Target::of(self.view, field)
+            && let Some(part) = target.kind.tree.filter(|tree| tree.part != TreePart::Path)
+        {
+            // Only the root lacks some of them.
+            let what = format!("ConstantScore(FieldExistsQuery [field={field}])");
+            return Ok(self.in_directories(&target, part, &|_| true, boost, what));
+        }
         let names = self.view.schema.field_names;
         let mut paths: Vec<String> = if field.contains('*') {
             self.view.mapping.expand(field)
@@ -54,7 +63,10 @@ impl Planner<'_> {
         paths.retain(|path| self.view.mapping.resolve(path).is_some() || self.view.mapping.is_object(path));
         // Elasticsearch 2 does not find fields that it did not index.
         if self.view.rules().ignores_columns {
-            paths.retain(|path| self.view.mapping.field(path).is_none_or(|field| field.index));
+            paths.retain(|path| {
+                let found = |field: &mapping::FieldType| field.index || field.tree.is_some();
+                self.view.mapping.field(path).is_none_or(found)
+            });
         }
         let terms = paths.iter().map(|path| Term::from_field_text(names, path)).collect();
         Ok(self.filter(terms, boost, format!("ConstantScore(FieldExistsQuery [field={field}])")))

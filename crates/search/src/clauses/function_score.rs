@@ -190,6 +190,7 @@ impl Planner<'_> {
             path: target.path.to_owned(),
             slot: target.slot.clone(),
             kind: target.kind.clone(),
+            tree: target.tree.clone(),
         })
     }
 

@@ -44,6 +44,7 @@ mod span;
 mod term;
 mod terms;
 mod terms_set;
+mod tree_path;
 
 use crate::context::Context;
 use crate::fields::target::Target;

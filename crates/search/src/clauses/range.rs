@@ -380,6 +380,15 @@ impl Planner<'_> {
             return self.term_range(target, low, high, boost);
         };
         let what = format!("{}:[{} TO {}]", target.path, bound_text(low), bound_text(high));
+        if let Some(field) = target.kind.tree {
+            let whole = |value: Option<&FieldValue>, open: i64| match value {
+                Some(FieldValue::Long(n)) => *n,
+                _ => open,
+            };
+            let range = whole(low, i64::MIN)..=whole(high, i64::MAX);
+            let is_in = |text: &str| text.parse().is_ok_and(|depth: i64| range.contains(&depth));
+            return Ok(self.in_directories(target, field, &is_in, boost, what));
+        }
         macro_rules! scan {
             ($t:ty, $low:expr, $high:expr) => {{
                 let (low, high): ($t, $t) = ($low, $high);

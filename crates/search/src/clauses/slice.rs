@@ -2,16 +2,15 @@
 
 use super::Planner;
 use crate::fields::column::Column;
-use crate::fields::target::{Target, setting};
+use crate::fields::target::{Owned, Target, setting};
 use crate::hashes::{id_bytes, mix64, murmur3};
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::rescored::rescore;
 use dsl::search::Slice;
-use mapping::{FieldType, FieldValue};
+use mapping::FieldValue;
 use model::{Error, Result};
 use segment::error::broken;
-use segment::schema::Slot;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::DocId;
@@ -67,7 +66,7 @@ impl Planner<'_> {
                 slice.max
             )));
         }
-        let number: Option<(String, FieldType, Slot)> = match slice.field.as_deref() {
+        let number: Option<Owned> = match slice.field.as_deref() {
             None | Some("_id") => None,
             Some(field) => {
                 let Some(target) = Target::of(self.view, field) else {
@@ -77,7 +76,7 @@ impl Planner<'_> {
                 if !(kind.is_numeric() || kind.is_date() || kind == mapping::Kind::Boolean) {
                     return Err(Error::illegal(format!("cannot load numeric doc values on {field}")));
                 }
-                Some((target.path.to_owned(), target.kind.clone(), target.slot.clone()))
+                Some(Owned::of(&target))
             }
         };
         let (id, max) = (i64::from(slice.id), i64::from(slice.max.max(1)));
@@ -88,7 +87,7 @@ impl Planner<'_> {
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
                 let by = match &number {
                     None => By::Ids(segment.reader.fast_fields().str("_id").map_err(broken)?.map(Column::Str)),
-                    Some((path, kind, slot)) => By::Numbers(Column::open(segment, &Target { path, kind, slot })?),
+                    Some(field) => By::Numbers(field.open(segment)?),
                 };
                 let slicer = Slicer { id, max, by, typed };
                 let set = level.restrict(segment, crate::scorers::constant::every(segment))?;

@@ -132,6 +132,9 @@ impl Planner<'_> {
 
     /// Documents with a string, from a column.
     fn ordinal_of(&self, target: &Target<'_>, text: &str, boost: f32) -> Shared {
+        if let Some(field) = target.kind.tree {
+            return self.in_directory(target, field, text, boost);
+        }
         let name = target.slot.column.clone().unwrap_or_default();
         let (what, text) = (format!("{}:{text}", target.path), text.to_owned());
         Arc::new(FilterNode {

@@ -555,10 +555,11 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
-    /// `fields` of `token_count`: the source has the text, only the column the count.
+    /// `fields` of `token_count` and of the sub-fields of a `tree_path`: the source has the text, only the column the values.
     fn counts(&self, field: &FieldAndFormat, segment: &SegmentView, doc: Doc, out: &mut Map<String, Value>) -> Result<()> {
         for path in self.view.mapping.expand(&field.field) {
-            let Some(target) = Target::of(self.view, &path).filter(|t| t.kind.kind == mapping::Kind::TokenCount) else {
+            let is_worked_out = |t: &Target<'_>| t.kind.kind == mapping::Kind::TokenCount || t.kind.is_tree_sub_field();
+            let Some(target) = Target::of(self.view, &path).filter(is_worked_out) else {
                 continue;
             };
             out.remove(&path);

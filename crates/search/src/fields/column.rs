@@ -1,10 +1,12 @@
 //! Columns of a segment, opened once and read a document at a time.
 
 use super::target::Target;
+use mapping::tree::TreePart;
 use mapping::{FieldValue, Kind};
 use model::Result;
 use segment::error::broken;
 use segment::segment_view::SegmentView;
+use segment::tree_columns;
 use std::net::Ipv6Addr;
 use tantivy::DocId;
 use tantivy::columnar::{Cardinality, ColumnIndex, StrColumn};
@@ -44,6 +46,12 @@ impl Column {
             }
             return Ok(None);
         };
+        if let Some(field) = target.kind.tree {
+            return Ok(match field.part {
+                TreePart::Depth => tree_columns::depths(segment, target.slot, field, target.tree)?.map(Column::I64),
+                _ => tree_columns::texts(segment, target.slot, field, target.tree)?.map(Column::Str),
+            });
+        }
         if target.kind.kind.is_range() {
             return Err(model::Error::illegal(format!(
                 "Field [{}] of type [{}] has no single values: it cannot be sorted, aggregated or read as a value",

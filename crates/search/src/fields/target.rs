@@ -1,6 +1,7 @@
 //! The field that a path of a query leads to in one index.
 
 use super::column::Column;
+use mapping::tree::Tree;
 use mapping::{FieldType, FieldValue, Kind, Mapping};
 use model::{Error, ErrorKind, Result};
 use segment::schema::{IndexSchema, Slot};
@@ -8,6 +9,7 @@ use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use tantivy::Term;
 
 /// A field with where it is stored.
@@ -19,6 +21,8 @@ pub(crate) struct Target<'a> {
     pub kind: &'a FieldType,
     /// Its places in segments.
     pub slot: &'a Slot,
+    /// The directories of the index.
+    pub tree: &'a Arc<Tree>,
 }
 
 impl<'a> Target<'a> {
@@ -26,24 +30,37 @@ impl<'a> Target<'a> {
     pub(crate) fn of(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
         let (path, kind) = view.mapping.resolve(path)?;
         let slot = view.schema.slot(path)?;
-        Some(Target { path, kind, slot })
+        let tree = &view.tree;
+        Some(Target { path, kind, slot, tree })
     }
 
     /// As [`Target::of`], for what reads values: `join_field#relation` has a column too, of parents' ids.
     pub(crate) fn with_values(view: &'a IndexView, path: &'a str) -> Option<Target<'a>> {
-        Target::value_in(&view.mapping, &view.schema, path)
+        Target::value_in(&view.mapping, &view.schema, &view.tree, path)
     }
 
-    /// The same, of a mapping and its schema.
-    pub(crate) fn value_in(mapping: &'a Mapping, schema: &'a IndexSchema, path: &'a str) -> Option<Target<'a>> {
+    /// The same, of a mapping and its schema and tree.
+    pub(crate) fn value_in(
+        mapping: &'a Mapping,
+        schema: &'a IndexSchema,
+        tree: &'a Arc<Tree>,
+        path: &'a str,
+    ) -> Option<Target<'a>> {
         if let Some((path, kind)) = mapping.resolve(path) {
             let slot = schema.slot(path)?;
-            return Some(Target { path, kind, slot });
+            return Some(Target { path, kind, slot, tree });
         }
         let (join, kind) = mapping.join_field()?;
         crate::fields::parent_ids::relation(path, join, kind)?;
         let slot = schema.slot(join)?;
-        Some(Target { path, kind, slot })
+        Some(Target { path, kind, slot, tree })
+    }
+
+    /// The name of the column in segments that has the field's values as they are. Those of a relation's ids and of
+    /// directories are worked out.
+    pub(crate) fn own_column(&self) -> Option<&'a str> {
+        let is_own = !self.is_relation() && self.kind.tree.is_none();
+        self.slot.column.as_deref().filter(|_| is_own)
     }
 
     /// Is it `join_field#relation`?
@@ -116,6 +133,7 @@ pub(crate) struct Owned {
     pub(crate) path: String,
     pub(crate) kind: FieldType,
     pub(crate) slot: Slot,
+    pub(crate) tree: Arc<Tree>,
 }
 
 impl Owned {
@@ -124,6 +142,7 @@ impl Owned {
             path: target.path.to_owned(),
             kind: target.kind.clone(),
             slot: target.slot.clone(),
+            tree: target.tree.clone(),
         }
     }
     pub(crate) fn open(&self, segment: &SegmentView) -> Result<Option<Column>> {
@@ -133,6 +152,7 @@ impl Owned {
                 path: &self.path,
                 kind: &self.kind,
                 slot: &self.slot,
+                tree: &self.tree,
             },
         )
     }

@@ -12,9 +12,11 @@ use crate::hashes;
 use crate::scripts::{Bound, Failure, Script};
 use dsl::query::{BoostMode, DecayKind, Modifier, MultiValueMode, ScoreMode};
 use mapping::FieldType;
+use mapping::tree::Tree;
 use model::{Error, Result};
 use segment::schema::Slot;
 use segment::segment_view::SegmentView;
+use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
@@ -22,6 +24,7 @@ pub(crate) struct Field {
     pub(crate) path: String,
     pub(crate) slot: Slot,
     pub(crate) kind: FieldType,
+    pub(crate) tree: Arc<Tree>,
 }
 
 impl Field {
@@ -32,6 +35,7 @@ impl Field {
                 path: &self.path,
                 kind: &self.kind,
                 slot: &self.slot,
+                tree: &self.tree,
             },
         )
     }

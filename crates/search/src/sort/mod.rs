@@ -309,7 +309,7 @@ impl Plan {
         let By::Field(key) = &self.by else { return None };
         let (path, kind) = view.mapping.resolve(&key.path)?;
         let slot = view.schema.slot(path)?;
-        if kind.kind.is_keyword() && key.nested.is_none() && key.missing.is_none() {
+        if kind.kind.is_keyword() && kind.tree.is_none() && key.nested.is_none() && key.missing.is_none() {
             slot.column.as_deref()
         } else {
             None
@@ -399,9 +399,7 @@ impl Plan {
             },
             float,
             to_nanos: key.to_nanos,
-            name: target
-                .filter(|target| !target.is_relation())
-                .and_then(|target| target.slot.column.as_deref().map(Arc::from)),
+            name: target.and_then(|target| target.own_column()).map(Arc::from),
         })
     }
 

@@ -250,6 +250,7 @@ impl Relations {
                 let after = shared.table().conclude(&change);
                 if let Some(After { then, .. }) = after {
                     then(&Decision {
+                        moves: &[],
                         commit_seq,
                         stamps: &stamps,
                     });

@@ -131,6 +131,7 @@ impl<T> Made<T> {
         let answer = match self {
             Made::Now(answer) => answer,
             Made::Then(answer) => answer(&Decision {
+                moves: &[],
                 commit_seq,
                 stamps: &stamps,
             }),

@@ -13,6 +13,7 @@ use crate::locks::{LockPath, PlaceFields};
 use crate::transactions::NotDone;
 use crate::transactions::request::{Change, Condition, Kind, Operation};
 use engine::{Alteration, Document, Effect, Expect, Found, Newest, Outcome, See, Source, Write, WriteIndex, WriteOp};
+use mapping::tree::Tree;
 use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
@@ -166,6 +167,7 @@ pub(in crate::transactions) fn fold(
         match doc.now {
             Some(now) => {
                 write.op = WriteOp::Put(now.source);
+                write.tree = now.tree;
                 (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
             }
             None => (write.routing, write.parent) = (doc.routing, doc.parent),
@@ -244,6 +246,8 @@ struct Now {
     timing: Timing,
     /// The stamp of a document that was there before.
     times: Times,
+    /// The directories that the paths of its source are those of.
+    tree: Option<Arc<Tree>>,
 }
 
 impl Doc {
@@ -483,6 +487,7 @@ impl Folding<'_, '_, '_> {
                     parent: write.parent.clone(),
                     timing: write.timing.clone(),
                     times: Times::default(),
+                    tree: None,
                 }));
             }
             WriteOp::Delete => {
@@ -499,6 +504,11 @@ impl Folding<'_, '_, '_> {
                     at: doc.at.clone(),
                     uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
                     before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
+                    moved: doc
+                        .now
+                        .as_ref()
+                        .and_then(|now| now.tree.as_ref())
+                        .map_or(0, |tree| tree.moved()),
                 };
                 let times = doc.now.as_ref().map_or_else(Times::default, |now| now.times);
                 let subject = Subject {
@@ -520,6 +530,7 @@ impl Folding<'_, '_, '_> {
                             parent,
                             timing,
                             times,
+                            tree: doc.now.as_ref().and_then(|now| now.tree.clone()),
                         }));
                     }
                     (UpdateEffect::Delete, _) => next = Some(None),
@@ -564,6 +575,7 @@ impl Doc {
                 parent: document.parent,
                 timing: Timing::kept(document.times),
                 times: document.times,
+                tree: document.tree,
             }),
             writer: None,
             failed: false,

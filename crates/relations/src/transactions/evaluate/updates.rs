@@ -47,6 +47,8 @@ pub(in crate::transactions) struct UpdateId {
     pub(in crate::transactions) uuid: Option<String>,
     /// The sequence number and primary term of the document before the change: none if there is no document.
     pub(in crate::transactions) before: Option<(u64, u64)>,
+    /// The moves of the directories that the paths of its source are those of.
+    pub(in crate::transactions) moved: u64,
 }
 
 /// The result of an update.
@@ -162,6 +164,7 @@ mod tests {
             },
             uuid: Some("u".into()),
             before: Some((seq_no, 1)),
+            moved: 0,
         }
     }
 

@@ -344,6 +344,7 @@ impl Committing<'_> {
                     (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
                     write.timing = mapping::Timing::kept(put.times);
                     write.op = WriteOp::Put(put.source.clone());
+                    write.tree = put.tree.clone();
                 }
                 None => write.routing = there.get(&staged.at).and_then(|document| document.routing.clone()),
             }

@@ -633,7 +633,7 @@ fn add_capabilities(all: &mut Capabilities, info: &IndexInfo, patterns: &[String
             mapping::Kind::TokenCount => "integer",
             kind => kind.wire(),
         };
-        let searchable = field.index && field.kind != mapping::Kind::Binary;
+        let searchable = (field.index || field.tree.is_some()) && field.kind != mapping::Kind::Binary;
         add(name, kind, searchable, field.doc_values || field.fielddata);
         // The objects that a field is in come with it, whatever they are called.
         let mut rest = name;

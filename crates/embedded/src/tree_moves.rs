@@ -1,0 +1,91 @@
+//! Moves of directories on their way to a record, and the flip by which searches see them (docs/internals/trees.md 4).
+//!
+//! Not here: the trees (`trees`), the record (`commit`), deciding a move (`atomic_commit`).
+
+use crate::catalog::{Catalog, IndexEntry};
+use crate::store::Store;
+use crate::trees::{TreeCell, TreeMove, tree_field};
+use engine::TreeChange;
+use model::{Result, blocks};
+use segment::searchable::IndexView;
+use std::sync::Arc;
+
+impl Store {
+    /// An empty view of an index, with its tree as of a position.
+    pub(crate) fn blank_view(&self, entry: &IndexEntry, position: u64) -> IndexView {
+        IndexView {
+            tree: self.trees.at(entry.no, position).unwrap_or_default(),
+            ..self.caches.blank_view(entry, position)
+        }
+    }
+
+    /// A set with the tree that searches see by now. The caller holds the publish lock, or shows the set to itself only.
+    pub(crate) fn with_shown_tree(&self, set: Arc<IndexView>) -> Arc<IndexView> {
+        let Some(tree) = self.trees.at(set.no, set.position) else {
+            return set;
+        };
+        assert!(
+            tree.moved() >= set.tree.moved(),
+            "trees.md D8: searches over index {} went back from the tree of {} to that of {}",
+            set.no,
+            set.tree.moved(),
+            tree.moved()
+        );
+        match tree.moved() == set.tree.moved() {
+            true => set,
+            false => Arc::new(set.with_tree(tree)),
+        }
+    }
+
+    /// A move on its way to its record.
+    ///
+    /// # Errors
+    /// An index that is missing, closed, stopped or read-only; no such field.
+    pub(crate) fn resolve_move(&self, catalog: &Catalog, change: TreeChange) -> Result<TreeMove> {
+        let entry = catalog.write_index(&change.index, false, self.env.wall_ms())?;
+        if !entry.open {
+            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+        }
+        blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
+        let state = self.state(&entry)?;
+        let (field, syntax) = tree_field(&entry, change.field.as_deref())?;
+        Ok(TreeMove {
+            entry,
+            state,
+            field,
+            syntax,
+            change,
+        })
+    }
+
+    /// The trees that a record changes: those of these moves, and those whose directories no record made yet among the indices
+    /// of its documents.
+    pub(crate) fn trees_of(&self, moves: &[TreeMove], placed: impl Iterator<Item = u32>) -> Vec<(u32, Arc<TreeCell>)> {
+        let mut numbers: Vec<u32> = moves.iter().map(|one| one.entry.no).chain(placed).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter().map(|no| (no, self.trees.get_or_make(no))).collect()
+    }
+
+    /// Shows a durable record that moved directories of `moved`: at once where it wrote no documents, else with these.
+    pub(crate) fn show_record(&self, moved: &[u32], written: &[u32], end: u64) -> Result<()> {
+        if !written.is_empty() || moved.iter().any(|no| self.trees.is_mixed(*no)) {
+            let all: Vec<u32> = moved.iter().chain(written).copied().collect();
+            return self.publish(&all, end);
+        }
+        moved.iter().for_each(|no| self.show_moves(*no, end));
+        Ok(())
+    }
+
+    /// Shows the moves of an index whose records are durable up to here: its published set with another tree, and nothing else.
+    pub(crate) fn show_moves(&self, no: u32, durable: u64) {
+        let publishing = self.publication.lock();
+        self.trees.show_to(no, durable);
+        if let Some(set) = self.publication.set_of(no) {
+            let shown = self.with_shown_tree(set.clone());
+            if !Arc::ptr_eq(&shown, &set) {
+                self.publication.replace(&publishing, &shown);
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The trees of directories of the indices of a folder (docs/internals/trees.md): new directories are given their numbers when
+//! a write is evaluated and are logged with the first record that needs them; a move is an operation of one record.
+//!
+//! Not here: the tree itself (`mapping::tree`), what a checkpoint keeps of it (`checkpoint`), when searches see a move
+//! (`tree_moves`).
+
+use crate::catalog::IndexEntry;
+use crate::index_state::IndexState;
+use crate::lock_order::{LockRank, Mutex, MutexGuard, RwLock};
+use crate::log::Part;
+use engine::{TreeChange, TreeMoved};
+use mapping::tree::{DirId, Operation, PathSyntax, Placed, Tree};
+use model::{Error, ErrorKind, Result, nearest, settings};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Room in the log for a move: its two names, and those of the directories that it makes.
+pub(crate) const MOVE_BYTES: u64 = 16 << 10;
+
+/// A move whose index is known.
+pub(crate) struct TreeMove {
+    pub(crate) entry: Arc<IndexEntry>,
+    pub(crate) state: Arc<IndexState>,
+    pub(crate) field: Arc<str>,
+    pub(crate) syntax: PathSyntax,
+    pub(crate) change: TreeChange,
+}
+
+/// The changes of trees in one record: planned, and not yet to be seen. While it lives nobody makes directories there.
+pub(crate) struct TreeRecord<'c> {
+    trees: Vec<TreeOfRecord<'c>>,
+    /// What came of each move.
+    pub(crate) moved: Vec<TreeMoved>,
+}
+
+struct TreeOfRecord<'c> {
+    no: u32,
+    state: MutexGuard<'c, TreeState>,
+    /// The tree after the moves.
+    next: Option<Tree>,
+    operations: Vec<Operation>,
+}
+
+impl<'c> TreeRecord<'c> {
+    /// Plans the moves of a record, in their order. The caller holds the sequencer.
+    ///
+    /// # Errors
+    /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`, paths that are none.
+    pub(crate) fn plan(cells: &'c [(u32, Arc<TreeCell>)], moves: &[TreeMove]) -> Result<TreeRecord<'c>> {
+        let mut out = TreeRecord {
+            trees: Vec::with_capacity(cells.len()),
+            moved: Vec::with_capacity(moves.len()),
+        };
+        for (no, cell) in cells {
+            let state = cell.state.lock();
+            out.trees.push(TreeOfRecord {
+                no: *no,
+                operations: state.unlogged.clone(),
+                next: None,
+                state,
+            });
+        }
+        for one in moves {
+            let Some(own) = out.trees.iter_mut().find(|tree| tree.no == one.entry.no) else {
+                continue;
+            };
+            let mut tree = own.next.take().unwrap_or_else(|| (*own.state.newest).clone());
+            let change = &one.change;
+            let planned = tree.plan_move(&one.field, one.syntax, &change.from, &change.to, change.merge)?;
+            for operation in &planned.operations {
+                tree.apply(operation)?;
+            }
+            out.moved.push(TreeMoved {
+                changed: !planned.operations.is_empty(),
+                tree_seq: tree.seq(),
+            });
+            own.operations.extend(planned.operations);
+            own.next = Some(tree);
+        }
+        Ok(out)
+    }
+
+    /// The parts of the record, which come before its documents (trees.md D4).
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
+        let changed = self.trees.iter().filter(|tree| !tree.operations.is_empty());
+        changed.map(|tree| {
+            let before = tree.state.newest.seq() - tree.state.unlogged.len() as u64;
+            delta(tree.no, before, &tree.operations)
+        })
+    }
+
+    /// The record has its place. `is_mixed`: it also has documents.
+    pub(crate) fn apply(self, end: u64, is_mixed: bool) {
+        for mut tree in self.trees {
+            let logged = tree.state.unlogged.len();
+            debug_assert!(
+                tree.operations.len() >= logged,
+                "trees.md D4: a record has every directory that none has yet"
+            );
+            tree.state.unlogged.clear();
+            if let Some(next) = tree.next.filter(|next| next.moved() > tree.state.newest.moved()) {
+                let before = std::mem::replace(&mut tree.state.newest, Arc::new(next));
+                tree.state.before.push_back((end, before));
+                tree.state.moved_to = end;
+                if is_mixed {
+                    tree.state.mixed_to = end;
+                }
+            }
+        }
+    }
+}
+
+/// The tree of one index.
+pub(crate) struct TreeCell {
+    state: Mutex<TreeState>,
+    /// The number of operations in the tree that the manifest has.
+    flushed_seq: AtomicU64,
+}
+
+#[derive(Default)]
+struct TreeState {
+    newest: Arc<Tree>,
+    /// The last operations of `newest` that are in no record yet. They only make directories (trees.md D4).
+    unlogged: Vec<Operation>,
+    /// The trees before records that moved something and that not every search sees yet, each with the end of its record.
+    before: VecDeque<(u64, Arc<Tree>)>,
+    /// Searches may see every record that ends here or before.
+    shown_to: u64,
+    /// The end of the newest record that moved something.
+    moved_to: u64,
+    /// The end of the newest record that also wrote documents and that not every search sees yet; 0: there is none.
+    mixed_to: u64,
+}
+
+impl TreeState {
+    /// The tree as of a position. Directories made since may be in it: no document below the position has them.
+    fn at(&self, position: u64) -> &Arc<Tree> {
+        let position = position.max(self.shown_to);
+        let later = self.before.iter().find(|(end, _)| *end > position);
+        later.map_or(&self.newest, |(_, before)| before)
+    }
+
+    fn show_to(&mut self, position: u64) {
+        self.shown_to = self.shown_to.max(position);
+        while self.before.front().is_some_and(|(end, _)| *end <= self.shown_to) {
+            self.before.pop_front();
+        }
+        if self.mixed_to <= self.shown_to {
+            self.mixed_to = 0;
+        }
+    }
+}
+
+impl TreeCell {
+    fn new(no: u32, newest: Tree) -> TreeCell {
+        let flushed_seq = AtomicU64::new(newest.seq());
+        let state = TreeState {
+            newest: Arc::new(newest),
+            ..TreeState::default()
+        };
+        TreeCell {
+            flushed_seq,
+            state: Mutex::numbered(LockRank::Tree, no as usize, state),
+        }
+    }
+    /// The directory of a path that was read as of `then`. What is missing is made.
+    fn intern(&self, then: &Tree, field: &str, syntax: PathSyntax, path: &str, nodes_max: u64) -> Result<DirId> {
+        let components = syntax.components(path)?;
+        if let Some(dir) = then.resolve(field, &components) {
+            return Ok(dir);
+        }
+        let mut state = self.state.lock();
+        let made = state.newest.make_path(then, field, &components);
+        if made.operations.is_empty() {
+            return Ok(made.dir);
+        }
+        // Only what is made is bounded: a path that is there may be longer after a move.
+        syntax.new_components(path)?;
+        let nodes = state.newest.len() as u64 + made.operations.len() as u64;
+        if nodes > nodes_max {
+            let name = settings::TREE_MAX_NODES.name;
+            let reason =
+                format!("[{nodes}] directories are too many for an index; the limit of [{nodes_max}] is the setting [{name}]");
+            return Err(Error::illegal(reason).with("setting", name));
+        }
+        for operation in &made.operations {
+            Arc::make_mut(&mut state.newest).apply(operation)?;
+        }
+        state.unlogged.extend(made.operations);
+        Ok(made.dir)
+    }
+}
+
+/// Operations as a part of a record. `seq`: those that the tree had before them.
+fn delta(no: u32, seq: u64, operations: &[Operation]) -> Part {
+    let operations: Vec<Value> = operations.iter().map(Operation::to_json).collect();
+    let delta = json!({ "tree": { "no": no, "seq": seq, "operations": operations } });
+    Part::Alter {
+        index_no: no,
+        delta: delta.to_string().into_bytes(),
+    }
+}
+
+/// The trees of a folder, by the number of the index. An index without directories has none.
+pub(crate) struct Trees(RwLock<FxHashMap<u32, Arc<TreeCell>>>);
+
+impl Default for Trees {
+    fn default() -> Trees {
+        Trees(RwLock::new(LockRank::Leaf, FxHashMap::default()))
+    }
+}
+
+impl Trees {
+    pub(crate) fn get(&self, no: u32) -> Option<Arc<TreeCell>> {
+        self.0.read().get(&no).cloned()
+    }
+    pub(crate) fn get_or_make(&self, no: u32) -> Arc<TreeCell> {
+        if let Some(known) = self.get(no) {
+            return known;
+        }
+        let mut all = self.0.write();
+        all.entry(no)
+            .or_insert_with(|| Arc::new(TreeCell::new(no, Tree::default())))
+            .clone()
+    }
+    /// At a start: the tree that the manifest has.
+    pub(crate) fn put(&self, no: u32, tree: Tree) {
+        self.0.write().insert(no, Arc::new(TreeCell::new(no, tree)));
+    }
+    /// The indices that have directories.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.0.read().keys().copied().collect()
+    }
+    /// An index is gone.
+    pub(crate) fn forget(&self, no: u32) {
+        self.0.write().remove(&no);
+    }
+    /// The newest tree, and the end of the record that it rests on. `None`: the index has no directories.
+    pub(crate) fn newest(&self, no: u32) -> (Option<Arc<Tree>>, u64) {
+        self.get(no).map_or((None, 0), |cell| {
+            let state = cell.state.lock();
+            (Some(state.newest.clone()), state.moved_to)
+        })
+    }
+    /// The tree as of a position.
+    pub(crate) fn at(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
+        self.get(no).map(|cell| cell.state.lock().at(position).clone())
+    }
+    /// The directories of a document whose paths were read as of `then`.
+    ///
+    /// # Errors
+    /// A path beyond the limits of new ones, too many directories.
+    pub(crate) fn place(&self, entry: &IndexEntry, paths: &[PathsOf], then: Option<&Tree>) -> Result<Box<[Placed]>> {
+        if paths.is_empty() {
+            return Ok(Box::default());
+        }
+        let nothing = Tree::default();
+        let then = then.unwrap_or(&nothing);
+        let cell = self.get_or_make(entry.no);
+        let nodes_max = settings::number(&entry.settings, settings::TREE_MAX_NODES).min(u64::from(DirId::MAX - 1));
+        let place = |paths: &PathsOf| {
+            let one = |path: &String| {
+                let found = cell.intern(then, &paths.field, paths.syntax, path, nodes_max);
+                found.map_err(|cause| refused(&paths.field, cause))
+            };
+            Ok(Placed {
+                field: paths.field.clone(),
+                seq: then.seq(),
+                dirs: paths.texts.iter().map(one).collect::<Result<_>>()?,
+            })
+        };
+        paths.iter().map(place).collect()
+    }
+    /// The tree as of a position, which is durable, if the manifest has another. It may have directories that no record has yet:
+    /// their numbers are not given again (trees.md D9).
+    pub(crate) fn unflushed(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
+        let cell = self.get(no)?;
+        let tree = cell.state.lock().at(position).clone();
+        (tree.seq() != cell.flushed_seq.load(Ordering::Acquire)).then_some(tree)
+    }
+    /// The manifest has the first so many operations.
+    pub(crate) fn note_flushed(&self, no: u32, seq: u64) {
+        if let Some(cell) = self.get(no) {
+            let before = cell.flushed_seq.swap(seq, Ordering::AcqRel);
+            assert!(
+                before <= seq,
+                "trees.md D9: the manifest's tree goes back from {before} to {seq}"
+            );
+        }
+    }
+    /// Applies logged operations; those that the manifest's tree has are passed by.
+    ///
+    /// # Errors
+    /// `Corruption`: they do not follow on what is there.
+    pub(crate) fn replay(&self, no: u32, delta: &Value) -> Result<()> {
+        let corrupt = || Error::new(ErrorKind::Corruption, "a logged change of a tree is not sound");
+        let cell = self.get_or_make(no);
+        let mut state = cell.state.lock();
+        let first = delta["seq"].as_u64().ok_or_else(corrupt)?;
+        let operations = delta["operations"].as_array().ok_or_else(corrupt)?;
+        for (operation, seq) in operations.iter().zip(first..) {
+            if seq > state.newest.seq() {
+                return Err(corrupt());
+            }
+            if seq == state.newest.seq() {
+                Arc::make_mut(&mut state.newest).apply(&Operation::from_json(operation)?)?;
+            }
+        }
+        Ok(())
+    }
+    /// Is there a record that moved something and wrote documents, which not every search sees yet?
+    pub(crate) fn is_mixed(&self, no: u32) -> bool {
+        self.get(no).is_some_and(|cell| cell.state.lock().mixed_to > 0)
+    }
+    /// Searches may see every record up to here.
+    pub(crate) fn show_to(&self, no: u32, position: u64) {
+        if let Some(cell) = self.get(no) {
+            cell.state.lock().show_to(position);
+        }
+    }
+}
+
+/// The paths of a document in one field, as its source has them.
+pub(crate) struct PathsOf {
+    pub(crate) field: Arc<str>,
+    pub(crate) syntax: PathSyntax,
+    pub(crate) texts: Vec<String>,
+}
+
+impl PathsOf {
+    /// Those of a source, for each `tree_path` field of these mappings.
+    pub(crate) fn of<'m>(source: &Value, mappings: impl IntoIterator<Item = &'m mapping::Mapping>) -> Vec<PathsOf> {
+        let fields = mappings.into_iter().flat_map(|mapping| mapping.tree_fields());
+        let all = fields.map(|(field, syntax)| PathsOf {
+            field: field.clone(),
+            syntax,
+            texts: mapping::tree::collect(source, field),
+        });
+        all.filter(|paths| !paths.texts.is_empty()).collect()
+    }
+}
+
+/// A document whose path cannot be.
+fn refused(field: &str, cause: Error) -> Error {
+    Error::new(
+        ErrorKind::MapperParsing,
+        format!("failed to parse field [{field}] of type [tree_path]"),
+    )
+    .caused_by(cause)
+}
+
+/// The `tree_path` field that a request means.
+///
+/// # Errors
+/// No such field, or several and none is named.
+pub(crate) fn tree_field(entry: &IndexEntry, wanted: Option<&str>) -> Result<(Arc<str>, PathSyntax)> {
+    let fields: Vec<(&Arc<str>, PathSyntax)> = entry.mapping.tree_fields().collect();
+    let names = || fields.iter().map(|(field, _)| &***field);
+    match (wanted, fields.as_slice()) {
+        (None, [(field, syntax)]) => Ok(((*field).clone(), *syntax)),
+        (None, []) => Err(Error::illegal(format!(
+            "index [{}] has no field of type [tree_path]",
+            entry.name
+        ))),
+        (None, _) => {
+            let all: Vec<&str> = names().collect();
+            Err(Error::illegal(format!(
+                "index [{}] has several fields of type [tree_path]: [field] must name one of [{}]",
+                entry.name,
+                all.join(", ")
+            )))
+        }
+        (Some(wanted), _) => match fields.iter().find(|(field, _)| &***field == wanted) {
+            Some((field, syntax)) => Ok(((*field).clone(), *syntax)),
+            None => {
+                let meant = nearest::question(wanted, names());
+                Err(Error::illegal(format!(
+                    "index [{}] has no field [{wanted}] of type [tree_path]{meant}",
+                    entry.name
+                )))
+            }
+        },
+    }
+}

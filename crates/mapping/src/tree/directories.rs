@@ -1,0 +1,289 @@
+//! The tree itself: numbers of directories, their names and their places. A clone takes constant time and shares everything.
+//!
+//! Not here: how it changes (`operation`), whether a change is sound (`plan`).
+
+use imbl::{OrdMap, Vector};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// The number of a directory. It is never given twice (trees.md D1).
+pub type DirId = u32;
+
+/// Stands above the roots of fields.
+pub(super) const NOWHERE: DirId = u32::MAX;
+
+/// Where a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In another one; [`NOWHERE`]: the root of a field.
+    In(DirId),
+    /// Merged into another one.
+    MergedInto(DirId),
+    /// Removed, with everything below it.
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) name: Arc<str>,
+    /// The number of the operation that last moved, merged or removed it; 0: none did.
+    pub(super) moved: u64,
+}
+
+/// The key of a live directory: the number of the one that it is in, and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(pub(super) DirId, pub(super) Arc<str>);
+
+/// A key that owns nothing.
+pub(super) trait AsKey {
+    fn key(&self) -> (DirId, &str);
+}
+impl AsKey for Key {
+    fn key(&self) -> (DirId, &str) {
+        (self.0, &self.1)
+    }
+}
+impl AsKey for (DirId, &str) {
+    fn key(&self) -> (DirId, &str) {
+        *self
+    }
+}
+impl<'a> Borrow<dyn AsKey + 'a> for Key {
+    fn borrow(&self) -> &(dyn AsKey + 'a) {
+        self
+    }
+}
+impl PartialEq for dyn AsKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for dyn AsKey + '_ {}
+impl PartialOrd for dyn AsKey + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for dyn AsKey + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Every directory of an index, of all its `tree_path` fields.
+#[derive(Clone, Default)]
+pub struct Tree {
+    pub(super) nodes: Vector<Node>,
+    /// The live directories by place and name.
+    pub(super) names: OrdMap<Key, DirId>,
+    /// Directories that were merged, by what they were merged into.
+    pub(super) merged: OrdMap<(DirId, DirId), ()>,
+    /// Operations applied.
+    pub(super) seq: u64,
+    /// The number of the newest operation that moved, merged or removed something.
+    pub(super) moved: u64,
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tree({} directories at {})", self.nodes.len(), self.seq)
+    }
+}
+
+impl Tree {
+    /// Whether no directory was ever made.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+    /// The number of directories ever made.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+    /// The number of operations applied.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+    /// The number of the newest operation that moved, merged or removed something: two trees of an index with the same number
+    /// give each directory the same path.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+    /// The root of a field.
+    pub fn root(&self, field: &str) -> Option<DirId> {
+        self.child(NOWHERE, field)
+    }
+    /// A live directory by place and name.
+    pub fn child(&self, parent: DirId, name: &str) -> Option<DirId> {
+        self.names.get(&(parent, name) as &dyn AsKey).copied()
+    }
+    /// The live directories in one, by name.
+    pub fn children(&self, parent: DirId) -> impl Iterator<Item = (&str, DirId)> {
+        let first = Key(parent, "".into());
+        let range = self.names.range(first..);
+        let own = range.take_while(move |(key, _)| key.0 == parent);
+        own.map(|(key, id)| (&*key.1, *id))
+    }
+    /// The live directories in one whose names come after this one.
+    pub fn children_after(&self, parent: DirId, after: &str) -> impl Iterator<Item = (&str, DirId)> {
+        let first = Key(parent, after.into());
+        let range = self
+            .names
+            .range((std::ops::Bound::Excluded(first), std::ops::Bound::Unbounded));
+        let own = range.take_while(move |(key, _)| key.0 == parent);
+        own.map(|(key, id)| (&*key.1, *id))
+    }
+    /// The directory that a number stands for, through merges; `None`: it was removed itself, or never made.
+    pub(super) fn merged_into(&self, id: DirId) -> Option<DirId> {
+        let mut at = id;
+        // Each step leads to a directory that was not merged when the one before was, so no chain is longer than that.
+        for _ in 0..=self.nodes.len() {
+            match self.nodes.get(at as usize)?.place {
+                Place::MergedInto(into) => at = into,
+                Place::In(_) => return Some(at),
+                Place::Gone => return None,
+            }
+        }
+        unreachable!("trees.md D3: merges lead from directory to directory in no circle")
+    }
+    /// The live directory that a number stands for; `None`: it is gone, or one above it is.
+    pub fn find(&self, id: DirId) -> Option<DirId> {
+        let found = self.merged_into(id)?;
+        self.way_up(found).then_some(found)
+    }
+    fn way_up(&self, id: DirId) -> bool {
+        let mut at = id;
+        for _ in 0..=self.nodes.len() {
+            match self.nodes.get(at as usize).map(|node| node.place) {
+                Some(Place::In(NOWHERE)) => return true,
+                Some(Place::In(parent)) => at = parent,
+                Some(Place::Gone) | None => return false,
+                Some(Place::MergedInto(_)) => unreachable!("trees.md D3: nothing is in a merged directory"),
+            }
+        }
+        unreachable!("trees.md D2: the way up from [{id}] ends at a root")
+    }
+    /// The names from the root to a directory; `None`: it is gone.
+    pub fn components(&self, id: DirId) -> Option<Vec<&str>> {
+        let mut at = self.merged_into(id)?;
+        let mut out = Vec::new();
+        for _ in 0..=self.nodes.len() {
+            let node = self.nodes.get(at as usize)?;
+            match node.place {
+                Place::In(NOWHERE) => {
+                    out.reverse();
+                    return Some(out);
+                }
+                Place::In(parent) => {
+                    out.push(&*node.name);
+                    at = parent;
+                }
+                Place::Gone => return None,
+                Place::MergedInto(_) => unreachable!("trees.md D3: nothing is in a merged directory"),
+            }
+        }
+        unreachable!("trees.md D2: the way up from [{id}] ends at a root")
+    }
+    /// Whether the path of a directory may be another since an operation, by the numbers of those on the way up.
+    pub fn moved_since(&self, id: DirId, seq: u64) -> bool {
+        if self.moved <= seq {
+            return false;
+        }
+        let mut at = id;
+        for _ in 0..=2 * self.nodes.len() {
+            let Some(node) = self.nodes.get(at as usize) else {
+                return true;
+            };
+            if node.moved > seq {
+                return true;
+            }
+            match node.place {
+                Place::In(NOWHERE) => return false,
+                Place::In(next) | Place::MergedInto(next) => at = next,
+                Place::Gone => return true,
+            }
+        }
+        unreachable!("trees.md D2: the way up from [{id}] ends at a root")
+    }
+    /// The directory of these components below one: the deepest that is there, and how many components lead to it.
+    pub fn deepest(&self, from: DirId, components: &[&str]) -> (DirId, usize) {
+        let mut at = from;
+        for (n, name) in components.iter().enumerate() {
+            match self.child(at, name) {
+                Some(child) => at = child,
+                None => return (at, n),
+            }
+        }
+        (at, components.len())
+    }
+    /// The directory of a field's path, if it is there.
+    pub fn resolve(&self, field: &str, components: &[&str]) -> Option<DirId> {
+        let (found, known) = self.deepest(self.root(field)?, components);
+        (known == components.len()).then_some(found)
+    }
+    /// Whether a live directory is another one or below it.
+    pub fn is_within(&self, id: DirId, above: DirId) -> bool {
+        let mut at = id;
+        for _ in 0..=self.nodes.len() {
+            if at == above {
+                return true;
+            }
+            match self.nodes.get(at as usize).map(|node| node.place) {
+                Some(Place::In(parent)) if parent != NOWHERE => at = parent,
+                _ => return false,
+            }
+        }
+        unreachable!("trees.md D2: the way up from [{id}] ends at a root")
+    }
+    /// Every number that stands for a live directory: its own, and those of what was merged into it.
+    pub fn numbers_of(&self, id: DirId) -> Vec<DirId> {
+        let mut out = vec![id];
+        let mut next = 0;
+        while let Some(into) = out.get(next).copied() {
+            next += 1;
+            let range = self.merged.range((into, 0)..=(into, DirId::MAX));
+            out.extend(range.map(|((_, merged), ())| *merged));
+        }
+        out
+    }
+    /// Shows a live directory and every one below it, each with its names from the root; in no order.
+    pub fn each_within(&self, id: DirId, mut f: impl FnMut(DirId, &[&str])) {
+        let mut path = self.components(id).unwrap_or_default();
+        f(id, &path);
+        let mut stack: Vec<Box<dyn Iterator<Item = (&str, DirId)> + '_>> = vec![Box::new(self.children(id))];
+        while let Some(top) = stack.last_mut() {
+            match top.next() {
+                Some((name, child)) => {
+                    path.push(name);
+                    f(child, &path);
+                    stack.push(Box::new(self.children(child)));
+                }
+                None => {
+                    stack.pop();
+                    if !stack.is_empty() {
+                        path.pop();
+                    }
+                }
+            }
+        }
+    }
+    /// Every number that stands for a live directory or one below it, in order.
+    pub fn subtree(&self, id: DirId) -> Vec<DirId> {
+        let mut out = Vec::new();
+        self.each_within(id, |id, _| out.extend(self.numbers_of(id)));
+        out.sort_unstable();
+        debug_assert!(
+            out.windows(2).all(|two| two[0] < two[1]),
+            "trees.md D2: a directory is in one place"
+        );
+        out
+    }
+    /// About how many bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        let names: usize = self.nodes.iter().map(|node| node.name.len().next_multiple_of(8) + 16).sum();
+        // Chunks of persistent collections are two thirds full on average.
+        let each = size_of::<Node>() + size_of::<(Key, DirId)>();
+        names + self.nodes.len() * each * 3 / 2 + self.merged.len() * 12
+    }
+}

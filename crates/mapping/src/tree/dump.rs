@@ -1,0 +1,101 @@
+//! A whole tree as bytes, for checkpoints: numbers little-endian; a head, then each directory in the order of its number.
+//!
+//! Not here: the file that the bytes lie in, and its checksums.
+
+use super::DirId;
+use super::directories::{Key, Node, Place, Tree};
+use model::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+const VERSION: u32 = 1;
+const IN: u8 = 0;
+const MERGED: u8 = 1;
+const GONE: u8 = 2;
+
+impl Tree {
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32 + self.nodes.len() * 32);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(self.nodes.len() as u32).to_le_bytes());
+        out.extend_from_slice(&self.seq.to_le_bytes());
+        out.extend_from_slice(&self.moved.to_le_bytes());
+        for node in &self.nodes {
+            let (tag, other) = match node.place {
+                Place::In(parent) => (IN, parent),
+                Place::MergedInto(into) => (MERGED, into),
+                Place::Gone => (GONE, 0),
+            };
+            out.push(tag);
+            out.extend_from_slice(&other.to_le_bytes());
+            out.extend_from_slice(&node.moved.to_le_bytes());
+            out.extend_from_slice(&(node.name.len() as u32).to_le_bytes());
+            out.extend_from_slice(node.name.as_bytes());
+        }
+        out
+    }
+
+    /// From those bytes.
+    ///
+    /// # Errors
+    /// `Corruption` where they are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Tree> {
+        let corrupt = || Error::new(ErrorKind::Corruption, "the bytes of a tree of directories are not sound");
+        read(bytes).ok_or_else(corrupt)
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<Tree> {
+    let mut rest = bytes;
+    if number(&mut rest)? != VERSION {
+        return None;
+    }
+    let count = number(&mut rest)?;
+    let mut tree = Tree {
+        seq: long(&mut rest)?,
+        moved: long(&mut rest)?,
+        ..Tree::default()
+    };
+    let (mut names, mut merged): (Vec<(Key, DirId)>, Vec<((DirId, DirId), ())>) = Default::default();
+    let mut nodes = Vec::new();
+    for id in 0..count {
+        let tag = take(&mut rest, 1)?[0];
+        let other = number(&mut rest)?;
+        let moved = long(&mut rest)?;
+        let length = number(&mut rest)? as usize;
+        let name: Arc<str> = std::str::from_utf8(take(&mut rest, length)?).ok()?.into();
+        let place = match tag {
+            IN => {
+                names.push((Key(other, name.clone()), id));
+                Place::In(other)
+            }
+            MERGED => {
+                merged.push(((other, id), ()));
+                Place::MergedInto(other)
+            }
+            GONE => Place::Gone,
+            _ => return None,
+        };
+        nodes.push(Node { place, name, moved });
+    }
+    // In order they are put in without a search.
+    names.sort_unstable();
+    tree.names = names.into_iter().collect();
+    tree.merged = merged.into_iter().collect();
+    tree.nodes = nodes.into_iter().collect();
+    rest.is_empty().then_some(tree)
+}
+
+fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (taken, left) = rest.split_at_checked(count)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn number(rest: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(rest, 4)?.try_into().ok()?))
+}
+
+fn long(rest: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(take(rest, 8)?.try_into().ok()?))
+}

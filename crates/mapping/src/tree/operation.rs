@@ -1,0 +1,188 @@
+//! The operations that change a tree, as they are logged. Applying the same ones in the same order gives the same tree.
+//!
+//! Not here: which operations a wish needs, and refusals (`plan`).
+
+use super::DirId;
+use super::directories::{Key, NOWHERE, Node, Place, Tree};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// One operation. Numbers are those of live directories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Makes a directory; the root of a field has no parent.
+    Make { parent: Option<DirId>, name: Arc<str> },
+    /// Gives a directory another place or name.
+    Move { id: DirId, parent: DirId, name: Arc<str> },
+    /// Puts everything in one directory into another, and lets its number stand for that one.
+    Merge { id: DirId, into: DirId },
+    /// Removes a directory with everything below it.
+    Remove { id: DirId },
+}
+
+impl Operation {
+    /// Whether it changes the paths of directories that are there.
+    pub fn moves(&self) -> bool {
+        !matches!(self, Operation::Make { .. })
+    }
+    /// The form that is logged.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Operation::Make { parent, name } => json!([parent, **name]),
+            Operation::Move { id, parent, name } => json!(["move", id, parent, **name]),
+            Operation::Merge { id, into } => json!(["merge", id, into]),
+            Operation::Remove { id } => json!(["remove", id]),
+        }
+    }
+    /// From that form.
+    ///
+    /// # Errors
+    /// `Corruption` where it is none.
+    pub fn from_json(value: &Value) -> Result<Operation> {
+        let corrupt = || Error::new(ErrorKind::Corruption, format!("no operation of a tree: {value}"));
+        let number = |at: usize| value[at].as_u64().and_then(|n| DirId::try_from(n).ok()).ok_or_else(corrupt);
+        let text = |at: usize| value[at].as_str().map(Arc::from).ok_or_else(corrupt);
+        Ok(match value[0].as_str() {
+            None => Operation::Make {
+                parent: if value[0].is_null() { None } else { Some(number(0)?) },
+                name: text(1)?,
+            },
+            Some("move") => Operation::Move {
+                id: number(1)?,
+                parent: number(2)?,
+                name: text(3)?,
+            },
+            Some("merge") => Operation::Merge {
+                id: number(1)?,
+                into: number(2)?,
+            },
+            Some("remove") => Operation::Remove { id: number(1)? },
+            Some(_) => return Err(corrupt()),
+        })
+    }
+}
+
+impl Tree {
+    /// Applies an operation that was planned on this very tree, or is replayed in its order.
+    ///
+    /// # Errors
+    /// `Corruption`: it does not fit this tree, which was never logged so.
+    pub fn apply(&mut self, operation: &Operation) -> Result<()> {
+        let unfit = |why: String| {
+            Error::new(
+                ErrorKind::Corruption,
+                format!("a logged operation of a tree does not fit: {why}"),
+            )
+        };
+        let live = |tree: &Tree, id: DirId| match tree.nodes.get(id as usize).map(|node| node.place) {
+            Some(Place::In(_)) => Ok(()),
+            _ => Err(unfit(format!("[{id}] is no live directory"))),
+        };
+        let free = |tree: &Tree, parent: DirId, name: &str| match tree.child(parent, name) {
+            None => Ok(()),
+            Some(there) => Err(unfit(format!("the name [{name}] is that of [{there}]"))),
+        };
+        match operation {
+            Operation::Make { parent, name } => {
+                let parent = parent.unwrap_or(NOWHERE);
+                if parent != NOWHERE {
+                    live(self, parent)?;
+                }
+                free(self, parent, name)?;
+                self.make(parent, name.clone());
+            }
+            Operation::Move { id, parent, name } => {
+                live(self, *id)?;
+                live(self, *parent)?;
+                free(self, *parent, name)?;
+                if self.is_within(*parent, *id) {
+                    return Err(unfit(format!("[{id}] goes into [{parent}], which is below it")));
+                }
+                self.unname(*id);
+                self.put(*id, *parent, name.clone());
+                self.moved = self.seq + 1;
+            }
+            Operation::Merge { id, into } => {
+                live(self, *id)?;
+                live(self, *into)?;
+                if self.is_within(*into, *id) {
+                    return Err(unfit(format!("[{id}] goes into [{into}], which is below it")));
+                }
+                self.merge(*id, *into);
+                self.moved = self.seq + 1;
+            }
+            Operation::Remove { id } => {
+                live(self, *id)?;
+                self.unname(*id);
+                self.set(*id, Place::Gone);
+                self.moved = self.seq + 1;
+            }
+        }
+        self.seq += 1;
+        Ok(())
+    }
+
+    fn make(&mut self, parent: DirId, name: Arc<str>) {
+        let id = self.nodes.len() as DirId;
+        debug_assert!(
+            id < NOWHERE,
+            "trees.md D1: numbers of directories are below the limit of the index"
+        );
+        self.names.insert(Key(parent, name.clone()), id);
+        self.nodes.push_back(Node {
+            place: Place::In(parent),
+            name,
+            moved: 0,
+        });
+    }
+
+    /// Its place and name are free.
+    fn unname(&mut self, id: DirId) {
+        let Some(node) = self.nodes.get(id as usize) else { return };
+        if let Place::In(parent) = node.place {
+            let key = Key(parent, node.name.clone());
+            let was = self.names.remove(&key);
+            debug_assert_eq!(was, Some(id), "trees.md D2: a directory is found by its place and name");
+        }
+    }
+
+    fn put(&mut self, id: DirId, parent: DirId, name: Arc<str>) {
+        let before = self.names.insert(Key(parent, name.clone()), id);
+        debug_assert!(before.is_none(), "trees.md D2: a name is that of one directory");
+        let moved = self.seq + 1;
+        if let Some(node) = self.nodes.get_mut(id as usize) {
+            *node = Node {
+                place: Place::In(parent),
+                name,
+                moved,
+            };
+        }
+    }
+
+    fn set(&mut self, id: DirId, place: Place) {
+        let moved = self.seq + 1;
+        if let Some(node) = self.nodes.get_mut(id as usize) {
+            node.place = place;
+            node.moved = moved;
+        }
+    }
+
+    /// Directories of one name become one, from the two given ones downwards.
+    fn merge(&mut self, id: DirId, into: DirId) {
+        self.unname(id);
+        let mut pairs = vec![(id, into)];
+        while let Some((from, to)) = pairs.pop() {
+            let children: Vec<(Arc<str>, DirId)> = self.children(from).map(|(name, id)| (Arc::from(name), id)).collect();
+            for (name, child) in children {
+                self.unname(child);
+                match self.child(to, &name) {
+                    Some(there) => pairs.push((child, there)),
+                    None => self.put(child, to, name),
+                }
+            }
+            self.set(from, Place::MergedInto(to));
+            self.merged.insert((to, from), ());
+        }
+    }
+}

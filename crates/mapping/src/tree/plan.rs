@@ -1,0 +1,123 @@
+//! Wishes as operations: directories that are made for a path, and moves. Refusals are here; the tree is not changed.
+//!
+//! Not here: applying what was planned (`operation`).
+
+use super::{DirId, Operation, PathSyntax, Tree};
+use model::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// The directories that a path needs.
+#[derive(Debug)]
+pub struct Made {
+    /// The directory of the path.
+    pub dir: DirId,
+    /// What makes it, in order.
+    pub operations: Vec<Operation>,
+}
+
+/// A move that can be done.
+#[derive(Debug, Default)]
+pub struct Moved {
+    /// What does it, in order; none: it is there already.
+    pub operations: Vec<Operation>,
+    /// The directory that moves.
+    pub dir: DirId,
+    /// What it is merged into.
+    pub merged_into: Option<DirId>,
+}
+
+/// `tree_exists_exception`
+fn exists(path: &str) -> Error {
+    let reason = format!("the directory [{path}] exists; [merge] puts one directory into another");
+    Error::new(ErrorKind::TreeExists, reason).with("path", path)
+}
+
+/// `tree_missing_exception`
+pub fn missing(field: &str, path: &str) -> Error {
+    let reason = format!("no directory [{path}] in the tree of field [{field}]");
+    Error::new(ErrorKind::TreeMissing, reason).with("path", path)
+}
+
+impl Tree {
+    /// The directory of a path, as an older state of the tree knows it, and what is to be made of it in this one
+    /// (trees.md D5): a path that was read before a move leads to where its directories are now.
+    pub fn make_path(&self, then: &Tree, field: &str, components: &[&str]) -> Made {
+        let mut operations = Vec::new();
+        let mut next = self.len() as DirId;
+        let mut make = |parent: Option<DirId>, name: &str, operations: &mut Vec<Operation>| {
+            operations.push(Operation::Make {
+                parent,
+                name: Arc::from(name),
+            });
+            next += 1;
+            next - 1
+        };
+        let known = then.root(field).map(|root| then.deepest(root, components));
+        // What is gone since is made anew where it was.
+        let known = known.and_then(|(dir, count)| Some((self.find(dir)?, count)));
+        let (mut at, mut count) = match (known, self.root(field)) {
+            (Some(known), _) => known,
+            (None, Some(root)) => (root, 0),
+            (None, None) => (make(None, field, &mut operations), 0),
+        };
+        if operations.is_empty() {
+            let (deeper, more) = self.deepest(at, &components[count..]);
+            (at, count) = (deeper, count + more);
+        }
+        for name in &components[count..] {
+            at = make(Some(at), name, &mut operations);
+        }
+        Made { dir: at, operations }
+    }
+
+    /// Moves the directory of one path to another; what the other is in is made.
+    ///
+    /// # Errors
+    /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`, the root, paths that are none.
+    pub fn plan_move(&self, field: &str, syntax: PathSyntax, from: &str, to: &str, merge: bool) -> Result<Moved> {
+        let (source, target) = (syntax.components(from)?, syntax.new_components(to)?);
+        let (from, to) = (syntax.canonical(from), syntax.canonical(to));
+        let Some(dir) = self.resolve(field, &source) else {
+            return Err(missing(field, from));
+        };
+        if source.is_empty() {
+            return Err(Error::illegal(format!("the root [{from}] cannot be moved")).with("path", from));
+        }
+        if source == target {
+            return Ok(Moved { dir, ..Moved::default() });
+        }
+        if target.starts_with(&source) {
+            let reason = format!("cannot move [{from}] into its own descendant [{to}]");
+            return Err(Error::new(ErrorKind::TreeCycle, reason).with("from", from).with("to", to));
+        }
+        if let Some(there) = self.resolve(field, &target) {
+            if !merge {
+                return Err(exists(to));
+            }
+            return Ok(Moved {
+                operations: vec![Operation::Merge { id: dir, into: there }],
+                dir,
+                merged_into: Some(there),
+            });
+        }
+        let (name, around) = match target.split_last() {
+            Some(split) => split,
+            // The root is always there, with the source.
+            None => return Err(exists(to)),
+        };
+        let Made {
+            dir: parent,
+            mut operations,
+        } = self.make_path(self, field, around);
+        operations.push(Operation::Move {
+            id: dir,
+            parent,
+            name: Arc::from(*name),
+        });
+        Ok(Moved {
+            operations,
+            dir,
+            merged_into: None,
+        })
+    }
+}
