@@ -141,6 +141,7 @@ impl Reader<'_> {
                     routing: routing.map(Into::into),
                     parent: extras.parent.map(Into::into),
                     times: extras.times,
+                    tree: None,
                     hidden: extras.hidden,
                 };
                 // By the portable path a deletion leaves a document that no plain reader sees.

@@ -574,7 +574,7 @@ impl Replay<'_> {
         }
         if let Some(no) = gone {
             if let Some(entry) = &before {
-                self.store.deleted_indices.add(entry, end);
+                self.store.deleted_indices.add(entry, self.end);
             }
             self.gone.insert(no);
             self.store.forget_index(no);

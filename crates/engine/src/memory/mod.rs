@@ -495,6 +495,10 @@ fn unsupported_request(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::UnsupportedOperation, reason)
 }
 
+fn without_trees() -> Error {
+    Error::new(ErrorKind::UnsupportedOperation, "the memory engine has no trees of directories")
+}
+
 impl MemoryEngine {
     /// An empty one.
     pub fn new(clock: Arc<dyn Clock>) -> MemoryEngine {
@@ -738,7 +742,7 @@ impl Engine for MemoryEngine {
                         .collect(),
                 )
             }
-            Inspection::Directories(_) => return Err(unsupported("the memory engine has no trees of directories")),
+            Inspection::Directories(_) => return Err(without_trees()),
             Inspection::TermVectors(_) => return Err(Error::illegal("[term vectors] are not supported by this engine")),
             Inspection::Node => Inspected::Node(NodeStats {
                 open_views: state.views.len() as u64,
@@ -824,7 +828,7 @@ impl AtomicWrites for MemoryEngine {
         // A copy is written to. It replaces the state if every write was done; a panic loses the copy alone.
         let mut next = state.clone();
         if !plan.moves.is_empty() {
-            return Err(unsupported("the memory engine has no trees of directories"));
+            return Err(without_trees());
         }
         for alteration in &plan.alterations {
             if !matches!(alteration, Alteration::CreateIndex { .. }) {

@@ -152,6 +152,7 @@ impl StagingView {
                 routing: doc.routing.clone(),
                 parent: doc.parent.clone(),
                 times: doc.times,
+                tree: None,
             });
             let index = match self.made.get(&entry.uuid) {
                 Some(typed) => StagedIndex::Made {

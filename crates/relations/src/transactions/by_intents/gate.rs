@@ -216,6 +216,7 @@ mod tests {
             routing: None,
             parent: None,
             times: mapping::Times::default(),
+            tree: None,
             hidden: None,
         };
         Gate::read(Some(&document)).expect("a gate")

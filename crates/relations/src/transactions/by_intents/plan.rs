@@ -277,6 +277,7 @@ impl Check<'_, '_> {
             Step::CommitWith(plan, answer) if plan.writes.is_empty() => Ok(answer(&Decision {
                 commit_seq: 0,
                 stamps: &[],
+                moves: &[],
             })),
             _ => {
                 let reason = "the check of a change writes";
