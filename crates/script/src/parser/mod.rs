@@ -40,10 +40,7 @@ pub(crate) fn parse(source: &str, lang: Lang) -> P<Tree> {
         (0, 0),
         "a script that parses left every construct that it entered"
     );
-    debug_assert!(
-        parser.calls.len() <= parser.tokens.len() && parser.at >= parser.tokens.len(),
-        "a script is read to its end"
-    );
+    debug_assert!(*parser.peek() == Tok::Eof, "a script is read to its end");
     Ok(parser.tree)
 }
 
