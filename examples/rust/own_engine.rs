@@ -34,7 +34,7 @@ impl Around for CountingEngine {
     }
     async fn reads(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
         self.reads.fetch_add(reads.len() as u64, Ordering::Relaxed);
-        self.inner.read(reads).await
+        Engine::read(&self.inner, reads).await
     }
     async fn writes(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         self.writes.fetch_add(writes.len() as u64, Ordering::Relaxed);

@@ -60,6 +60,7 @@ pub(crate) fn view_of(mapping: &Value, docs: &[Value], sizes: &[usize], is_delet
                 routing: None,
                 parent: None,
                 hidden: None,
+                placed: &[],
             };
             block(&schema, Some(parsed), of)
         })

@@ -496,7 +496,10 @@ fn unsupported_request(reason: impl Into<String>) -> Error {
 }
 
 fn without_trees() -> Error {
-    Error::new(ErrorKind::UnsupportedOperation, "the memory engine has no trees of directories")
+    Error::new(
+        ErrorKind::UnsupportedOperation,
+        "the memory engine has no trees of directories",
+    )
 }
 
 impl MemoryEngine {
