@@ -435,6 +435,10 @@ impl Shared {
                     self.starved.load(Ordering::Acquire),
                 ),
             );
+            // Room for writes comes before changes of the past.
+            if made.as_ref().is_err_and(is_full) && self.has_retained() && self.remove_unneeded(Retention::NONE).is_ok() {
+                continue;
+            }
             let mut spare = self.spare.lock();
             match made {
                 Ok(file) => {
@@ -444,8 +448,6 @@ impl Shared {
                     self.starved.store(false, Ordering::Release);
                     self.spare_changed.notify_all();
                 }
-                // Room for writes comes before changes of the past.
-                Err(e) if is_full(&e) && self.has_retained() && self.remove_unneeded(Retention::NONE).is_ok() => {}
                 Err(e) => {
                     spare.refused = Some(SpareRefusal::new(&e));
                     self.starved.store(true, Ordering::Release);
