@@ -1,8 +1,7 @@
 //! Requests with long bodies, on threads of their own.
 //!
 //! A request whose body is longer than [`LONG_BODY_BYTES`] is parsed, planned and answered by a runtime whose threads the
-//! server makes (lower priority, so that short requests find a processor at once). Its connection stays where it is, and
-//! so notices a client that hangs up while the body is parsed.
+//! server makes. Its connection stays where it is, and so notices a client that hangs up while the body is parsed.
 //!
 //! Not here: long searches, which have threads by how long they take (`embedded::lanes`); single steps (`blocking`).
 
