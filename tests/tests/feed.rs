@@ -42,13 +42,13 @@ impl Follower {
         let answer = server.send("GET", &path, "").ok()?;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         let next = answer.body["next"].as_u64().unwrap();
+        let before = self.since;
         for change in answer.body["changes"].as_array().unwrap() {
             self.apply(change);
         }
         assert!(next >= self.since, "{path}: {next}");
-        let is_new = next > self.since;
         self.since = next;
-        Some(is_new)
+        Some(next > before)
     }
 
     fn apply(&mut self, change: &Value) {
