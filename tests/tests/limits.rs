@@ -245,6 +245,15 @@ fn row(name: &str) -> Option<Row> {
             get("/_changes?since=0&timeout=2s"),
             400,
         ),
+        "index.pleach.tree.max_nodes" => Refused(
+            &[],
+            vec![put(
+                "/fs",
+                json!({ "settings": { "index.pleach.tree.max_nodes": 3 }, "mappings": { "properties": { "p": { "type": "tree_path" } } } }),
+            )],
+            put("/fs/_doc/1", json!({ "p": "/a/b/c/d/e" })),
+            400,
+        ),
         "log.checkpoint_bytes" => Elsewhere("embedded: write_path bounds::a_cold_index_does_not_pin_the_log"),
         "log.checkpoint_ops" => Elsewhere("embedded: write_path bounds::operations_start_a_checkpoint_too"),
         "log.max_bytes" => Elsewhere("embedded: write_path bounds::a_log_without_checkpoints_stops_writers_by_name"),
