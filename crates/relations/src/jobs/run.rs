@@ -136,13 +136,15 @@ impl crate::Relations {
         begun
     }
 
-    /// Refuses a job that names an index of the server, also where nothing in it matches.
+    /// Refuses a job that writes to an index of the server by name, also where nothing matches.
     async fn refuse_system_indices(&self, job: &Job) -> Result<()> {
-        if is_wild(&job.target) || copies(&job.action) {
-            return Ok(());
-        }
-        // A name that leads nowhere is refused by the view of the job.
-        let named = self.engine.indices(&job.target).await.unwrap_or_default();
+        let written = match &job.action {
+            Action::Reindex { index, .. } => &Target::index(index),
+            _ if is_wild(&job.target) => return Ok(()),
+            _ => &job.target,
+        };
+        // A name that leads nowhere is refused by the view of the job, or made by the first document that is copied.
+        let named = self.engine.indices(written).await.unwrap_or_default();
         match named.iter().find(|index| schema::is_system(index.name.as_str())) {
             Some(system) => Err(schema::forbidden(system.name.as_str())),
             None => Ok(()),

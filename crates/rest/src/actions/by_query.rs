@@ -462,7 +462,9 @@ pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<As
     if body.source_indices.contains(&body.dest.index) {
         return Err(reads_from_destination(&body.dest.index));
     }
-    refuse_system_destination(call, &body.dest.index).await?;
+    if relations::schema::is_system(&body.dest.index) {
+        return Err(relations::schema::forbidden(&body.dest.index));
+    }
     let mut target = Target::of(body.source_indices.clone());
     target.types = body.source_types.clone();
     let typed = destination(call, &body.dest.index, &target).await?;
@@ -567,19 +569,5 @@ pub(crate) fn text_of(script: &ScriptSource) -> Value {
     match &script.text {
         ScriptText::Inline(text) => text.as_str().into(),
         ScriptText::Stored(_) => Value::Null,
-    }
-}
-
-/// Refuses to copy into an index of the server, also by a name of dates that leads there, and where nothing matches.
-async fn refuse_system_destination(call: &Call, index: &str) -> Result<()> {
-    // A name that leads nowhere is made by the first document, or refused there.
-    let named = call.rest.indices(&Target::index(index)).await.unwrap_or_default();
-    let resolved = named.iter().map(|info| info.name.as_str());
-    match std::iter::once(index)
-        .chain(resolved)
-        .find(|name| relations::schema::is_system(name))
-    {
-        Some(system) => Err(relations::schema::forbidden(system)),
-        None => Ok(()),
     }
 }
