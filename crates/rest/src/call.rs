@@ -73,6 +73,15 @@ pub struct Call {
 }
 
 impl Call {
+    /// Checks whether anybody still wants the answer: its client is there, and nobody has cancelled its task.
+    pub(crate) fn still_wanted(&self) -> impl Fn() -> Result<()> + use<> {
+        let client_gone = self.client_gone.clone();
+        let cancelled = self.running.as_ref().map(|running| running.cancellation().clone());
+        move || {
+            Running::check(&client_gone)?;
+            cancelled.as_ref().map_or(Ok(()), Running::check)
+        }
+    }
     /// Enters a task for this request, under the ids that its client gave it.
     pub(crate) fn start_task(&self, action: &str, description: String) -> Arc<Task> {
         let now_ms = self.rest.clock.wall_ms();

@@ -45,10 +45,9 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
     let is_over = Rc::new(Cell::new(false));
     let over = is_over.clone();
     let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
-    let (cancelled, client_gone) = (cancellation.clone(), call.client_gone.clone());
+    let still_wanted = call.still_wanted();
     let check = move |of_body: Option<&str>| {
-        Running::check(&client_gone)?;
-        cancelled.as_ref().map_or(Ok(()), Running::check)?;
+        still_wanted()?;
         let timeout = known.as_deref().or(of_body);
         let timeout = timeout.and_then(|text| model::units::parse_duration_or_never(text, "timeout").ok().flatten());
         over.set(timeout.is_some_and(|timeout| begun.elapsed() > timeout));
@@ -171,12 +170,8 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 /// `_msearch`.
 pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
-        let cancellation = call.running.as_ref().map(|running| running.cancellation().clone());
-        let client_gone = call.client_gone.clone();
-        let check = move |_: Option<&str>| {
-            Running::check(&client_gone)?;
-            cancellation.as_ref().map_or(Ok(()), Running::check)
-        };
+        let still_wanted = call.still_wanted();
+        let check = move |_: Option<&str>| still_wanted();
         interruption::interruptible(check, || dsl::document::parse_msearch(content, call.dialect))
     })
     .await
