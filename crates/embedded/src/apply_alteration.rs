@@ -120,6 +120,10 @@ impl Store {
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
                 self.begin_index(entry, ticket.position, ticket.end);
             }
+            // Before the catalog loses it: a reader of the feed finds the name in one of both.
+            for entry in next.removed.iter().filter_map(|no| catalog.by_no(*no)) {
+                self.deleted_indices.add(entry, ticket.end);
+            }
             self.catalog.show(next.catalog, ticket.end, self.log.durable_position());
             ticket.end
         };
@@ -127,9 +131,6 @@ impl Store {
             self.realign(entry)?;
         }
         for no in next.removed {
-            if let Some(entry) = catalog.by_no(no) {
-                self.deleted_indices.add(entry, end);
-            }
             self.end_index(no);
         }
         Ok((next.altered, end))

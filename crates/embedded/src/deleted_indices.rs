@@ -15,12 +15,25 @@ const NAMES_MAX: usize = 10_000;
 /// The deleted indices by number.
 pub(crate) struct DeletedIndices(Mutex<BTreeMap<u32, DeletedIndex>>);
 
-/// An index that was deleted.
+/// The name of an index, and whether its ids have types: what an id in a record does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeletedIndex {
+pub(crate) struct IndexIdentity {
     pub(crate) name: IndexName,
-    /// Its ids had types.
     pub(crate) typed: bool,
+}
+
+impl IndexIdentity {
+    pub(crate) fn of(entry: &IndexEntry) -> IndexIdentity {
+        IndexIdentity {
+            name: entry.name.clone(),
+            typed: entry.typed(),
+        }
+    }
+}
+
+/// An index that was deleted.
+struct DeletedIndex {
+    identity: IndexIdentity,
     /// The position after the record that deleted it.
     deleted_at: u64,
 }
@@ -35,8 +48,7 @@ impl DeletedIndices {
     /// An index is deleted by the record that ends at `position`.
     pub(crate) fn add(&self, entry: &IndexEntry, position: u64) {
         let deleted = DeletedIndex {
-            name: entry.name.clone(),
-            typed: entry.typed(),
+            identity: IndexIdentity::of(entry),
             deleted_at: position,
         };
         let mut all = self.0.lock();
@@ -46,20 +58,20 @@ impl DeletedIndices {
         }
     }
 
-    pub(crate) fn get(&self, no: u32) -> Option<DeletedIndex> {
-        self.0.lock().get(&no).cloned()
+    pub(crate) fn get(&self, no: u32) -> Option<IndexIdentity> {
+        self.0.lock().get(&no).map(|deleted| deleted.identity.clone())
     }
 
-    /// Those whose changes the log has behind `oldest`, for the manifest. The others are forgotten.
+    /// The indices whose changes the log still has behind `oldest`, for the manifest. The others are forgotten.
     pub(crate) fn to_json(&self, oldest: u64) -> Value {
         let mut all = self.0.lock();
         all.retain(|_, deleted| deleted.deleted_at > oldest);
         all.iter()
-            .map(|(no, one)| json!([no, one.name.as_str(), one.typed, one.deleted_at]))
+            .map(|(no, one)| json!([no, one.identity.name.as_str(), one.identity.typed, one.deleted_at]))
             .collect()
     }
 
-    /// From that form. What is not of it is left out: the names are no one's only copy of a document.
+    /// From that form. Rows of another form are left out: no document is lost with a name.
     pub(crate) fn read_json(&self, value: &Value) {
         let mut all = self.0.lock();
         for row in value.as_array().into_iter().flatten() {
@@ -67,8 +79,11 @@ impl DeletedIndices {
             if let (Some(no), Some(name), Some(typed), Some(deleted_at)) =
                 (no, row[1].as_str(), row[2].as_bool(), row[3].as_u64())
             {
-                let name = IndexName::new(name);
-                all.insert(no, DeletedIndex { name, typed, deleted_at });
+                let identity = IndexIdentity {
+                    name: IndexName::new(name),
+                    typed,
+                };
+                all.insert(no, DeletedIndex { identity, deleted_at });
             }
         }
     }

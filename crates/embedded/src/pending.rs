@@ -149,7 +149,7 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
     Some(out)
 }
 
-/// What the log keeps of a document beside its source.
+/// The facts about a document that the log keeps beside its source.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) parent: Option<Box<str>>,

@@ -30,6 +30,7 @@ pub use lock::FolderLock;
 pub use manifest::{Manifest, ManifestEntries};
 pub use replay::{Damage, Recovered, Replayed, Verdict};
 
+use model::Stamp;
 use std::sync::Arc;
 
 /// One change, whole or not at all: what it does and to which indices.
@@ -43,19 +44,51 @@ pub struct Record {
     pub idempotency_key: Option<String>,
 }
 
+impl Part {
+    /// The index that it concerns.
+    pub fn index_no(&self) -> u32 {
+        match self {
+            Part::Alter { index_no, .. } | Part::Put { index_no, .. } | Part::Delete { index_no, .. } => *index_no,
+        }
+    }
+
+    /// The uid and the stamp of a write; `None`: it alters a catalog.
+    pub fn write(&self) -> Option<(&str, Stamp)> {
+        let (Part::Put {
+            uid,
+            seq_no,
+            version,
+            term,
+            ..
+        }
+        | Part::Delete {
+            uid,
+            seq_no,
+            version,
+            term,
+            ..
+        }) = self
+        else {
+            return None;
+        };
+        let stamp = Stamp {
+            seq_no: *seq_no,
+            primary_term: *term,
+            version: *version,
+        };
+        Some((uid, stamp))
+    }
+}
+
 impl Record {
     /// Does its header name every index that its parts touch, with the sequence numbers of exactly its writes, in their order?
     pub fn is_numbered(&self) -> bool {
-        let number = |part: &Part| match part {
-            Part::Alter { index_no, .. } => (*index_no, None),
-            Part::Put { index_no, seq_no, .. } | Part::Delete { index_no, seq_no, .. } => (*index_no, Some(*seq_no)),
-        };
-        let named = |no: u32| self.participants.iter().any(|one| one.index_no == no);
-        self.parts.iter().all(|part| named(number(part).0))
+        let is_participant = |no: u32| self.participants.iter().any(|one| one.index_no == no);
+        self.parts.iter().all(|part| is_participant(part.index_no()))
             && self.participants.iter().all(|one| {
-                let of_index = self.parts.iter().map(number).filter(|(no, _)| *no == one.index_no);
+                let of_index = self.parts.iter().filter(|part| part.index_no() == one.index_no);
                 of_index
-                    .filter_map(|(_, seq_no)| seq_no)
+                    .filter_map(|part| part.write().map(|(_, stamp)| stamp.seq_no))
                     .eq(one.first_seq_no..one.next_seq_no())
             })
     }

@@ -1476,7 +1476,7 @@ fn the_log_is_read_behind_its_writer() {
 
 #[test]
 fn files_stay_within_the_retention() {
-    /// What is left of so many records, when replay needs none of them.
+    /// Counts the records that are left when replay needs none of them.
     fn check(bytes: u64, age: Duration, expected: impl Fn(usize) -> bool) {
         let disk = FaultyDisk::new(30);
         let retention = Retention { bytes, age };
