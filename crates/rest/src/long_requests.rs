@@ -29,6 +29,14 @@ pub(crate) struct LongRequests {
 }
 
 impl LongRequests {
+    /// Does something beside the requests that nobody waits for.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        match &self.threads {
+            Some(threads) => drop(threads.spawn(work)),
+            None => drop(tokio::spawn(work)),
+        }
+    }
+
     /// Runs a request with a body of so many bytes to its end. When this is dropped before, because the client is gone, a
     /// request that `is_carried_through` goes on; any other ends, and `client_gone` says so to what does not return to the
     /// runtime.

@@ -230,8 +230,14 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
                 }
             }
             open.fetch_sub(1, Ordering::AcqRel);
-            // The next sweep retries.
-            let _ = ended.relations.disconnected(number).await;
+            // Whoever grants a large lock holds the table of locks for milliseconds: no thread of short requests waits for it.
+            ended.long_requests.spawn({
+                let rest = ended.clone();
+                async move {
+                    // The next sweep retries.
+                    let _ = rest.relations.disconnected(number).await;
+                }
+            });
         }));
     }
 }

@@ -82,6 +82,8 @@ impl crate::Relations {
         let shared = self.locks.clone();
         match table.look(&lease.claims, &request, &[]) {
             AllAnswer::Granted => {
+                // Only decisions like this one grant. Making the document of a large lock takes milliseconds.
+                drop(table);
                 let mut lease = Lease {
                     opened_ms: self.clock.wall_ms(),
                     ..lease
@@ -97,6 +99,7 @@ impl crate::Relations {
                 let grant = move |decision: &Decision<'_>| {
                     lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
                     lease.deadline = clock.monotonic() + lease.keep_alive;
+                    let granted = Box::new(lease.clone());
                     let mut table = shared.table();
                     // Past a gate what runs is decided before anybody hears of the grant (T29).
                     let is_alone = table.gate() == 0;
@@ -104,8 +107,8 @@ impl crate::Relations {
                         !is_alone || !table.runs_on(&lease.claims),
                         "T22: a lock is granted over what runs"
                     );
-                    table.grant(lease.clone(), &request);
-                    Asked::Granted(Box::new(lease))
+                    table.grant(lease, &request);
+                    Asked::Granted(granted)
                 };
                 Ok(Step::CommitWith(plan, Box::new(grant)))
             }
