@@ -13,6 +13,7 @@ use tests::Server;
 mod changes;
 mod peers;
 mod relations;
+mod size;
 
 /// Every bench by name.
 pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("changes", changes::changes),
     ("relations", relations::relations),
     ("peers", peers::peers),
+    ("size", size::size),
 ];
 
 const SETTINGS: &str = r#"{"settings":{"number_of_shards":1,"number_of_replicas":0}}"#;

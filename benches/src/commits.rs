@@ -79,6 +79,38 @@ pub(crate) fn bulks() -> Vec<String> {
     out
 }
 
+/// Flat documents: author, repository, subject, date and number of files of each commit.
+pub(crate) fn flat() -> Vec<Value> {
+    let flat = |commit: &Value| {
+        json!({
+            "author_id": commit["author"]["id"], "repo": commit["repo"], "subject": commit["subject"], "date": commit["date"],
+            "n": commit["n_files"],
+        })
+    };
+    match std::fs::File::open(file()) {
+        Ok(file) => {
+            let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
+            let commit = |line: std::io::Result<String>| -> Value {
+                serde_json::from_str(&line.expect("the commits can be read")).expect("commits are JSON")
+            };
+            lines.take(COUNT).map(|line| flat(&commit(line))).collect()
+        }
+        Err(_) => (0..COUNT).map(|n| flat(&made(n))).collect(),
+    }
+}
+
+/// The mapping of the flat documents.
+pub(crate) fn flat_index() -> Value {
+    let keyword = json!({ "type": "keyword" });
+    json!({
+        "settings": { "number_of_shards": 1, "number_of_replicas": 0 },
+        "mappings": { "properties": {
+            "author_id": keyword, "repo": keyword, "subject": { "type": "text" },
+            "date": { "type": "date", "format": "epoch_second" }, "n": { "type": "integer" },
+        } },
+    })
+}
+
 fn made(n: usize) -> Value {
     const WORDS: [&str; 12] = [
         "fix", "add", "parser", "lexer", "index", "query", "merge", "segment", "cache", "test", "docs", "release",

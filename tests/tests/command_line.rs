@@ -314,7 +314,20 @@ fn shells_and_man_know_every_command() {
     };
     let page = print(&["man"]);
     let commands = [
-        "cert", "serve", "import", "check", "get", "put", "search", "count", "indices", "bulk", "export", "lock run",
+        "cert",
+        "serve",
+        "import",
+        "check",
+        "get",
+        "put",
+        "search",
+        "count",
+        "indices",
+        "bulk",
+        "export",
+        "changes",
+        "replicate",
+        "lock run",
     ];
     for command in commands {
         let section = format!(".SH \"PLEACH {}\"", command.to_uppercase());
@@ -339,5 +352,5 @@ fn shells_and_man_know_every_command() {
         "{version}"
     );
     let table = print(&["--help"]);
-    assert!(commands[..11].iter().all(|command| table.contains(command)), "{table}");
+    assert!(commands[..13].iter().all(|command| table.contains(command)), "{table}");
 }

@@ -177,7 +177,8 @@ fn check(server: &Server, path: &str, status: u16, told: &str) -> Value {
 #[test]
 fn positions_and_bounds_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let server = started(&folder.path().join("data"), &["changes.feed.max_operations=20"]);
+    let settings = ["changes.feed.max_operations=20", "changes.feed.keep_alive=1ms"];
+    let server = started(&folder.path().join("data"), &settings);
     server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
     check(&server, "/_changes", 400, "[since] is missing");
     check(&server, "/_changes?since=never", 400, "[since] is [never]");
@@ -186,7 +187,14 @@ fn positions_and_bounds_are_refused_by_name() {
     check(&server, "/_changes?since=0&limit=0", 400, "[limit] is [0]");
     check(&server, "/_changes?since=0&limit=21", 400, "changes.feed.max_operations");
     check(&server, "/_changes?since=0&timeout=1h", 400, "changes.feed.max_wait");
-    check(&server, "/_changes?since=0&initial=true", 400, "initial");
+    check(&server, "/_changes?since=1&initial=true", 400, "give [since=0] with it");
+    check(&server, "/_changes?since=copy-x", 400, "[since] is [copy-x]");
+    let copy = check(&server, "/_changes?since=0&initial=true&limit=1", 200, "copy-");
+    let path = format!("/_changes?since={}", copy["next"].as_str().unwrap());
+    std::thread::sleep(Duration::from_millis(50));
+    check(&server, &path, 410, "changes.feed.keep_alive");
+    check(&server, "/_changes?consumer=none", 404, "there is no consumer [none]");
+    check(&server, "/_changes?consumer=none&since=0", 400, "give one of them");
     let now = check(&server, "/_changes?since=now", 200, "\"changes\":[]");
     assert_eq!(now["next"], now["newest"]);
 }
@@ -326,6 +334,164 @@ fn a_request_waits_for_the_next_change() {
         let (part, answered) = waiting.join().unwrap();
         assert!(answered.duration_since(written) < LATE, "{part}");
     });
+}
+
+/// Reads a copy to its end in parts of so many operations. Gives the documents, and the position behind it.
+fn copied(server: &Server, limit: u32, parameters: &str) -> (Documents, u64) {
+    let mut follower = Follower::default();
+    let mut path = format!("/_changes?since=0&initial=true&limit={limit}{parameters}");
+    loop {
+        let part = check(server, &path, 200, "");
+        for change in part["changes"].as_array().unwrap() {
+            assert_eq!(change["initial"], true, "{change}");
+            assert!(change["operations"].as_array().unwrap().len() <= limit as usize, "{change}");
+            // Every part of a copy is of the same moment.
+            follower.since = 0;
+            follower.apply(change);
+        }
+        match &part["next"] {
+            Value::String(next) => path = format!("/_changes?since={next}&limit={limit}"),
+            next => return (follower.documents, next.as_u64().unwrap()),
+        }
+    }
+}
+
+#[test]
+fn who_begins_with_a_copy_misses_nothing_and_sees_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = started(&data, FREQUENT);
+    let settings = json!({ "settings": { "refresh_interval": "-1" }, "mappings": { "properties": { "n": { "type": "long" } } } });
+    server.ok("PUT", "/a", &settings);
+    server.ok("PUT", "/still/_doc/1", &json!({ "n": 1 }));
+    server.ok("PUT", "/closed/_doc/1", &json!({ "n": 1 }));
+    server.ok("POST", "/closed/_close", &Value::Null);
+    let over = AtomicBool::new(false);
+    let (copy, since) = std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (server, over) = (&server, &over);
+            scope.spawn(move || write(server, thread, over));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let copied = copied(&server, 9, "");
+        std::thread::sleep(Duration::from_millis(200));
+        over.store(true, Ordering::Relaxed);
+        copied
+    });
+    assert!(copy.contains_key(&("closed".to_owned(), "1".to_owned())), "{copy:?}");
+    // The same moment by the feed from the beginning, and what follows by both.
+    let mut fold = Follower::default();
+    let all = check(&server, "/_changes?since=0&limit=10000", 200, "");
+    assert_eq!(all["next"], all["newest"], "one answer has everything");
+    let changes = all["changes"].as_array().unwrap().iter();
+    changes
+        .filter(|change| change["commit_seq"].as_u64().unwrap() <= since)
+        .for_each(|change| fold.apply(change));
+    assert_eq!(copy, fold.documents, "at {since}");
+    let mut follower = Follower {
+        since,
+        documents: copy,
+        ..Follower::default()
+    };
+    while follower.read(&server, 100).unwrap() {}
+    assert!(follower.changes > 0, "nothing was written behind the copy");
+    follower.documents.remove(&("closed".to_owned(), "1".to_owned()));
+    assert_eq!(follower.documents, stored(&server));
+    // Of some indices alone.
+    let (of_still, _) = copied(&server, 100, "&index=st*");
+    assert_eq!(
+        of_still.keys().map(|(index, _)| index.as_str()).collect::<Vec<_>>(),
+        ["still"]
+    );
+    // A copy ends with its server.
+    let begun = check(&server, "/_changes?since=0&initial=true&limit=1", 200, "");
+    drop(server);
+    let server = started(&data, FREQUENT);
+    let path = format!("/_changes?since={}", begun["next"].as_str().unwrap());
+    check(&server, &path, 410, "begin again with [since=0&initial=true]");
+}
+
+#[test]
+fn a_copy_comes_as_events_and_then_what_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &[]);
+    server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
+    let path = "/_changes?since=0&initial=true";
+    let mut events = lines(&server, path, "", "text/event-stream");
+    let mut next = |prefix: &str| events.find_map(|line| line.strip_prefix(prefix).map(str::to_owned)).unwrap();
+    let place = next("id: ");
+    let part: Value = serde_json::from_str(&next("data: ")).unwrap();
+    assert_eq!(part["operations"].as_array().unwrap().len(), 2, "{part}");
+    let end: u64 = next("id: ").parse().unwrap();
+    assert_eq!(next("event: "), "copied");
+    server.ok("PUT", "/a/_doc/2", &json!({ "n": 2 }));
+    let id: u64 = next("id: ").parse().unwrap();
+    assert!(id > end, "{id} {end}");
+    // A client that lost its connection goes on in the same copy.
+    let headers = format!("last-event-id: {place}\r\n");
+    let mut again = lines(&server, path, &headers, "text/event-stream");
+    let id = again.find_map(|line| line.strip_prefix("id: ").map(str::to_owned));
+    assert_eq!(id, Some(end.to_string()));
+}
+
+#[test]
+fn consumers_keep_their_position_and_their_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let settings = [
+        "changes.retention.bytes=0b",
+        "changes.consumers.max=2",
+        "log.checkpoint_ops=60",
+    ];
+    let put = |server: &Server, name: &str, position: &Value, status: u16, told: &str| {
+        let answer = server.call("PUT", &format!("/_changes/consumer/{name}"), &json!({ "position": position }));
+        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        assert!(answer.text.contains(told), "{name}: {answer:?}");
+        answer.body
+    };
+    let mut expected = Vec::new();
+    let position = {
+        let server = started(&data, &settings);
+        server.ok("PUT", "/a/_doc/0", &json!({ "n": 0 }));
+        let position = put(&server, "one", &json!("now"), 200, "\"is_gone\":false")["position"].clone();
+        put(&server, "two", &json!(0), 200, "");
+        put(&server, "three", &json!("now"), 400, "changes.consumers.max");
+        put(&server, "Two", &json!("now"), 400, "is no name of a consumer");
+        put(&server, "two", &json!(-1), 400, "[position] is [-1]");
+        put(&server, "two", &json!(1_u64 << 60), 400, "beyond the newest change");
+        server.ok("DELETE", "/_changes/consumer/two", &Value::Null);
+        check(&server, "/_changes/consumer/two", 404, "there is no consumer [two]");
+        let gone = server.call("DELETE", "/_changes/consumer/two", &Value::Null);
+        assert_eq!(gone.status, 404, "{gone:?}");
+        for n in 1..200 {
+            server.ok("PUT", &format!("/a/_doc/{n}"), &json!({ "n": n }));
+            expected.push(n.to_string());
+        }
+        server.ok("POST", "/_flush", &Value::Null);
+        server.signal(libc::SIGKILL);
+        position
+    };
+    let server = started(&data, &settings);
+    server.ok("POST", "/_flush", &Value::Null);
+    let known = check(&server, "/_changes/consumer", 200, "");
+    assert_eq!(known["consumers"].as_array().unwrap().len(), 1, "{known}");
+    assert_eq!(known["consumers"][0]["position"], position, "{known}");
+    let part = check(&server, "/_changes?consumer=one", 200, "");
+    let ids: Vec<String> = part["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|change| change["operations"].as_array().unwrap().clone())
+        .map(|operation| operation["_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids, expected);
+    // What it has read may go.
+    put(&server, "one", &part["next"], 200, "\"behind_in_bytes\":");
+    for n in 0..100 {
+        server.ok("PUT", &format!("/a/_doc/{n}"), &json!({ "n": n }));
+    }
+    server.ok("POST", "/_flush", &Value::Null);
+    assert_eq!(check(&server, "/_changes/consumer/one", 200, "")["is_gone"], false);
 }
 
 /// Sends a request; gives the lines of its answer's body, of the media type that is expected.

@@ -120,14 +120,15 @@ fn one(case: &str, ours: &Value, theirs: &Value, name: &str, report: &mut Report
 }
 
 /// A real OpenSearch; stopped when dropped.
-struct OpenSearch {
+pub(super) struct OpenSearch {
     servers: std::path::PathBuf,
     data: tempfile::TempDir,
     port: u16,
 }
 
 impl OpenSearch {
-    fn start(servers: &Path) -> OpenSearch {
+    /// Starts one node.
+    pub(super) fn start(servers: &Path) -> OpenSearch {
         let data = folder();
         let port = 9369;
         let done = Command::new(servers.join("opensearch/start.sh"))
@@ -141,6 +142,11 @@ impl OpenSearch {
             data,
             port,
         }
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Not here: the files (`log::follow`), how clients ask.
 
-use crate::catalog::{Catalog, IndexEntry};
+use crate::catalog::{Catalog, IndexEntry, growth_type};
 use crate::deleted_indices::IndexIdentity;
 use crate::log::{Part, Replayed};
 use crate::pending::read_extras;
@@ -34,8 +34,7 @@ impl Store {
     pub(crate) fn changes(&self, since: u64, bytes_max: u64) -> Result<Changes> {
         let newest = self.retained_changes().newest;
         if since > newest {
-            let reason = format!("position [{since}] is beyond the newest change [{newest}]");
-            return Err(Error::illegal(reason).with("newest", newest));
+            return Err(beyond(since, newest));
         }
         let Some(followed) = self.log.read_after(since + 1, bytes_max)? else {
             return Err(gone(since, self.retained_changes().oldest));
@@ -138,6 +137,7 @@ impl Reader<'_> {
         if let Some(grow) = delta.get("grow") {
             return Ok(self.identity(no).map(|index| Operation::PutMapping {
                 index: index.name,
+                doc_type: index.typed.then(|| growth_type(grow)),
                 mapping: grow["mapping"].clone(),
             }));
         }
@@ -148,7 +148,14 @@ impl Reader<'_> {
     }
 }
 
-fn state_of(entry: &IndexEntry) -> IndexState {
+/// The refusal of a position that nothing has reached.
+pub(crate) fn beyond(position: u64, newest: u64) -> Error {
+    let reason = format!("position [{position}] is beyond the newest change [{newest}]");
+    Error::illegal(reason).with("newest", newest)
+}
+
+/// An index as the catalog has it.
+pub(crate) fn state_of(entry: &IndexEntry) -> IndexState {
     IndexState {
         index: entry.name.clone(),
         uuid: entry.uuid.clone(),

@@ -252,7 +252,7 @@ impl Store {
             "common": self.catalog.load().common_to_json(), "flushed": reached.flushed,
             "checkpointed": reached.checkpointed, "log_end": reached.log_end, "log_file": self.log.file_number(), "next_segment": self.segments.next_number(),
             "next_file": next_file, "unclean": self.unclean, "clean": clean,
-            "deleted": self.deleted_indices.to_json(self.log.oldest_position()),
+            "consumers": self.consumers.to_json(), "deleted": self.deleted_indices.to_json(self.log.oldest_position()),
         })
     }
 

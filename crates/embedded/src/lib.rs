@@ -18,6 +18,8 @@ mod change_feed;
 mod checkpoint;
 mod checkpoint_state;
 mod commit;
+mod consumer_moves;
+mod consumers;
 mod counts;
 mod current_document;
 mod damage;
@@ -32,6 +34,7 @@ mod group_commit;
 mod growth;
 mod index_caches;
 mod index_state;
+mod initial_copy;
 mod joining;
 mod lanes;
 mod lock_order;
@@ -84,7 +87,7 @@ use async_trait::async_trait;
 use disk::{Disk, RealDisk};
 use dsl::query::Query;
 use dsl::search::{SearchRequest, SearchResponse};
-use engine::changes::{ChangeFeed, Changes, Retained};
+use engine::changes::{ChangeFeed, Changes, Consumer, InitialCopy, Retained};
 use engine::client_activity::ClientActivity;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
@@ -935,6 +938,39 @@ impl ChangeFeed for EmbeddedEngine {
 
     async fn changed(&self, position: CommitSeq) -> Result<()> {
         self.store.log.durable_behind(position + 1).await
+    }
+
+    async fn open_copy(&self, patterns: &[String], keep_alive: Duration) -> Result<InitialCopy> {
+        // Everything acknowledged, also what was only written (`async`).
+        let end = self.store.log.end_position();
+        self.store.log.durable(end).await?;
+        let (store, patterns) = (self.store.clone(), patterns.to_vec());
+        let opened = self.workers.run(move || store.open_copy(&patterns, keep_alive)).await;
+        opened.map_err(|e| self.store.settle(e))
+    }
+
+    fn copied_index(&self, copy: &str, after: Option<&model::IndexName>) -> Result<Option<engine::changes::IndexState>> {
+        self.store.copied_index(copy, after)
+    }
+
+    fn consumers(&self) -> Vec<Consumer> {
+        self.store.consumers.list()
+    }
+
+    async fn put_consumer(&self, name: &str, position: CommitSeq, consumers_max: usize) -> Result<()> {
+        let (store, name) = (self.store.clone(), name.to_owned());
+        let put = move || store.put_consumer(&name, position, consumers_max);
+        let durable = self.workers.run(put).await?;
+        self.wait(WaitFor { durable, written: 0 }).await
+    }
+
+    async fn delete_consumer(&self, name: &str) -> Result<bool> {
+        let (store, name) = (self.store.clone(), name.to_owned());
+        let Some(durable) = self.workers.run(move || store.delete_consumer(&name)).await? else {
+            return Ok(false);
+        };
+        self.wait(WaitFor { durable, written: 0 }).await?;
+        Ok(true)
     }
 }
 

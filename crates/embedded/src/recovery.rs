@@ -75,6 +75,7 @@ impl Store {
             .segments
             .begin_at(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000);
         store.deleted_indices.read_json(&folder["deleted"]);
+        store.consumers.read_json(&folder["consumers"]);
         let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
         tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
@@ -83,6 +84,7 @@ impl Store {
             store.put_aside(&recovered.unreadable, &mut damages);
         }
         store.begin_run(&folder, &recovered, writes)?;
+        store.keep_unread();
         // Files of which nothing was replayed.
         store.log.truncate_below(flushed)?;
         store.found_damage = damages.told;
@@ -537,6 +539,9 @@ impl Replay<'_> {
     fn alter(&mut self, index_no: u32, delta: &[u8], start: u64) -> Result<()> {
         let delta: Value =
             serde_json::from_slice(delta).map_err(|e| Error::new(ErrorKind::Corruption, format!("a logged delta: {e}")))?;
+        if self.store.consumers.replay(&delta) {
+            return Ok(());
+        }
         if let Some(tree) = delta.get("tree") {
             if !self.store.indices.contains(index_no) {
                 return Ok(());

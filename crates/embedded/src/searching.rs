@@ -374,8 +374,19 @@ impl Store {
     pub(crate) fn open_view(&self, target: &Target, keep_alive: Duration) -> Result<View> {
         let catalog = self.catalog.now();
         self.check_keep_alive(&catalog, keep_alive)?;
-        let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
         let found = catalog.resolve(target, self.env.wall_ms())?;
+        self.check_view_count(&catalog)?;
+        let id = self.fresh_view_id();
+        let mut failures = Vec::new();
+        let found = self.sound(found, &mut failures);
+        refuse_nothing(&found, &failures)?;
+        let read = self.with_others(&found)?;
+        self.keep(id, (found, failures), &read, catalog, keep_alive)
+    }
+
+    /// Refuses one more view of a client where there are as many as allowed.
+    pub(crate) fn check_view_count(&self, catalog: &Catalog) -> Result<()> {
+        let max = catalog.cluster_number(settings::MAX_OPEN_SCROLL);
         self.expire_views();
         if self.views.count() >= max {
             return Err(Error::new(
@@ -386,16 +397,13 @@ impl Store {
                 ),
             ));
         }
-        let id = format!(
-            "{}{}",
-            engine::clock::uuid(self.env.clock()),
-            engine::clock::uuid(self.env.clock())
-        );
-        let mut failures = Vec::new();
-        let found = self.sound(found, &mut failures);
-        refuse_nothing(&found, &failures)?;
-        let read = self.with_others(&found)?;
-        self.keep(id, (found, failures), &read, catalog, keep_alive)
+        Ok(())
+    }
+
+    /// An id that nobody guesses.
+    pub(crate) fn fresh_view_id(&self) -> String {
+        let clock = self.env.clock();
+        format!("{}{}", engine::clock::uuid(clock), engine::clock::uuid(clock))
     }
 
     /// Keeps a moment of some indices under an id, and of all that is read with them; and which could not be read.

@@ -9,6 +9,7 @@ use crate::background_failures::Work;
 use crate::caches::Caches;
 use crate::catalog::{Catalog, IndexEntry};
 use crate::catalog_cell::CatalogCell;
+use crate::consumers::Consumers;
 use crate::deleted_indices::DeletedIndices;
 use crate::environment::Environment;
 use crate::index_state::{IndexState, IndexTable};
@@ -46,6 +47,8 @@ pub(crate) struct Store {
     pub(crate) maintenance: Maintenance,
     /// Names of deleted indices, for the feed of changes.
     pub(crate) deleted_indices: DeletedIndices,
+    /// Named readers of the feed.
+    pub(crate) consumers: Consumers,
     /// Starts after an end that was not clean.
     pub(crate) unclean: u64,
     /// Damage that the start found, in words.
@@ -203,6 +206,7 @@ impl Store {
             segments: SegmentAccount::default(),
             maintenance: Maintenance::default(),
             deleted_indices: DeletedIndices::default(),
+            consumers: Consumers::default(),
             unclean,
             found_damage: Vec::new(),
             script_compilations: AtomicU64::new(0),

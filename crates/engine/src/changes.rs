@@ -1,14 +1,18 @@
 //! The feed of changes: everything that the engine committed, in commit order, each change whole.
 //!
 //! A position of the feed is a `commit_seq`: a reader that applied everything up to it goes on behind it. Positions only
-//! grow and are never used twice. Old changes are given up by age and bytes (`changes.retention.*`).
+//! grow and are never used twice. Old changes are given up by age and bytes (`changes.retention.*`), but those behind the
+//! position of a consumer stay longer, up to a bound of their own.
+//!
+//! Who begins with an initial copy reads the documents of a view, index by index, and goes on behind its moment.
 //!
 //! Not here: how clients ask (`rest`), where changes are kept (the engine).
 
-use crate::Document;
+use crate::{Document, View};
 use async_trait::async_trait;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::Value;
+use std::time::Duration;
 
 /// An engine whose committed changes can be followed.
 #[async_trait]
@@ -28,6 +32,53 @@ pub trait ChangeFeed: Send + Sync {
     /// # Errors
     /// LogFailed: nothing will be before a restart.
     async fn changed(&self, position: CommitSeq) -> Result<()>;
+
+    /// A view of the indices that match one of the patterns (none: every index), all at one moment. It holds everything up to
+    /// [`InitialCopy::moment`] and nothing of a later change, so who reads it and goes on behind the moment misses nothing and
+    /// sees nothing twice. Indices that are closed are in it, those of the server are not.
+    ///
+    /// # Errors
+    /// Corruption: an index is damaged. Those of [`Engine::open_view`](crate::Engine::open_view).
+    async fn open_copy(&self, patterns: &[String], keep_alive: Duration) -> Result<InitialCopy>;
+
+    /// The index of a copy that comes after another one by name; the first one after none.
+    ///
+    /// # Errors
+    /// SearchContextMissing: the view is closed.
+    fn copied_index(&self, copy: &str, after: Option<&IndexName>) -> Result<Option<IndexState>>;
+
+    /// The consumers, by name.
+    fn consumers(&self) -> Vec<Consumer>;
+
+    /// Notes durably how far a consumer is. Changes behind its position are kept, up to `changes.consumers.max_bytes`.
+    ///
+    /// # Errors
+    /// ChangesGone, IllegalArgument: as [`ChangeFeed::changes`]. IllegalArgument: there are `consumers_max` others.
+    async fn put_consumer(&self, name: &str, position: CommitSeq, consumers_max: usize) -> Result<()>;
+
+    /// Forgets a consumer; false: there was none.
+    ///
+    /// # Errors
+    /// A log without room.
+    async fn delete_consumer(&self, name: &str) -> Result<bool>;
+}
+
+/// A consistent copy of indices, from which a reader goes on with the feed.
+#[derive(Clone, Debug)]
+pub struct InitialCopy {
+    /// The view that shows the documents.
+    pub view: View,
+    /// Every change up to here is in the view, and no other.
+    pub moment: CommitSeq,
+}
+
+/// A named reader of the feed, whose position the engine keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consumer {
+    /// Its name.
+    pub name: String,
+    /// It has applied everything up to here.
+    pub position: CommitSeq,
 }
 
 /// The positions between which changes are kept.
@@ -77,6 +128,8 @@ pub enum Operation {
     PutMapping {
         /// The index.
         index: IndexName,
+        /// The type of the fields, in an index with types.
+        doc_type: Option<String>,
         /// The new part.
         mapping: Value,
     },

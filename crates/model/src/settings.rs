@@ -81,6 +81,9 @@ settings! {
     CHANGES_RETENTION_AGE: "changes.retention.age" = "1d", Node, "How long a file of the log stays for readers of `_changes` after its last record, or after a start.";
     FEED_MAX_OPERATIONS: "changes.feed.max_operations" = "10000", Node, "The most that `limit` of `_changes` may be.";
     FEED_MAX_WAIT: "changes.feed.max_wait" = "5m", Node, "The most that `timeout` of `_changes` may be.";
+    FEED_KEEP_ALIVE: "changes.feed.keep_alive" = "5m", Node, "How long the initial copy of `_changes` stays open after its last part was read.";
+    CONSUMERS_MAX: "changes.consumers.max" = "1000", Node, "Named consumers of `_changes`.";
+    CONSUMERS_MAX_BYTES: "changes.consumers.max_bytes" = "1gb", Node, "Log that stays beyond the retention because a consumer of `_changes` has not read it; a full disk takes it back.";
     RAM_SEGMENTS: "indexing.ram_segments_max_bytes" = "32mb", Node, "Segments kept in memory until a checkpoint, all indices together; more go to files.";
     PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";

@@ -57,6 +57,9 @@ endpoints! {
     "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::transaction_session::get;
     "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::transaction_session::resolve;
     "changes" ["GET"] ["/_changes"] => changes::feed::changes;
+    "changes.get_consumer" ["GET"] ["/_changes/consumer", "/_changes/consumer/{name}"] => changes::consumers::get;
+    "changes.put_consumer" ["PUT"] ["/_changes/consumer/{name}"] => changes::consumers::put;
+    "changes.delete_consumer" ["DELETE"] ["/_changes/consumer/{name}"] => changes::consumers::delete;
     "lock.open" ["POST"] ["/_lock"] => locks::leases::open;
     "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::leases::get;
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;

@@ -428,6 +428,7 @@ fn engine_limits(values: &Values) -> Result<embedded::Limits> {
                 &one(values, settings::CHANGES_RETENTION_AGE.name),
                 settings::CHANGES_RETENTION_AGE.name,
             )?,
+            unread_bytes: bytes(settings::CONSUMERS_MAX_BYTES)? as u64,
         },
         ..embedded::Limits::default()
     })

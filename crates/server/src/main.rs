@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod console;
 mod descriptors;
+mod feed_client;
 mod identity;
 mod logging;
 mod memory;
@@ -58,6 +59,10 @@ enum Command {
     Bulk(commands::documents::BulkFlags),
     /// Print every document of an index as lines that `import` takes.
     Export(commands::documents::ExportFlags),
+    /// Print the feed of changes, a line of JSON a change.
+    Changes(commands::changes::Flags),
+    /// Keep another Pleach, OpenSearch or Elasticsearch equal to a running server.
+    Replicate(commands::replicate::Flags),
     /// Hold a lock while a command runs.
     #[command(subcommand)]
     Lock(commands::lock::LockCommand),
@@ -101,6 +106,8 @@ fn run(command: &Command) -> model::Result<ExitCode> {
         Command::Indices(flags) => commands::documents::indices(flags),
         Command::Bulk(flags) => commands::documents::bulk(flags),
         Command::Export(flags) => commands::documents::export(flags),
+        Command::Changes(flags) => commands::changes::run(flags),
+        Command::Replicate(flags) => commands::replicate::run(flags),
         Command::Lock(command) => commands::lock::run(command),
         Command::Completions(flags) => Ok(commands::shell::completions(flags)),
         Command::Man => commands::shell::man(),

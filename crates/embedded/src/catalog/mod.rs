@@ -454,12 +454,18 @@ pub fn growth_delta(before: &IndexEntry, after: &IndexEntry, doc_type: Option<&s
     json!({ "grow": { "no": after.no, "revision": after.revision, "type": doc_type, "mapping": growth.render(), "shapes": new } })
 }
 
+/// The type whose fields a logged growth has, in an index with types.
+pub(crate) fn growth_type(grow: &Value) -> String {
+    let name = grow["type"].as_str().filter(|name| !name.starts_with('_'));
+    name.unwrap_or("doc").to_owned()
+}
+
 fn parse_growth(entry: &IndexEntry, grow: &Value) -> Result<Mapping> {
     let limits = mapping::settings::limits(&entry.settings);
-    match grow["type"].as_str() {
-        Some(doc_type) if entry.typed() => {
-            let name = if doc_type.starts_with('_') { "doc" } else { doc_type };
-            TypedMappings::parse(&json!({ name: grow["mapping"] }), &entry.registry, &limits)?.for_type(name)
+    match grow["type"].is_string() {
+        true if entry.typed() => {
+            let name = growth_type(grow);
+            TypedMappings::parse(&json!({ name.as_str(): grow["mapping"] }), &entry.registry, &limits)?.for_type(&name)
         }
         _ => Mapping::parse(&grow["mapping"], &entry.registry, &limits),
     }

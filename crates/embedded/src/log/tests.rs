@@ -1479,7 +1479,11 @@ fn files_stay_within_the_retention() {
     /// Counts the records that are left when replay needs none of them.
     fn check(bytes: u64, age: Duration, expected: impl Fn(usize) -> bool) {
         let disk = FaultyDisk::new(30);
-        let retention = Retention { bytes, age };
+        let retention = Retention {
+            bytes,
+            age,
+            unread_bytes: 0,
+        };
         let (log, _) = Log::open(Path::new(DIR), Arc::new(disk.clone()), LogOptions { retention, ..options() }).unwrap();
         let ends: Vec<u64> = (0..40).map(|n| write(&log, put(4, n, 9_000)).end).collect();
         log.truncate_below(log.durable_position()).unwrap();
@@ -1502,6 +1506,33 @@ fn files_stay_within_the_retention() {
     check(u64::MAX, short, |left| left <= 7);
     check(128 << 10, long, |left| (14..=21).contains(&left));
     check(u64::MAX, long, |left| left == 40);
+}
+
+#[test]
+fn unread_files_stay_within_their_own_bound() {
+    /// Counts the records that are left when replay needs none of them and nobody but a consumer wants them.
+    fn check(unread_bytes: u64, unread_record: Option<usize>, expected: impl Fn(usize) -> bool) {
+        let disk = FaultyDisk::new(32);
+        let retention = Retention {
+            unread_bytes,
+            ..Retention::NONE
+        };
+        let (log, _) = Log::open(Path::new(DIR), Arc::new(disk.clone()), LogOptions { retention, ..options() }).unwrap();
+        let ends: Vec<u64> = (0..40).map(|n| write(&log, put(4, n, 9_000)).end).collect();
+        log.set_unread_from(unread_record.map(|at| ends[at]));
+        log.truncate_below(log.durable_position()).unwrap();
+        let left = ends.iter().filter(|end| **end > log.oldest_position()).count();
+        assert!(expected(left), "{unread_bytes} bytes behind {unread_record:?} left {left}");
+        log.give_up_retained();
+        assert!(follow(&log, log.oldest_position(), u64::MAX).unwrap().len() <= 7);
+        log.close().unwrap();
+    }
+    // A file of 64 KiB takes seven of them; the one that is written stays.
+    check(u64::MAX, None, |left| left <= 7);
+    check(u64::MAX, Some(0), |left| left == 40);
+    check(u64::MAX, Some(20), |left| (19..=27).contains(&left));
+    check(128 << 10, Some(0), |left| (14..=21).contains(&left));
+    check(0, Some(0), |left| left <= 7);
 }
 
 #[test]

@@ -6,6 +6,8 @@ pub(crate) mod bulk;
 pub(crate) mod by_query;
 pub(crate) mod documents;
 pub(crate) mod es2_shards;
+pub(crate) mod feed;
+pub(crate) mod initial_copy;
 pub(crate) mod jobs;
 pub(crate) mod locks;
 pub(crate) mod percolator;

@@ -3,7 +3,7 @@
 //! Not here: which are shown (`handlers::changes::feed`).
 
 use engine::changes::{Change, IndexState, Operation};
-use model::{DocAddress, Result, Stamp};
+use model::{CommitSeq, DocAddress, Result, Stamp};
 use serde_json::{Map, Value, json};
 
 /// A change: its `commit_seq`, and its operations in order. `with_source`: documents with their `_source`.
@@ -13,6 +13,15 @@ use serde_json::{Map, Value, json};
 pub(crate) fn change(change: &Change, with_source: bool) -> Result<Value> {
     let operations: Result<Vec<Value>> = change.operations.iter().map(|one| operation(one, with_source)).collect();
     Ok(json!({ "commit_seq": change.commit_seq, "operations": operations? }))
+}
+
+/// A part of an initial copy: the state of its moment, which is no change of its own.
+///
+/// # Errors
+/// As [`change`].
+pub(crate) fn initial_part(moment: CommitSeq, operations: &[Operation], with_source: bool) -> Result<Value> {
+    let operations: Result<Vec<Value>> = operations.iter().map(|one| operation(one, with_source)).collect();
+    Ok(json!({ "commit_seq": moment, "initial": true, "operations": operations? }))
 }
 
 fn operation(operation: &Operation, with_source: bool) -> Result<Value> {
@@ -33,8 +42,16 @@ fn operation(operation: &Operation, with_source: bool) -> Result<Value> {
         Operation::Delete { at, stamp } => Value::Object(head("delete", at, stamp)),
         Operation::CreateIndex(state) => index("create_index", state),
         Operation::AlterIndex(state) => index("alter_index", state),
-        Operation::PutMapping { index, mapping } => {
-            json!({ "op": "put_mapping", "_index": index.as_str(), "mappings": mapping })
+        Operation::PutMapping {
+            index,
+            doc_type,
+            mapping,
+        } => {
+            let mut out = json!({ "op": "put_mapping", "_index": index.as_str(), "mappings": mapping });
+            if let Some(doc_type) = doc_type {
+                out["_type"] = doc_type.as_str().into();
+            }
+            out
         }
         Operation::DeleteIndex(index) => json!({ "op": "delete_index", "_index": index.as_str() }),
     })

@@ -1,9 +1,11 @@
 //! One file a subcommand.
 
 pub(crate) mod cert;
+pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod documents;
 pub(crate) mod import;
 pub(crate) mod lock;
+pub(crate) mod replicate;
 pub(crate) mod serve;
 pub(crate) mod shell;

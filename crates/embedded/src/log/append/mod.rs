@@ -88,6 +88,8 @@ pub struct Retention {
     pub bytes: u64,
     /// How long a file stays after its last record, or after the last start.
     pub age: Duration,
+    /// Bytes of files, at most, that stay longer because a consumer has not read them (`changes.consumers.max_bytes`).
+    pub unread_bytes: u64,
 }
 
 impl Retention {
@@ -95,6 +97,7 @@ impl Retention {
     pub const NONE: Retention = Retention {
         bytes: 0,
         age: Duration::ZERO,
+        unread_bytes: 0,
     };
 }
 
@@ -416,6 +419,12 @@ impl Log {
     /// Errors: Internal; files that were not removed are tried again the next time.
     pub fn truncate_below(&self, position: u64) -> Result<()> {
         self.shared.truncate_below(position)
+    }
+
+    /// Files with records at `position` or behind it are unread: they stay for consumers, within `Retention::unread_bytes`.
+    /// `None`: no consumer waits for any.
+    pub fn set_unread_from(&self, position: Option<u64>) {
+        self.shared.unread_from.store(position.unwrap_or(u64::MAX), Ordering::Release);
     }
 
     /// Removes the files that only readers of the past need: the disk is full.

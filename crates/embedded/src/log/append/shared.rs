@@ -40,6 +40,8 @@ pub(super) struct Shared {
     pub(super) files: Mutex<Vec<LogFile>>,
     /// Replay needs nothing below.
     pub(super) needed_from: AtomicU64,
+    /// Some consumer has not read what begins here or behind; `u64::MAX`: there is none.
+    pub(super) unread_from: AtomicU64,
     pub(super) written: Line,
     pub(super) durable: Line,
     /// Someone wants everything below to be durable.
@@ -71,6 +73,8 @@ impl Shared {
             spare_bytes: AtomicU64::new(spare_bytes),
             unwritable: AtomicBool::new(false),
             needed_from: AtomicU64::new(options.from),
+            // Until consumers are known, nothing unread is given up.
+            unread_from: AtomicU64::new(0),
             options,
             queue: Mutex::leaf(Queue {
                 turn: Turn::Free,
@@ -498,12 +502,13 @@ impl Shared {
         self.remove_unneeded(self.options.retention)
     }
 
-    /// Removes files that replay does not need, the oldest first, until the others are within the retention.
+    /// Removes files that replay does not need, the oldest first, until the others are within the retention or unread.
     ///
     /// # Errors
     /// Internal; files that were not removed are tried again the next time.
     fn remove_unneeded(&self, retention: Retention) -> Result<()> {
         let needed_from = self.needed_from.load(Ordering::Acquire);
+        let unread_from = self.unread_from.load(Ordering::Acquire);
         let mut below: Vec<LogFile> = self
             .files
             .lock()
@@ -515,7 +520,9 @@ impl Shared {
         let newest_first = below.iter().rev();
         let retained = newest_first.take_while(|file| {
             bytes += file.bytes;
-            bytes <= retention.bytes && file.since.elapsed() < retention.age
+            // The next file may begin at a later position than the last one ended at: a reader at its very end still has its place.
+            let is_unread = file.end.is_some_and(|end| end >= unread_from);
+            bytes <= retention.bytes && file.since.elapsed() < retention.age || is_unread && bytes <= retention.unread_bytes
         });
         let retained = retained.count();
         below.truncate(below.len() - retained);

@@ -1,11 +1,13 @@
 //! `GET /_changes`: every committed change, in commit order, each whole.
 //!
 //! An answer is a part of the feed as JSON, the same as lines (`Accept: application/x-ndjson`), or everything that comes
-//! from now on as server-sent events (`Accept: text/event-stream`).
+//! from now on as server-sent events (`Accept: text/event-stream`). With `initial=true` a copy of what is there comes before.
 //!
-//! Not here: the feed (`engine::changes`), changes as JSON (`render::changes`).
+//! Not here: the copy (`actions::initial_copy`), the feed (`engine::changes`), changes as JSON (`render::changes`).
 
 use crate::Rest;
+use crate::actions::feed::{feed_of, position};
+use crate::actions::initial_copy::{self, CopyPlace};
 use crate::call::{Call, Wanted};
 use crate::envelope;
 use crate::event_stream::EventStream;
@@ -14,7 +16,8 @@ use crate::respond::Answer;
 use bytes::Bytes;
 use engine::changes::{Change, ChangeFeed, Operation, Retained};
 use model::settings::{FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
-use model::{CommitSeq, Error, ErrorKind, Result, path, units};
+use model::{Cancellation, CommitSeq, Error, Result, path, units};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
@@ -29,22 +32,29 @@ const HEARTBEAT_EACH: Duration = Duration::from_secs(15);
 /// `GET /_changes`
 pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
     let feed = feed_of(&call.rest)?;
-    let retained = feed.retained();
-    let since = since(&call, call.params.peek("since"), retained.newest)?;
-    call.params.take("since");
     let shown = Shown {
         indices: call.params.take_list("index").unwrap_or_default(),
         with_source: call.params.take_bool("_source")?.unwrap_or(true),
     };
+    let given = call.params.take("since");
+    let consumer = call.params.take("consumer");
+    let is_initial = call.params.take_bool("initial")?.unwrap_or(false);
     let limit = operations_limit(call.params.take_number::<usize>("limit")?)?;
     let wait = wait_limit(call.params.take_duration("timeout")?)?;
     call.params.finish()?;
+    let place = match is_initial {
+        true => begin_copy(&call, feed, given.as_deref(), consumer.as_deref(), &shown).await?,
+        false => place(&call, feed, given.as_deref(), consumer.as_deref())?,
+    };
     if call.wanted == Wanted::Events {
-        return stream(&call, since, shown).await;
+        return stream(&call, place, shown).await;
     }
-    let Part { mut text, next } = part(&call, feed, since, &shown, limit, wait).await?;
+    let Part { mut text, next } = match place {
+        Place::Copy(place) => copy_part(&call, feed, place, &shown, limit).await?,
+        Place::Position(since) => part(&call, feed, since, &shown, limit, wait).await?,
+    };
     let Retained { oldest, newest } = feed.retained();
-    let place = format!("\"next\":{next},\"newest\":{newest},\"oldest\":{oldest}");
+    let place = format!("\"next\":{},\"newest\":{newest},\"oldest\":{oldest}", next.to_json());
     if call.wanted == Wanted::Lines {
         text.push_str(&format!("{{{place}}}\n"));
         return Ok(Answer::lines(text));
@@ -54,31 +64,69 @@ pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
     call.raw_answer(format!("{{\"changes\":[{list}],{place}}}"))
 }
 
-fn feed_of(rest: &Rest) -> Result<&dyn ChangeFeed> {
-    rest.engine.change_feed().ok_or_else(|| {
-        let reason = "the engine of this server keeps no feed of changes";
-        Error::new(ErrorKind::UnsupportedOperation, reason)
-    })
+/// Where a reader is.
+#[derive(Clone, Debug)]
+enum Place {
+    Position(CommitSeq),
+    Copy(CopyPlace),
 }
 
-/// The position to begin behind: a number, or `now`. The id of the last event that a client saw counts before.
-fn since(call: &Call, given: Option<&str>, newest: CommitSeq) -> Result<CommitSeq> {
-    let text = match (&call.last_event_id, given) {
-        (Some(last), _) if call.wanted == Wanted::Events => last.as_str(),
-        (_, Some(given)) => given,
-        (_, None) => {
+impl Place {
+    /// As an answer has it.
+    fn to_json(&self) -> Value {
+        match self {
+            Place::Position(position) => Value::from(*position),
+            Place::Copy(place) => Value::from(place.render()),
+        }
+    }
+}
+
+/// The place to begin behind: a position, `now`, a place in a copy, or the position of a consumer. The id of the last event
+/// that a client saw counts before.
+fn place(call: &Call, feed: &dyn ChangeFeed, given: Option<&str>, consumer: Option<&str>) -> Result<Place> {
+    let text = match (&call.last_event_id, given, consumer) {
+        (Some(last), _, _) if call.wanted == Wanted::Events => last.as_str(),
+        (_, Some(_), Some(_)) => {
+            return Err(Error::illegal(
+                "[since] and [consumer] both say where to begin: give one of them",
+            ));
+        }
+        (_, Some(given), None) => given,
+        (_, None, Some(consumer)) => return position(feed, consumer).map(Place::Position),
+        (_, None, None) => {
             let reason = "[since] is missing: give the [next] of the last answer, [0] or [now]";
             return Err(Error::illegal(reason));
         }
     };
+    if let Some(place) = CopyPlace::parse(text) {
+        return Ok(Place::Copy(place));
+    }
     match text {
-        "now" => Ok(newest),
-        number => number.parse().map_err(|_| {
+        "now" => Ok(Place::Position(feed.retained().newest)),
+        number => number.parse().map(Place::Position).map_err(|_| {
             Error::illegal(format!(
-                "[since] is [{number}] but must be [now] or a position, a whole number from 0"
+                "[since] is [{number}] but must be [now], [next] of an answer, or a position, a whole number from 0"
             ))
         }),
     }
+}
+
+/// Opens a copy for a reader that has nothing yet; a stream that lost its connection goes on in the one that it has.
+async fn begin_copy(
+    call: &Call,
+    feed: &dyn ChangeFeed,
+    given: Option<&str>,
+    consumer: Option<&str>,
+    shown: &Shown,
+) -> Result<Place> {
+    if call.wanted == Wanted::Events && call.last_event_id.is_some() {
+        return place(call, feed, given, consumer);
+    }
+    if given != Some("0") || consumer.is_some() {
+        let reason = "[initial] begins with nothing: give [since=0] with it, and no [consumer]";
+        return Err(Error::illegal(reason));
+    }
+    initial_copy::open(feed, &shown.indices).await.map(Place::Copy)
 }
 
 fn operations_limit(given: Option<usize>) -> Result<usize> {
@@ -130,64 +178,85 @@ impl Shown {
 /// Changes of an answer, a line of JSON each, and where to go on.
 struct Part {
     text: String,
-    next: CommitSeq,
+    next: Place,
+}
+
+/// The next part of an initial copy, as one change.
+async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: &Shown, limit: usize) -> Result<Part> {
+    let bounds = (limit, READ_BYTES);
+    let (operations, place) = initial_copy::read(&call.rest, feed, place, bounds, &call.client_gone).await?;
+    if operations.is_empty() {
+        return Ok(Part {
+            text: String::new(),
+            next: Place::Position(place.moment()),
+        });
+    }
+    let line = changes::initial_part(place.moment(), &operations, shown.with_source)?.to_string();
+    call.book(line.len() + 1)?;
+    Ok(Part {
+        text: format!("{line}\n"),
+        next: Place::Copy(place),
+    })
 }
 
 /// The next changes that a request wants: about `limit` operations, but whole changes and at least one. Waits for the first.
 async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Shown, limit: usize, wait: Duration) -> Result<Part> {
     let until = Instant::now() + wait;
     let mut stopping = call.rest.stopping.subscribe();
-    let mut part = Part {
-        text: String::new(),
-        next: since,
+    let (mut text, mut next) = (String::new(), since);
+    let part = |text: String, next: CommitSeq| Part {
+        text,
+        next: Place::Position(next),
     };
     let mut operations = 0;
     loop {
-        let read = feed.changes(part.next, READ_BYTES).await?;
-        let is_end = read.next == part.next;
+        let read = feed.changes(next, READ_BYTES).await?;
+        let is_end = read.next == next;
         for change in read.changes {
             let commit_seq = change.commit_seq;
             if let Some(change) = shown.of(change) {
                 if operations > 0 && operations + change.operations.len() > limit {
-                    return Ok(part);
+                    return Ok(part(text, next));
                 }
                 operations += change.operations.len();
                 let line = changes::change(&change, shown.with_source)?.to_string();
                 call.book(line.len() + 1)?;
-                part.text.push_str(&line);
-                part.text.push('\n');
+                text.push_str(&line);
+                text.push('\n');
             }
-            part.next = commit_seq;
+            next = commit_seq;
         }
-        part.next = part.next.max(read.next);
+        next = next.max(read.next);
         if operations >= limit {
-            return Ok(part);
+            return Ok(part(text, next));
         }
         if !is_end {
             continue;
         }
         let left = until.saturating_duration_since(Instant::now());
         if operations > 0 || left.is_zero() {
-            return Ok(part);
+            return Ok(part(text, next));
         }
         tokio::select! {
-            changed = tokio::time::timeout(left, feed.changed(part.next)) => match changed {
+            changed = tokio::time::timeout(left, feed.changed(next)) => match changed {
                 Ok(changed) => changed?,
-                Err(_) => return Ok(part),
+                Err(_) => return Ok(part(text, next)),
             },
-            _ = stopping.changed() => return Ok(part),
+            _ = stopping.changed() => return Ok(part(text, next)),
         }
     }
 }
 
-/// Everything from `since` on, as it is committed, until the client goes or the server stops.
-async fn stream(call: &Call, since: CommitSeq, shown: Shown) -> Result<Answer> {
-    // A position that is gone is refused before the stream begins.
-    feed_of(&call.rest)?.changes(since, 1).await?;
+/// Everything from a place on, as it is committed, until the client goes or the server stops.
+async fn stream(call: &Call, place: Place, shown: Shown) -> Result<Answer> {
+    if let Place::Position(since) = place {
+        // A position that is gone is refused before the stream begins.
+        feed_of(&call.rest)?.changes(since, 1).await?;
+    }
     let (events, sender) = EventStream::open();
     let (rest, dialect) = (call.rest.clone(), call.dialect);
     tokio::spawn(async move {
-        if let Err(error) = follow(&rest, since, &shown, &sender).await {
+        if let Err(error) = follow(&rest, place, &shown, &sender).await {
             let text = format!("event: error\ndata: {}\n\n", envelope::render(&error, dialect));
             // The client is gone if nobody takes it.
             let _ = sender.send(Bytes::from(text)).await;
@@ -197,10 +266,19 @@ async fn stream(call: &Call, since: CommitSeq, shown: Shown) -> Result<Answer> {
 }
 
 /// Sends changes until the client is gone; an error ends the stream.
-async fn follow(rest: &Arc<Rest>, since: CommitSeq, shown: &Shown, sender: &Sender<Bytes>) -> Result<()> {
+async fn follow(rest: &Arc<Rest>, place: Place, shown: &Shown, sender: &Sender<Bytes>) -> Result<()> {
     let feed = feed_of(rest)?;
     let mut stopping = rest.stopping.subscribe();
-    let mut next = since;
+    let mut next = match place {
+        Place::Position(since) => since,
+        Place::Copy(place) => {
+            let moment = place.moment();
+            if !send_copy(rest, feed, place, shown, sender).await? {
+                return Ok(());
+            }
+            moment
+        }
+    };
     loop {
         let read = feed.changes(next, READ_BYTES).await?;
         let is_end = read.next == next;
@@ -226,6 +304,36 @@ async fn follow(rest: &Arc<Rest>, since: CommitSeq, shown: &Shown, sender: &Send
             () = sender.closed() => return Ok(()),
             _ = stopping.changed() => return Ok(()),
         }
+    }
+}
+
+/// Sends the rest of a copy; false: the client is gone. The id of an event is its place in the copy, the last one's the
+/// position behind it.
+async fn send_copy(
+    rest: &Arc<Rest>,
+    feed: &dyn ChangeFeed,
+    mut place: CopyPlace,
+    shown: &Shown,
+    sender: &Sender<Bytes>,
+) -> Result<bool> {
+    let bounds = (OPERATIONS, READ_BYTES);
+    let never = Cancellation::default();
+    loop {
+        let (operations, next) = initial_copy::read(rest, feed, place, bounds, &never).await?;
+        let event = match operations.is_empty() {
+            true => format!("id: {}\nevent: copied\ndata: {{}}\n\n", next.moment()),
+            false => {
+                let data = changes::initial_part(next.moment(), &operations, shown.with_source)?;
+                format!("id: {}\nevent: change\ndata: {data}\n\n", next.render())
+            }
+        };
+        if sender.send(Bytes::from(event)).await.is_err() {
+            return Ok(false);
+        }
+        if operations.is_empty() {
+            return Ok(true);
+        }
+        place = next;
     }
 }
 

@@ -1,3 +1,4 @@
 //! Endpoints of the feed of changes.
 
+pub(crate) mod consumers;
 pub(crate) mod feed;

@@ -1,0 +1,237 @@
+//! The same searches over growing copies of the same documents, beside a real server of the same API.
+//!
+//! Flat commits are loaded once, ten times and a hundred times (`--copies`), by two connections for each server, one server after
+//! the other. After each of these sizes every class of searches is asked of both servers in turns, by one client and by eight. No two
+//! requests are alike, so no answer comes from a cache of answers.
+//!
+//! Not here: small indices in all their shapes (`peers`, `relations`).
+
+use super::peers::OpenSearch;
+use super::{folder, started};
+use crate::commits::{self, shared};
+use crate::load::{Http, compare, request};
+use crate::report::{Bar, Report};
+use crate::{Options, say};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Connections that load a server.
+const LOADERS: usize = 2;
+/// Documents of a bulk request.
+const BULK_DOCS: usize = 2000;
+/// What a search that may be pruned is to take at most, of the other server's p50.
+const PRUNED: f64 = 0.3;
+/// The same of every other search.
+const WHOLE: f64 = 0.5;
+
+/// A kind of search: its name, its bar, its body without what makes a request unlike any other.
+struct Class {
+    name: &'static str,
+    bar: f64,
+    body: Value,
+}
+
+/// Both servers, and how many copies they have.
+struct Field<'a> {
+    ours: &'a str,
+    theirs: &'a str,
+    documents: &'a [Value],
+    copies: usize,
+}
+
+/// Loads and asks at each size.
+pub(super) fn size(options: &Options, report: &mut Report) {
+    let started_here = options.opensearch.then(|| OpenSearch::start(&shared().join("servers")));
+    let peer = options
+        .peer
+        .as_ref()
+        .and_then(|peer| peer.split_once('=').map(|(_, address)| address.to_owned()));
+    let Some(theirs) = peer.or_else(|| started_here.as_ref().map(OpenSearch::address)) else {
+        return say("skipped: give --peer NAME=HOST:PORT or --opensearch");
+    };
+    let folder = folder();
+    let server = started(folder.path());
+    let documents = commits::flat();
+    let mut field = Field {
+        ours: server.address(""),
+        theirs: &theirs,
+        documents: &documents,
+        copies: 0,
+    };
+    let index = commits::flat_index().to_string();
+    for address in [field.ours, field.theirs] {
+        send(&mut Http::open(address), "PUT", "/size", &index);
+    }
+    for copies in [1, 10, 100, 400].into_iter().filter(|copies| *copies <= options.copies) {
+        field.load(copies, report);
+        for class in classes(&documents) {
+            for clients in [1, 8] {
+                field.ask(&class, clients, options, report);
+            }
+        }
+    }
+    let segments = send(
+        &mut Http::open(field.ours),
+        "GET",
+        "/_cat/segments/size?h=segment&format=json",
+        "",
+    );
+    let count = segments.as_array().map_or(0, Vec::len);
+    report.row(
+        &format!("size {}: segments", field.count()),
+        "",
+        "",
+        count as f64,
+        "segments",
+        Bar::AtMost(12.0),
+    );
+}
+
+impl Field<'_> {
+    fn count(&self) -> usize {
+        self.copies * self.documents.len()
+    }
+
+    /// Brings both servers to so many copies.
+    fn load(&mut self, copies: usize, report: &mut Report) {
+        let new = self.copies..copies;
+        let count = new.len() * self.documents.len();
+        let rate = |address: &str| {
+            let begun = Instant::now();
+            let next = AtomicUsize::new(new.start);
+            std::thread::scope(|scope| {
+                for _ in 0..LOADERS {
+                    scope.spawn(|| {
+                        let mut http = Http::open(address);
+                        loop {
+                            let copy = next.fetch_add(1, Ordering::Relaxed);
+                            if copy >= copies {
+                                return;
+                            }
+                            for (n, part) in self.documents.chunks(BULK_DOCS).enumerate() {
+                                let answer = send(&mut http, "POST", "/size/_bulk", &lines(part, n, copy));
+                                assert_eq!(answer["errors"], false, "a bulk is refused");
+                            }
+                        }
+                    });
+                }
+            });
+            let rate = count as f64 / begun.elapsed().as_secs_f64();
+            send(&mut Http::open(address), "POST", "/size/_refresh", "");
+            rate
+        };
+        let (ours, theirs) = (rate(self.ours), rate(self.theirs));
+        self.copies = copies;
+        report.row(
+            &format!("size {}: load", self.count()),
+            &format!("{ours:.0} documents/s"),
+            &format!("{theirs:.0}/s"),
+            ours / theirs,
+            "",
+            Bar::AtLeast(2.0),
+        );
+    }
+
+    /// Asks both servers in turns.
+    fn ask(&self, class: &Class, clients: usize, options: &Options, report: &mut Report) {
+        static TURNS: AtomicUsize = AtomicUsize::new(0);
+        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
+        let next = AtomicUsize::new(0);
+        let search = |_: usize, _: u64, out: &mut Vec<u8>| {
+            let unlike = format!("none-{turn}-{}", next.fetch_add(1, Ordering::Relaxed));
+            let mut body = class.body.clone();
+            let query = body.get("query").cloned().unwrap_or_else(|| json!({ "match_all": {} }));
+            body["query"] = json!({ "bool": { "must": query, "must_not": { "term": { "repo": unlike } } } });
+            request(out, "POST", "/size/_search?request_cache=false", &body.to_string());
+        };
+        let seen = compare(
+            options.rounds,
+            options.load(clients),
+            (self.ours, &search),
+            (self.theirs, &search),
+        );
+        let figures = |p50: f64, p99: f64| format!("p50 {p50:.0} µs, p99 {p99:.0} µs");
+        report.row(
+            &format!("size {} c{clients}: {}", self.count(), class.name),
+            &figures(seen.ours.p50_us, seen.ours.p99_us),
+            &figures(seen.theirs.p50_us, seen.theirs.p99_us),
+            seen.p50,
+            "",
+            Bar::AtMost(class.bar),
+        );
+    }
+}
+
+fn send(http: &mut Http, method: &str, path: &str, body: &str) -> Value {
+    let mut out = Vec::new();
+    request(&mut out, method, path, body);
+    serde_json::from_slice(http.send(&out)).unwrap_or_default()
+}
+
+/// Lines of a bulk request: documents of a copy, whose dates differ by a second from those of the copy before.
+fn lines(documents: &[Value], part: usize, copy: usize) -> String {
+    let mut out = String::new();
+    for (n, document) in documents.iter().enumerate() {
+        let id = part * BULK_DOCS + n;
+        let mut document = document.clone();
+        document["date"] = json!(document["date"].as_u64().unwrap_or_default() + copy as u64);
+        let _ = writeln!(out, "{{\"index\":{{\"_id\":\"{id}-{copy}\"}}}}\n{document}");
+    }
+    out
+}
+
+fn classes(documents: &[Value]) -> Vec<Class> {
+    let subject = |text: &str| json!({ "match": { "subject": text } });
+    let repo = &documents[documents.len() / 2]["repo"];
+    let years = json!({ "range": { "date": { "gte": 1_500_000_000, "lt": 1_600_000_000 } } });
+    let both = json!({ "match": { "subject": { "query": "add test", "operator": "and" } } });
+    let phrase = |text: &str| json!({ "query": { "match_phrase": { "subject": text } } });
+    let by_author = json!({ "terms": { "field": "author_id" } });
+    let months = json!({ "date_histogram": { "field": "date", "calendar_interval": "month" } });
+    let mean = json!({ "terms": { "field": "repo" }, "aggs": { "s": { "avg": { "field": "n" } } } });
+    let top_hits = json!({ "terms": { "field": "repo", "order": { "m": "desc" } }, "aggs": {
+        "m": { "max": { "script": { "source": "_score" } } }, "t": { "top_hits": { "size": 2, "_source": ["subject"] } } } });
+    let distinct = json!({ "cardinality": { "field": "author_id" } });
+    let agg = |query: Value, agg: Value| json!({ "size": 0, "query": query, "aggs": { "a": agg } });
+    let filtered = |text: &str, filter: Value| json!({ "query": { "bool": { "must": subject(text), "filter": filter } } });
+    let rows = [
+        ("term", PRUNED, json!({ "query": subject("fix") })),
+        ("and", PRUNED, json!({ "query": both })),
+        ("or", PRUNED, json!({ "query": subject("merge branch release") })),
+        ("phrase", PRUNED, phrase("pull request")),
+        ("phrase, rare", PRUNED, phrase("race condition")),
+        (
+            "sort by date",
+            PRUNED,
+            json!({ "query": subject("update"), "sort": [{ "date": "desc" }] }),
+        ),
+        ("sort all by date", PRUNED, json!({ "sort": [{ "date": "desc" }] })),
+        (
+            "sort by keyword and number",
+            PRUNED,
+            json!({ "query": subject("fix"), "sort": [{ "repo": "asc" }, { "n": "desc" }] }),
+        ),
+        ("filter", PRUNED, filtered("test", json!({ "term": { "repo": repo } }))),
+        ("range filter", PRUNED, filtered("add", years)),
+        ("prefix", WHOLE, json!({ "query": { "prefix": { "author_id": "a" } } })),
+        ("page 100", PRUNED, json!({ "query": subject("fix"), "from": 1000 })),
+        (
+            "all hits counted",
+            WHOLE,
+            json!({ "query": subject("fix"), "track_total_hits": true }),
+        ),
+        ("terms agg", WHOLE, agg(subject("add"), by_author)),
+        ("date histogram", WHOLE, agg(subject("fix"), months)),
+        ("terms agg with avg, all", WHOLE, agg(json!({ "match_all": {} }), mean)),
+        ("terms, max of score, top hits", WHOLE, agg(subject("fix"), top_hits)),
+        (
+            "collapse",
+            WHOLE,
+            json!({ "query": subject("fix"), "collapse": { "field": "author_id" } }),
+        ),
+        ("cardinality", WHOLE, agg(subject("add"), distinct)),
+    ];
+    rows.into_iter().map(|(name, bar, body)| Class { name, bar, body }).collect()
+}

@@ -1,0 +1,202 @@
+//! A reader of the feed of changes of a running server.
+//!
+//! It asks for part after part, and waits out a server that restarts. Not here: what is done with changes (`commands`).
+
+use crate::client::{Client, segment};
+use crate::console::complain;
+use model::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Operations of a part.
+const LIMIT: usize = 5000;
+/// The longest time between two attempts to reach a server.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Reads the feed from a place on.
+#[derive(Debug)]
+pub(crate) struct FeedReader {
+    client: Client,
+    /// Parameters that each request has.
+    common: String,
+    place: String,
+    /// How long to go on asking a server that does not answer.
+    patience: Duration,
+}
+
+/// A part of the feed.
+#[derive(Debug)]
+pub(crate) struct FeedPart {
+    /// Each with `commit_seq` and `operations`.
+    pub(crate) changes: Vec<Value>,
+    /// The position behind it; `None`: the copy goes on.
+    pub(crate) position: Option<u64>,
+    /// There was nothing behind it when it was read.
+    pub(crate) is_newest: bool,
+}
+
+impl FeedReader {
+    /// Begins at a place: a position, `now`, or a place in a copy.
+    pub(crate) fn new(client: Client, place: &str, index: Option<&str>, with_source: bool, patience: Duration) -> FeedReader {
+        let mut common = format!("limit={LIMIT}");
+        if let Some(index) = index {
+            common.push_str(&format!("&index={}", segment(index)));
+        }
+        if !with_source {
+            common.push_str("&_source=false");
+        }
+        FeedReader {
+            client,
+            common,
+            place: place.to_owned(),
+            patience,
+        }
+    }
+
+    /// The next part is the first one of a copy of what is there.
+    ///
+    /// # Errors
+    /// As [`FeedReader::next`].
+    pub(crate) fn begin_copy(&mut self) -> Result<FeedPart> {
+        self.read("since=0&initial=true".to_owned())
+    }
+
+    /// The next part; waits so long for a first change.
+    ///
+    /// # Errors
+    /// The server refuses, as a position that is gone, or cannot be reached for as long as the reader's patience.
+    pub(crate) fn next(&mut self, wait: Duration) -> Result<FeedPart> {
+        self.read(format!("since={}&timeout={}ms", segment(&self.place), wait.as_millis()))
+    }
+
+    fn read(&mut self, from: String) -> Result<FeedPart> {
+        let path = format!("/_changes?{from}&{}", self.common);
+        let body = ask(&mut self.client, "GET", &path, b"", self.patience)?;
+        let position = body["next"].as_u64();
+        let place = match &body["next"] {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return Err(unreadable(&path)),
+        };
+        self.place = place;
+        let Value::Array(changes) = body["changes"].clone() else {
+            return Err(unreadable(&path));
+        };
+        Ok(FeedPart {
+            changes,
+            position,
+            is_newest: position.is_some() && position >= body["newest"].as_u64(),
+        })
+    }
+}
+
+fn unreadable(path: &str) -> Error {
+    let reason = format!("the answer to [GET {path}] is no part of a feed: is the server a Pleach?");
+    Error::new(ErrorKind::Internal, reason)
+}
+
+/// The position of a consumer; `None`: there is none of this name.
+///
+/// # Errors
+/// As [`FeedReader::next`].
+pub(crate) fn consumer_position(client: &mut Client, name: &str, patience: Duration) -> Result<Option<u64>> {
+    let body = ask(client, "GET", "/_changes/consumer", b"", patience)?;
+    let consumers = body["consumers"].as_array().cloned().unwrap_or_default();
+    let found = consumers.iter().find(|consumer| consumer["name"] == name);
+    Ok(found.and_then(|consumer| consumer["position"].as_u64()))
+}
+
+/// Notes how far a consumer is; gives its position, which `now` leaves to the server.
+///
+/// # Errors
+/// As [`FeedReader::next`].
+pub(crate) fn put_consumer(client: &mut Client, name: &str, position: Option<u64>, patience: Duration) -> Result<u64> {
+    let body = match position {
+        Some(position) => json!({ "position": position }),
+        None => json!({ "position": "now" }),
+    };
+    let path = format!("/_changes/consumer/{}", segment(name));
+    let answer = ask(client, "PUT", &path, body.to_string().as_bytes(), patience)?;
+    answer["position"].as_u64().ok_or_else(|| unreadable(&path))
+}
+
+/// Forgets a consumer, if it is there.
+///
+/// # Errors
+/// The server cannot be reached.
+pub(crate) fn delete_consumer(client: &mut Client, name: &str) -> Result<()> {
+    let path = format!("/_changes/consumer/{}", segment(name));
+    client.send("DELETE", &path, JSON, b"").map(drop)
+}
+
+const JSON: &str = "application/json";
+
+/// Sends a request that may be applied twice, until the server answers it. A server that is gone or busy is asked again.
+///
+/// # Errors
+/// A refusal; no answer within the patience.
+fn ask(client: &mut Client, method: &str, path: &str, body: &[u8], patience: Duration) -> Result<Value> {
+    let mut waits = Waits::new(patience);
+    loop {
+        let refusal = match client.send(method, path, JSON, body) {
+            Ok(answer) if answer.status < 400 => return Ok(answer.body),
+            Ok(answer) => {
+                let error = refused(&answer.body, answer.status, &format!("{method} {path}"));
+                match answer.status {
+                    429 | 502 | 503 => error,
+                    _ => return Err(error),
+                }
+            }
+            Err(error) => error,
+        };
+        waits.wait(refusal)?;
+    }
+}
+
+/// The refusal in an answer.
+pub(crate) fn refused(body: &Value, status: u16, request: &str) -> Error {
+    let error = &body["error"];
+    let reason = error["reason"]
+        .as_str()
+        .or_else(|| error.as_str())
+        .unwrap_or("it gave no reason");
+    Error::new(
+        ErrorKind::Internal,
+        format!("the server answered [{request}] with {status}: {reason}"),
+    )
+}
+
+/// Growing pauses between attempts, up to a time.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    until: Instant,
+    pause: Duration,
+    told: bool,
+}
+
+impl Waits {
+    pub(crate) fn new(patience: Duration) -> Waits {
+        Waits {
+            until: Instant::now() + patience,
+            pause: Duration::from_millis(50),
+            told: false,
+        }
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// The reason of the last failure, once the time is over.
+    pub(crate) fn wait(&mut self, failure: Error) -> Result<()> {
+        if Instant::now() >= self.until {
+            return Err(failure);
+        }
+        if !self.told {
+            complain(&format!("{}; trying again", failure.reason()));
+            self.told = true;
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(BACKOFF_MAX);
+        Ok(())
+    }
+}
