@@ -141,7 +141,7 @@ curl() {
 }
 pleach() {
   case "$1" in
-    import|get|put|search|count|indices|bulk|export) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
+    import|get|put|search|count|indices|bulk|export|changes|replicate) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
     lock) shift 2; command pleach lock run --url "http://$ADDRESS" "$@" ;;
     *) command pleach "$@" ;;
   esac

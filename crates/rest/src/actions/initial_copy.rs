@@ -93,6 +93,11 @@ pub(crate) async fn read(
     (limit, bytes_max): (usize, u64),
     cancellation: &Cancellation,
 ) -> Result<(Vec<Operation>, CopyPlace)> {
+    // Also closes those that nobody has read for too long.
+    rest.engine
+        .renew_view(&place.view, node_duration(FEED_KEEP_ALIVE))
+        .await
+        .map_err(closed)?;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let (mut operations, mut bytes) = (Vec::new(), 0);
     while operations.len() < limit && bytes < bytes_max {
