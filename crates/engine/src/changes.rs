@@ -5,7 +5,7 @@
 //!
 //! Not here: how clients ask (`rest`), where changes are kept (the engine).
 
-use crate::Document;
+use crate::{Document, TreeAct};
 use async_trait::async_trait;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::Value;
@@ -82,6 +82,17 @@ pub enum Operation {
     },
     /// An index was deleted with all that it held.
     DeleteIndex(IndexName),
+    /// A directory of a `tree_path` field was changed, after the documents of the same change.
+    Directory {
+        /// The index.
+        index: IndexName,
+        /// The field.
+        field: String,
+        /// A move that merges has `merge`.
+        act: TreeAct,
+        /// The number of operations that the tree has after it.
+        tree_seq: u64,
+    },
 }
 
 /// An index as the catalog has it.
@@ -108,7 +119,7 @@ impl Operation {
             Operation::Index(document) => &document.at.index,
             Operation::Delete { at, .. } => &at.index,
             Operation::CreateIndex(state) | Operation::AlterIndex(state) => &state.index,
-            Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) => index,
+            Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) | Operation::Directory { index, .. } => index,
         }
     }
 }

@@ -4,10 +4,12 @@
 
 pub(crate) mod bulk;
 pub(crate) mod by_query;
+pub(crate) mod directory_documents;
 pub(crate) mod documents;
 pub(crate) mod es2_shards;
 pub(crate) mod jobs;
 pub(crate) mod locks;
+pub(crate) mod path_field;
 pub(crate) mod percolator;
 pub(crate) mod pit_counts;
 pub(crate) mod read;
