@@ -13,6 +13,7 @@ use tests::Server;
 mod changes;
 mod peers;
 mod relations;
+mod trees;
 
 /// Every bench by name.
 pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
@@ -23,6 +24,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("many", many),
     ("changes", changes::changes),
     ("relations", relations::relations),
+    ("trees", trees::trees),
     ("peers", peers::peers),
 ];
 
