@@ -14,6 +14,7 @@ mod changes;
 mod peers;
 mod relations;
 mod size;
+mod trees;
 
 /// Every bench by name.
 pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("many", many),
     ("changes", changes::changes),
     ("relations", relations::relations),
+    ("trees", trees::trees),
     ("peers", peers::peers),
     ("size", size::size),
 ];

@@ -27,6 +27,7 @@ names (all but peers and size if none is given):
   many     1,000 indices: memory, opening, opening with an old unflushed write
   changes  locks and changes beside etcd (Debian's etcd-server) and PostgreSQL (its initdb and runuser), where they are
   relations  nested, parents and children, joins, collapse beside the flat query of the same term
+  trees    moves, queries, loading, memory and the start of a tree_path, beside the mapping of 2015 and PostgreSQL
   peers    ../shared/bench/es_compare.py beside a server of the same API:
            --peer NAME=HOST:PORT for a running one, --opensearch to start ../shared/servers/opensearch
            --only PATTERN for some of its cases

@@ -53,6 +53,17 @@ fn cluster(setting: &str, value: Value) -> Vec<Ask> {
         put("/_cluster/settings", json!({ "persistent": { setting: value } })),
     ]
 }
+/// Two documents in a directory.
+fn directories() -> Vec<Ask> {
+    vec![
+        put(
+            "/fs",
+            json!({ "mappings": { "properties": { "p": { "type": "tree_path" } } } }),
+        ),
+        put("/fs/_doc/1?refresh=true", json!({ "p": "/a/one" })),
+        put("/fs/_doc/2?refresh=true", json!({ "p": "/a/two" })),
+    ]
+}
 fn nested(depth: usize, open: &str, inner: &str, close: &str) -> String {
     format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
 }
@@ -256,6 +267,27 @@ fn row(name: &str) -> Option<Row> {
             )],
             put("/fs/_doc/1", json!({ "p": "/a/b/c/d/e" })),
             400,
+        ),
+        "tree.max_listed" => Refused(
+            &["tree.max_listed=5"],
+            vec![put(
+                "/fs",
+                json!({ "mappings": { "properties": { "p": { "type": "tree_path" } } } }),
+            )],
+            get("/fs/_tree?size=6"),
+            400,
+        ),
+        "tree.max_documents" => Refused(
+            &["tree.max_documents=1"],
+            directories(),
+            post("/fs/_tree/_copy", json!({ "from": "/a", "to": "/b" })),
+            400,
+        ),
+        "tree.max_bytes" => Refused(
+            &["tree.max_bytes=10b"],
+            directories(),
+            post("/fs/_tree/_copy", json!({ "from": "/a", "to": "/b" })),
+            413,
         ),
         "log.checkpoint_bytes" => Elsewhere("embedded: write_path bounds::a_cold_index_does_not_pin_the_log"),
         "log.checkpoint_ops" => Elsewhere("embedded: write_path bounds::operations_start_a_checkpoint_too"),

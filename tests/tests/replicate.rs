@@ -73,7 +73,10 @@ fn write(server: &Server, over: &AtomicBool) {
         ] });
         let grown = json!({ format!("f{}", draw % 30): 1 }).to_string();
         let alias = json!({ "actions": [{ "add": { "index": "b", "alias": format!("alias-{}", draw % 5) } }] });
-        let sent = match (draw >> 16) % 14 {
+        let directory = |n: u64| format!("/d{}/e{}", n % 5, n % 3);
+        let placed = json!({ "path": directory(draw), "n": draw % 100 }).to_string();
+        let moved = json!({ "from": format!("/d{}", draw % 5), "to": format!("{}/f{}", directory(draw >> 4), draw % 4) });
+        let sent = match (draw >> 16) % 18 {
             0 | 1 => server.send("DELETE", &format!("/{index}/_doc/{id}"), ""),
             2 => server.send("POST", "/_transaction", &pair.to_string()),
             3 => server.send("POST", &format!("/{index}/_update/{id}"), "{\"doc\":{\"seen\":true}}"),
@@ -82,6 +85,9 @@ fn write(server: &Server, over: &AtomicBool) {
             6 => server.send("PUT", &format!("/{index}/_doc/{id}?routing=r{}", draw % 3), &document),
             7 => server.send("PUT", &format!("/{index}/_doc/grown"), &grown),
             8 => server.send("POST", "/_aliases", &alias.to_string()),
+            9 | 10 => server.send("PUT", &format!("/tree/_doc/{id}"), &placed),
+            11 => server.send("POST", "/tree/_tree/_move", &moved.to_string()),
+            12 if n % 7 == 0 => server.send("DELETE", &format!("/tree/_tree?path=/d{}", draw % 5), ""),
             _ => server.send("PUT", &format!("/{index}/_doc/{id}"), &document),
         };
         if sent.is_err() || over.load(Ordering::Relaxed) {
@@ -100,6 +106,8 @@ fn the_target_has_what_the_source_has_through_kills() {
     for round in 0..ROUNDS {
         let (source, target) = (started(&from), started(&to));
         if round == 0 {
+            let tree = json!({ "mappings": { "properties": { "path": { "type": "tree_path" } } } });
+            source.ok("PUT", "/tree", &tree);
             assert_eq!(source.send("POST", "/_bulk", &lines).unwrap().body["errors"], false);
         }
         let mut running: Child = replicate(&source, &target, &[]).spawn().unwrap();

@@ -1,5 +1,5 @@
 //! Trees of directories over HTTP: the mapping with `tree_path` and that of 2015 beside each other, with equal answers after every
-//! step, through refreshes, merges of segments, scrolls and kills. `PLEACH_TREE_CASES` says how many runs (3).
+//! move, removal and copy, through refreshes, merges of segments, scrolls and kills. `PLEACH_TREE_CASES` says how many runs (3).
 
 use model::random::random;
 use serde_json::{Value, json};
@@ -59,7 +59,13 @@ fn compare(server: &Server, below: &mut impl FnMut(u64) -> u64, say: &str) {
     ];
     for query in queries {
         let body = json!({ "query": { "bool": { "filter": query } }, "sort": [{ "path": "asc" }, { "n": "asc" }] });
-        assert_eq!(found(server, "tree", &body), found(server, "flat", &body), "{say}: {query}");
+        let [mut tree, mut flat] = ["tree", "flat"].map(|index| found(server, index, &body));
+        let paths = |found: &[(String, Value)]| found.iter().map(|(_, path)| path.clone()).collect::<Vec<_>>();
+        assert_eq!(paths(&tree), paths(&flat), "{say}: {query}");
+        // Copies have the numbers of their originals.
+        tree.sort_by(|one, other| one.0.cmp(&other.0));
+        flat.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(tree, flat, "{say}: {query}");
     }
     let counted =
         json!({ "size": 0, "aggs": { "of": { "terms": { "field": "path", "size": 1000, "order": { "_key": "asc" } } } } });
@@ -86,6 +92,28 @@ fn step(server: &Server, below: &mut impl FnMut(u64) -> u64, say: &str) {
             let body = json!({ "doc": { "n": id } });
             let both = ["tree", "flat"].map(|index| server.call("POST", &format!("/{index}/_update/{id}"), &body).status);
             assert_eq!(both[0], both[1], "{say}: an update of {id}");
+        }
+        6 => {
+            let gone = path(below);
+            let removed = server.call("DELETE", &format!("/tree/_tree?path={gone}"), &Value::Null);
+            // A directory without documents is none there.
+            if removed.status == 200 {
+                let deleted = server.call("DELETE", &format!("/flat/_tree?path={gone}"), &Value::Null);
+                assert!([200, 404].contains(&deleted.status), "{say}: {deleted:?}");
+            } else {
+                assert_eq!(removed.status, 404, "{say}: {removed:?}");
+            }
+        }
+        7 => {
+            let prefix = format!("c{}-", below(1 << 40));
+            let body = json!({ "from": path(below), "to": path(below), "id_prefix": prefix });
+            let copied = server.call("POST", "/tree/_tree/_copy", &body);
+            if copied.status == 200 {
+                let again = server.call("POST", "/flat/_tree/_copy", &body);
+                assert!([200, 404].contains(&again.status), "{say}: {again:?}");
+            } else {
+                assert!([404, 409].contains(&copied.status), "{say}: {copied:?}");
+            }
         }
         _ => {
             let (from, to) = (path(below), path(below));
@@ -177,6 +205,59 @@ fn moves_survive_kills() {
     server.ok("POST", "/tree/_flush", &Value::Null);
     let server = again(server);
     check(&server, ["/a/c", "/a/d"], "with another of the old name");
+}
+
+#[test]
+fn removals_survive_kills() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let server = Server::start(&data, &["es8"]);
+    make_indices(&server);
+    let check = |server: &Server, how: &str| {
+        let gone: Vec<u16> = ["1", "2"]
+            .map(|id| server.call("GET", &format!("/tree/_doc/{id}"), &Value::Null).status)
+            .into();
+        assert_eq!(gone, [404, 404], "{how}");
+        assert_eq!(server.ok("GET", "/tree/_count", &Value::Null)["count"], 1, "{how}");
+        server.ok("POST", "/tree/_refresh", &Value::Null);
+        let hits = found(server, "tree", &json!({ "query": { "match_all": {} } }));
+        assert_eq!(hits, [("3".to_owned(), json!("/c"))], "{how}");
+    };
+    let again = |server: Server| {
+        server.signal(libc::SIGKILL);
+        drop(server);
+        Server::start(&data, &["es8"])
+    };
+    server.ok("PUT", "/tree/_doc/1", &json!({ "path": "/a/b" }));
+    server.ok("POST", "/tree/_flush", &Value::Null);
+    server.ok("PUT", "/tree/_doc/2", &json!({ "path": "/a" }));
+    server.ok("PUT", "/tree/_doc/3", &json!({ "path": "/c" }));
+    server.ok("DELETE", "/tree/_tree?path=/a", &Value::Null);
+    check(&server, "at once");
+    let server = again(server);
+    check(&server, "out of the log");
+    server.ok("POST", "/tree/_flush", &Value::Null);
+    let server = again(server);
+    check(&server, "out of a checkpoint");
+    server.ok("POST", "/tree/_forcemerge?max_num_segments=1", &Value::Null);
+    let server = again(server);
+    check(&server, "merged");
+    server.ok("PUT", "/tree/_doc/1?refresh=true", &json!({ "path": "/a/b" }));
+    let server = again(server);
+    assert_eq!(server.ok("GET", "/tree/_doc/1", &Value::Null)["_source"]["path"], "/a/b");
+}
+
+#[test]
+fn a_point_in_time_keeps_what_was_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&folder.path().join("data"), &["es8"]);
+    make_indices(&server);
+    server.ok("PUT", "/tree/_doc/1?refresh=true", &json!({ "path": "/a/b" }));
+    let pit = server.ok("POST", "/tree/_pit?keep_alive=1m", &Value::Null);
+    server.ok("DELETE", "/tree/_tree?path=/a", &Value::Null);
+    let old = json!({ "pit": { "id": pit["id"] }, "query": { "term": { "path": "/a/b" } } });
+    assert_eq!(server.ok("POST", "/_search", &old)["hits"]["total"]["value"], 1);
+    assert_eq!(server.ok("GET", "/tree/_count", &Value::Null)["count"], 0);
 }
 
 #[test]

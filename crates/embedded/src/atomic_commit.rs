@@ -19,15 +19,16 @@ use crate::lock_order::{LockRank, is_held};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
-use crate::trees::MOVE_BYTES;
+use crate::tree_record::{MOVE_BYTES, has_moved_meanwhile};
+use crate::trees::Trees;
 use crate::versions::Versions;
 use crate::wait_for::WaitFor;
 use crate::write_path::{GateGuard, STRIPES};
 use engine::{
-    Alteration, Decision, Document, Expect, Gate, Looker, Newest, Outcome, Plan, See, TxnBody, TxnOptions, Write, WriteIndex,
-    WriteOp,
+    Alteration, Decision, DirectoryAt, DirectoryNow, Document, Expect, Gate, Looker, Newest, Outcome, Plan, See, TreeChange,
+    TxnBody, TxnOptions, Write, WriteIndex, WriteOp,
 };
-use model::{DocAddress, DocId, Error, Result, Stamp};
+use model::{DocAddress, DocId, Error, IndexName, Result, Stamp};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -159,7 +160,7 @@ struct EvaluatedPlan {
 enum Attempt {
     /// Done or refused.
     Over(Vec<Outcome>),
-    /// These stripes were not held.
+    /// These stripes were not held, or a directory has moved since the plan looked.
     Missing(Vec<usize>),
 }
 
@@ -240,7 +241,7 @@ impl DecisionRun<'_> {
         );
         // Plans that only read are answered also while nothing can be written.
         let deletes = plan.alterations.is_empty()
-            && plan.moves.is_empty()
+            && plan.moves.iter().all(TreeChange::removes)
             && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
         let makes_room = self.how.makes_room || deletes;
         match makes_room {
@@ -278,6 +279,11 @@ impl DecisionRun<'_> {
         }
         let moves = plan.moves.into_iter().map(|change| store.resolve_move(&catalog, change));
         beside.moves = moves.collect::<Result<_>>()?;
+        let number = |(index, moved): &(IndexName, u64)| -> Result<(u32, u64)> {
+            let entry = catalog.write_index(index.as_str(), false, store.env.wall_ms())?;
+            Ok((entry.no, *moved))
+        };
+        beside.rests_on = plan.trees.iter().map(number).collect::<Result<_>>()?;
         if items.is_empty() && !making && beside.moves.is_empty() {
             self.end_without_record(plan.numbered, plan.then, &outcomes)?;
             return Ok(Attempt::Over(outcomes));
@@ -312,11 +318,18 @@ impl DecisionRun<'_> {
             .iter()
             .map(|item| (item.state.clone(), item.write.put.is_none()))
             .collect();
+        let committed = match store.commit(items, beside, &mut room) {
+            Err(error) if has_moved_meanwhile(&error) => {
+                (self.numbers, self.moved) = (Vec::new(), Vec::new());
+                return Ok(Attempt::Missing(Vec::new()));
+            }
+            committed => committed?,
+        };
         let Committed {
             outcomes: written,
             after: waits,
             position,
-        } = store.commit(items, beside, &mut room)?;
+        } = committed;
         assert_eq!(
             written.len(),
             places.len(),
@@ -543,6 +556,18 @@ impl Newest for Reading<'_> {
             .identity(&at.id)
     }
 
+    fn directory(&mut self, of: &DirectoryAt, alone: bool) -> Result<DirectoryNow> {
+        let catalog = self.store.catalog.now();
+        self.rests_on(&of.index);
+        let entry = catalog.write_index(&of.index, false, self.store.env.wall_ms())?;
+        if alone {
+            self.touched.extend(0..STRIPES);
+        }
+        let (now, position) = self.store.directory_now(&entry, of, alone)?;
+        self.after.durable = self.after.durable.max(position);
+        Ok(now)
+    }
+
     fn rehearse(&mut self, write: &Write) -> Result<()> {
         let catalog = self.store.catalog.now();
         self.rests_on_catalog();
@@ -556,7 +581,13 @@ impl Newest for Reading<'_> {
         }
         let key = self.keys.of(&self.store.versions, resolved.entry.no, &resolved.at.id);
         let store = self.store;
-        evaluate(resolved, key, &WithoutItself(RefCell::new(self)), (&store.env, &store.trees)).map(drop)
+        evaluate(
+            resolved,
+            key,
+            &WithoutItself(RefCell::new(self)),
+            (&store.env, &Trees::default()),
+        )
+        .map(drop)
     }
 }
 

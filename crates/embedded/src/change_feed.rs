@@ -12,7 +12,7 @@ use crate::log::{Part, Replayed};
 use crate::pending::read_extras;
 use crate::store::Store;
 use engine::changes::{Change, Changes, IndexState, Operation, Retained, gone};
-use engine::{Document, Source};
+use engine::{Document, Source, TreeAct};
 use model::system_index::is_system;
 use model::{DocAddress, DocId, Error, ErrorKind, Result};
 use serde_json::Value;
@@ -68,14 +68,22 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// One record as a change; `None` if it concerns the server's own indices alone.
     fn change(&self, replayed: Replayed) -> Result<Option<Change>> {
-        let mut operations = Vec::new();
+        let (mut operations, mut directories) = (Vec::new(), Vec::new());
         for part in replayed.record.parts {
-            let operation = match part {
-                Part::Alter { index_no, delta } => self.alteration(index_no, &delta)?,
-                part => self.write(part),
-            };
-            operations.extend(operation.filter(|operation| !is_system(operation.index().as_str())));
+            match part {
+                Part::Alter { index_no, delta } => {
+                    let delta = read(&delta)?;
+                    match delta.get("tree") {
+                        Some(tree) => directories.extend(self.directories(index_no, tree)?),
+                        None => operations.extend(self.alteration(index_no, &delta)?),
+                    }
+                }
+                part => operations.extend(self.write(part)),
+            }
         }
+        // The paths of documents are those before the moves of the same record.
+        operations.append(&mut directories);
+        operations.retain(|operation| !is_system(operation.index().as_str()));
         let change = Change {
             commit_seq: replayed.start,
             operations,
@@ -122,10 +130,36 @@ impl Reader<'_> {
         })
     }
 
+    /// The changes of directories that somebody asked for; those that documents made are theirs.
+    fn directories(&self, no: u32, tree: &Value) -> Result<Vec<Operation>> {
+        let Some(index) = self.identity(no) else {
+            return Ok(Vec::new());
+        };
+        let corrupt = || Error::new(ErrorKind::Corruption, "a logged change of a directory is not sound");
+        let operation = |told: &Value| {
+            let text = |name: &str| told[name].as_str().map(str::to_owned).ok_or_else(corrupt);
+            let act = match told["op"].as_str() {
+                Some("move") => TreeAct::Move {
+                    from: text("from")?,
+                    to: text("to")?,
+                    merge: told["merge"] == true,
+                },
+                Some("remove") => TreeAct::Remove { path: text("path")? },
+                _ => return Err(corrupt()),
+            };
+            Ok(Operation::Directory {
+                index: index.name.clone(),
+                field: text("field")?,
+                act,
+                tree_seq: told["tree_seq"].as_u64().ok_or_else(corrupt)?,
+            })
+        };
+        let told = tree["changes"].as_array().into_iter().flatten();
+        told.map(operation).collect()
+    }
+
     /// The alteration of an index; `None`: of templates, scripts and cluster settings, which are no part of the feed.
-    fn alteration(&self, no: u32, delta: &[u8]) -> Result<Option<Operation>> {
-        let delta: Value = serde_json::from_slice(delta)
-            .map_err(|cause| Error::new(ErrorKind::Corruption, format!("a logged alteration cannot be read: {cause}")))?;
+    fn alteration(&self, no: u32, delta: &Value) -> Result<Option<Operation>> {
         if let Some(entry) = delta.get("index") {
             let entry = IndexEntry::from_json(entry)?;
             let state = state_of(&entry);
@@ -152,6 +186,11 @@ impl Reader<'_> {
 pub(crate) fn beyond(position: u64, newest: u64) -> Error {
     let reason = format!("position [{position}] is beyond the newest change [{newest}]");
     Error::illegal(reason).with("newest", newest)
+}
+
+fn read(delta: &[u8]) -> Result<Value> {
+    let corrupt = |cause| Error::new(ErrorKind::Corruption, format!("a logged alteration cannot be read: {cause}"));
+    serde_json::from_slice(delta).map_err(corrupt)
 }
 
 /// An index as the catalog has it.

@@ -166,7 +166,9 @@ impl Store {
                 keep = keep.min(flushed(state));
                 continue;
             }
-            let is_due = state.pending().first_position().is_some_and(|first| first <= limit);
+            let has_pending = state.pending().first_position().is_some_and(|first| first <= limit);
+            // A tree that the manifest has removed its documents in the sets of the manifest, too (trees.md D10).
+            let is_due = has_pending || self.trees.removes_beyond(&state.load_built(), limit);
             if is_due && let Err(e) = self.build_to(state, limit, PartBytes::Unhurried) {
                 // One index that cannot be built must not hold up the others; a full disk holds up all.
                 if e.kind() == ErrorKind::DiskFull {
@@ -460,7 +462,7 @@ fn check_segment(segment: &Value, open_file: &mut dyn FnMut(&str) -> Result<Arc<
 fn live_bytes(view: &SegmentView) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing into memory does not fail.
-    drop(write_alive_bitset(&crate::publish::alive_bits(view), &mut bytes));
+    drop(write_alive_bitset(&view.alive_bits(), &mut bytes));
     bytes
 }
 

@@ -14,7 +14,7 @@ use crate::log::{Durability, Part, Participant, Record, Reservation, Ticket};
 use crate::pending::{Kind, PendingOp, extras};
 use crate::prepared_write::{CommitItem, PreparedWrite};
 use crate::store::Store;
-use crate::trees::{TreeMove, TreeRecord};
+use crate::tree_record::{TreeMove, TreeRecord};
 use crate::versions::Newest;
 use crate::wait_for::WaitFor;
 use engine::{Outcome, Source, TreeMoved, Written};
@@ -36,8 +36,10 @@ pub(crate) struct SideEffects {
     pub(crate) seal: Option<Sealing>,
     /// Told the same once the record has its place.
     pub(crate) then: Option<Settling>,
-    /// Directories that move.
+    /// Directories that move or go.
     pub(crate) moves: Vec<TreeMove>,
+    /// Trees that the record rests on: the number of an index, and of the newest move of its tree.
+    pub(crate) rests_on: Vec<(u32, u64)>,
     /// It is a change: acknowledged once it is synced, whatever the settings of its indices say.
     pub(crate) is_change: bool,
 }
@@ -108,8 +110,13 @@ impl Store {
             put.source = seal(promised.unwrap_or(0), &stamps).0;
             put.parsed = Mutex::default();
         }
-        let cells = self.trees_of(&beside.moves, placed_in(&all));
-        let trees = TreeRecord::plan(&cells, &beside.moves)?;
+        let changed = beside.moves.iter().map(|one| one.entry.no);
+        let rested_on = beside.rests_on.iter().map(|(no, _)| *no);
+        let cells = self.trees_of(changed.chain(rested_on).chain(placed_in(&all)));
+        let mut trees = TreeRecord::begin(&cells);
+        trees.check(&beside.rests_on)?;
+        trees.settle(&mut all)?;
+        trees.plan(&beside.moves)?;
         parts.extend(trees.parts());
         parts.extend(all.iter().zip(&stamps).map(|(item, stamp)| part_of(&item.write, *stamp)));
         let next: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.next_seq_no())).collect();

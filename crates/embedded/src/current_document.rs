@@ -144,6 +144,8 @@ impl Store {
         debug_assert_eq!(key, self.versions.key(entry.no, uid), "4: a key is that of its index and uid");
         let state = self.state(entry)?;
         let (found, document, position) = match newest {
+            // It went with its directory; the next build leaves it out.
+            Some(Newest::Put(op)) if op.is_removed(tree.as_deref()) => (Found::Nothing, None, op.position),
             Some(Newest::Put(op)) => {
                 let document = match &op.kind {
                     Kind::Put(put) => Some(Document {

@@ -6,6 +6,7 @@
 //! Not here: what is in no segment yet (`versions`), documents that searches show (`index/cache`).
 
 use crate::document_key::Key;
+use crate::removed_documents::is_removed;
 use engine::{Document, Hidden, Source};
 use mapping::Times;
 use mapping::tree::Tree;
@@ -105,7 +106,7 @@ impl Rest {
     }
 }
 
-/// A document of a set, with the paths of a tree.
+/// A document of a set, with the paths of a tree, unless the tree removed its directory.
 ///
 /// # Errors
 /// Unreadable files.
@@ -124,6 +125,9 @@ pub(crate) fn read(
     let Some(location) = locate(view, uid)? else {
         return Ok(None);
     };
+    if is_removed(view, &location, tree)? {
+        return Ok(None);
+    }
     let document = stored_as_of(view, tree, &location, at)?;
     let kept = CachedDocument::of(&location, &document, tree.moved());
     lately.replace(key, kept.bytes(), || Arc::new(kept));

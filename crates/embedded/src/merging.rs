@@ -9,7 +9,7 @@
 use crate::catalog::IndexEntry;
 use crate::index_state::IndexState;
 use crate::lock_order::{LockRank, is_held};
-use crate::publish::{alive_bits, alive_set, living};
+use crate::publish::{alive_set, living};
 use crate::store::Store;
 use model::settings::{self, Setting};
 use model::{Error, ErrorKind, Result};
@@ -228,7 +228,7 @@ fn carry_over(inputs: &[Arc<SegmentView>], set: &IndexView, max_doc: u32) -> (Bi
     let (mut id, mut living) = (0, 0);
     for input in inputs {
         let now = set.segments.iter().find(|segment| segment.id == input.id);
-        let start = alive_bits(input);
+        let start = input.alive_bits();
         for doc in (0..input.reader.max_doc()).filter(|doc| start.contains(*doc)) {
             if now.is_some_and(|now| now.is_alive(doc)) {
                 bits.insert(id);

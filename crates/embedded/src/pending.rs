@@ -93,6 +93,14 @@ pub(crate) const MAP_ENTRY_BYTES: usize = 208;
 const ALLOCATION_BYTES: usize = 24;
 
 impl PendingOp {
+    /// Whether a tree removed a directory of its document (trees.md D10).
+    pub(crate) fn is_removed(&self, tree: Option<&Tree>) -> bool {
+        match (&self.kind, tree) {
+            (Kind::Put(put), Some(tree)) => put.placed.iter().any(|placed| placed.is_removed(tree)),
+            _ => false,
+        }
+    }
+
     /// Its bytes in memory: itself, its texts, its entry in the version map, and its place in the queue. The document read from
     /// its source is counted by who keeps it.
     pub(crate) fn bytes(&self) -> u64 {

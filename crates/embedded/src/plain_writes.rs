@@ -10,6 +10,7 @@ use crate::evaluate::{Evaluated, evaluate};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
+use crate::trees::Trees;
 use crate::wait_for::WaitFor;
 use engine::{Alteration, Expect, Outcome, Write, WriteOp};
 use model::{Result, Target};
@@ -112,7 +113,7 @@ impl Store {
         };
         let resolved = ResolvedWrite::find(&self.catalog.now(), write, self.env.wall_ms())?;
         let key = self.versions.key(resolved.entry.no, &resolved.uid);
-        let Evaluated::Write(write) = evaluate(resolved, key, &UnheldDocuments(self), (&self.env, &self.trees))? else {
+        let Evaluated::Write(write) = evaluate(resolved, key, &UnheldDocuments(self), (&self.env, &Trees::default()))? else {
             return Ok(None);
         };
         Ok(write.growth.map(|(doc_type, growth)| Alteration::PutMapping {

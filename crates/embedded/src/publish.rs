@@ -10,8 +10,11 @@ use crate::counts::share;
 use crate::index_state::{BuildGuard, IndexState};
 use crate::pending::{Kind, PendingOp, Put};
 use crate::publication::PublishGuard;
+use crate::removed_documents;
 use crate::store::Store;
+use crate::tree_record::removed_between;
 use mapping::ReadOptions;
+use mapping::tree::Tree;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use search::scorers::parent_child::Family;
@@ -64,19 +67,6 @@ pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
     alive
 }
 
-/// The live documents of a segment as a set that can be changed.
-pub(crate) fn alive_bits(segment: &SegmentView) -> BitSet {
-    let mut bits = BitSet::with_max_value_and_full(segment.reader.max_doc());
-    if let Some(alive) = segment.reader.alive_bitset() {
-        for doc in 0..segment.reader.max_doc() {
-            if alive.is_deleted(doc) {
-                bits.remove(doc);
-            }
-        }
-    }
-    bits
-}
-
 impl Store {
     /// Builds an index so that its set has every operation below `limit` (which is durable).
     pub(crate) fn build_to(&self, state: &IndexState, limit: u64, part: PartBytes) -> Result<()> {
@@ -96,11 +86,9 @@ impl Store {
             return Ok(());
         }
         let newest = newest_of(&ops);
-        let segments = self.on_top(&entry, &old, &ops, &newest, part, |data| self.spill(data))?;
-        let next = Arc::new(IndexView {
-            segments,
-            ..self.blank_view(&entry, limit.max(old.position))
-        });
+        let blank = self.blank_view(&entry, limit.max(old.position));
+        let segments = self.on_top(&entry, (&old, &blank.tree), &ops, &newest, part, |data| self.spill(data))?;
+        let next = Arc::new(IndexView { segments, ..blank });
         // Before the entries leave the map (write-path.md 1.5).
         state.set_built(&building, next);
         let now = self.env.now_ms();
@@ -132,11 +120,12 @@ impl Store {
         Ok(())
     }
 
-    /// The segments of a set with the newest of these operations on top; `keep` says what becomes of new segments.
+    /// The segments of a set with the newest of these operations on top, without documents of directories that `tree` removed;
+    /// `keep` says what becomes of new segments.
     pub(crate) fn on_top(
         &self,
         entry: &IndexEntry,
-        old: &IndexView,
+        (old, tree): (&IndexView, &Tree),
         ops: &[Arc<PendingOp>],
         newest: &FxHashMap<&str, usize>,
         part: PartBytes,
@@ -148,8 +137,8 @@ impl Store {
         let puts: Vec<(&PendingOp, &Put)> = kept
             .iter()
             .filter_map(|n| match &ops[*n].kind {
-                Kind::Put(put) => Some((&*ops[*n], put)),
-                Kind::Delete => None,
+                Kind::Put(put) if !ops[*n].is_removed(Some(tree)) => Some((&*ops[*n], put)),
+                Kind::Put(_) | Kind::Delete => None,
             })
             .collect();
         let managers = tokenizers(&entry.schema, &entry.mapping);
@@ -177,7 +166,12 @@ impl Store {
         );
         // A document that is new to the index has nothing to replace.
         let replacing: Vec<&str> = newest.iter().filter(|(_, n)| !ops[**n].fresh).map(|(uid, _)| *uid).collect();
-        let mut segments = self.reopen(entry, old, |segment| clear_blocks(segment, old, replacing.iter().copied()))?;
+        let removed = removed_between(&old.tree, tree);
+        let clear = |segment: &SegmentView| {
+            let replaced = clear_blocks(segment, old, replacing.iter().copied())?;
+            removed_documents::clear(segment, old, &removed, replaced)
+        };
+        let mut segments = self.reopen(entry, old, clear)?;
         if !new.is_empty() {
             let (index, _) = directory::handle(&entry.schema, None, &new)?;
             for data in new {
@@ -195,8 +189,12 @@ impl Store {
         }
         segments.retain(|segment| segment.reader.num_docs() > 0);
         debug_assert!(
-            newest.iter().take(CHECKED_UIDS).all(|(uid, n)| holders(&segments, entry, uid)
-                .is_none_or(|count| count == usize::from(matches!(ops[*n].kind, Kind::Put(_))))),
+            newest
+                .iter()
+                .take(CHECKED_UIDS)
+                .all(|(uid, n)| holders(&segments, entry, uid).is_none_or(
+                    |count| count == usize::from(matches!(ops[*n].kind, Kind::Put(_)) && !ops[*n].is_removed(Some(tree)))
+                )),
             "1.6: a document that was written has one live block, one that was deleted has none"
         );
         Ok(segments)
@@ -552,7 +550,7 @@ fn clear_blocks<'a>(segment: &SegmentView, view: &IndexView, uids: impl Iterator
         };
         while postings.doc() != TERMINATED {
             if segment.is_alive(postings.doc()) {
-                bits.get_or_insert_with(|| alive_bits(segment)).remove(postings.doc());
+                bits.get_or_insert_with(|| segment.alive_bits()).remove(postings.doc());
             }
             postings.advance();
         }

@@ -127,7 +127,9 @@ impl Store {
             }
         }
         self.numbers_go_on();
-        self.trees.numbers().into_iter().for_each(|no| self.show_moves(no, 0));
+        for no in self.trees.numbers() {
+            self.show_replayed(no)?;
+        }
         for entry in self.catalog.now().indices.values() {
             let state = self.indices.get(entry.no);
             if state.is_some_and(|state| {

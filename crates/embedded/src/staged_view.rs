@@ -6,6 +6,7 @@ use crate::catalog::Catalog;
 use crate::lock_order::Mutex;
 use crate::open_views::missing_view;
 use crate::pending::PendingOp;
+use crate::trees::Trees;
 use engine::View;
 use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
@@ -32,6 +33,8 @@ pub(crate) struct StagedWrites {
     pub(crate) documents: Vec<StagedDocument>,
     pub(crate) places: HashMap<(u32, Box<str>), usize>,
     pub(crate) overlays: HashMap<u32, Overlay>,
+    /// Directories that staged documents made beyond those of the view; the commit makes its own.
+    pub(crate) trees: Trees,
     pub(crate) operations: u64,
     pub(crate) bytes: Arc<AtomicU64>,
 }
@@ -51,6 +54,20 @@ pub(crate) struct Overlay {
     pub(crate) layers: usize,
     /// Not yet in the set.
     pub(crate) waiting: Vec<Arc<PendingOp>>,
+}
+
+impl StagedWrites {
+    /// The trees in which a write to this index finds and makes its directories.
+    pub(crate) fn trees_beyond(&self, base: &Tree, no: u32) -> &Trees {
+        if self.trees.get(no).is_none() {
+            self.trees.put(no, base.clone());
+        }
+        &self.trees
+    }
+    /// The tree of an index with what staged documents made.
+    pub(crate) fn tree_beyond(&self, base: Arc<Tree>, no: u32) -> Arc<Tree> {
+        self.trees.newest(no).0.unwrap_or(base)
+    }
 }
 
 impl StagingView {

@@ -21,6 +21,7 @@ use crate::publish::{PartBytes, newest_of};
 use crate::resolved_write::ResolvedWrite;
 use crate::staged_view::{StagedDocument, StagedWrites, StagingView};
 use crate::store::Store;
+use crate::trees::Trees;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
@@ -77,7 +78,7 @@ impl CurrentDocuments for StagedDocuments<'_> {
             },
             document: read.now,
             position: 0,
-            tree: Some(self.staging.tree_of(entry.no)),
+            tree: Some(self.inner.tree_beyond(self.staging.tree_of(entry.no), entry.no)),
             began: Some(before.map_or(Found::Nothing, Found::Here)),
         })
     }
@@ -135,6 +136,7 @@ impl Store {
                     documents: Vec::new(),
                     places: HashMap::new(),
                     overlays: HashMap::new(),
+                    trees: Trees::default(),
                     operations: 0,
                     bytes,
                 },
@@ -203,10 +205,12 @@ impl Store {
                 (begun(), own.map(|doc| doc.op.clone()).collect())
             }
         };
-        let segments = self.on_top(entry, &below, &ops, &newest_of(&ops), PartBytes::Waited, Ok)?;
+        // The overlay is held: the other parts are taken one by one.
+        let tree = inner.trees.newest(no).0.unwrap_or_else(|| staging.tree_of(no));
+        let segments = self.on_top(entry, (&below, &tree), &ops, &newest_of(&ops), PartBytes::Waited, Ok)?;
         let set = Arc::new(IndexView {
             segments,
-            tree: staging.tree_of(no),
+            tree,
             ..self.blank_view(entry, staging.base.position)
         });
         overlay.layers = if anew { 1 } else { overlay.layers + 1 };
@@ -278,6 +282,7 @@ impl Store {
             own.is_none_or(|doc| doc.no == entry.no && *doc.op.uid == *uid),
             "transactions.md T24: a staged document lies in its own place"
         );
+        let tree = inner.tree_beyond(staging.tree_of(entry.no), entry.no);
         let now = match own {
             None => before.clone(),
             Some(doc) => match &doc.op.kind {
@@ -285,12 +290,12 @@ impl Store {
                 Kind::Put(put) => Some(Document {
                     at: at.clone(),
                     stamp: doc.op.stamp,
-                    source: put.source_as_of(Some(&staging.tree_of(entry.no))),
+                    source: put.source_as_of(Some(&tree)),
                     stored_fields: None,
                     routing: put.routing.as_deref().map(str::to_owned),
                     parent: put.parent.as_deref().map(str::to_owned),
                     times: put.times,
-                    tree: Some(staging.tree_of(entry.no)),
+                    tree: Some(tree.clone()),
                     hidden: None,
                 }),
             },
@@ -345,9 +350,11 @@ impl Store {
             inner,
             before: Cell::new(None),
         };
+        let no = resolved.entry.no;
+        let trees = inner.trees_beyond(&staging.tree_of(no), no);
         let evaluated = match &made {
-            Some(_) => evaluate(resolved, key, &NoDocuments, (&self.env, &self.trees))?,
-            None => evaluate(resolved, key, &documents, (&self.env, &self.trees))?,
+            Some(_) => evaluate(resolved, key, &NoDocuments, (&self.env, trees))?,
+            None => evaluate(resolved, key, &documents, (&self.env, trees))?,
         };
         let before = documents.before.get();
         let PreparedWrite {

@@ -44,15 +44,22 @@ impl Store {
             })
             .into()
         };
-        let mut children = tree.children_after(dir, of.after.as_deref().unwrap_or(""));
-        let page: Vec<(&str, u32)> = children.by_ref().take(of.size).collect();
-        out.more = children.next().is_some();
+        let after: Vec<&str> = match of.after.as_deref() {
+            None | Some("") => Vec::new(),
+            Some(after) => after.split(syntax.delimiter).collect(),
+        };
+        let mut page = tree.below_after(dir, &after, of.depth, of.size.saturating_add(1));
+        out.more = page.len() > of.size;
+        page.truncate(of.size);
+        out.tree_seq = tree.seq();
         self.with_context(See::Plain, Dialect::default(), &[], &Interrupt::default(), |cx| {
             out.total = search::count(&views, Some(&below(&path)), cx)?;
-            for (name, child) in page {
-                let path = syntax.join(components.iter().copied().chain([name]));
+            for (names, child) in page {
+                let path = syntax.join(components.iter().copied().chain(names.iter().copied()));
                 out.children.push(ChildDirectory {
-                    name: name.to_owned(),
+                    name: names.last().copied().unwrap_or_default().to_owned(),
+                    below: names.join(&syntax.delimiter.to_string()),
+                    depth: names.len(),
                     count: search::count(&views, Some(&below(&path)), cx)?,
                     directories: tree.children(child).count() as u64,
                     path,

@@ -1,10 +1,12 @@
-//! Moves of directories on their way to a record, and the flip by which searches see them (docs/internals/trees.md 4).
+//! Changes of directories on their way to a record, and the flip by which searches see them (docs/internals/trees.md 4).
 //!
-//! Not here: the trees (`trees`), the record (`commit`), deciding a move (`atomic_commit`).
+//! Not here: the trees (`trees`), their part of a record (`tree_record`), deciding a change (`atomic_commit`), the documents of
+//! a directory that was removed (`removed_documents`).
 
 use crate::catalog::{Catalog, IndexEntry};
 use crate::store::Store;
-use crate::trees::{TreeCell, TreeMove, tree_field};
+use crate::tree_record::TreeMove;
+use crate::trees::{TreeCell, tree_field};
 use engine::TreeChange;
 use model::{Result, blocks};
 use segment::searchable::IndexView;
@@ -30,6 +32,12 @@ impl Store {
             set.no,
             set.tree.moved(),
             tree.moved()
+        );
+        debug_assert_eq!(
+            tree.removed(),
+            set.tree.removed(),
+            "trees.md D10: a set of index {} that searches see has no document of a directory that is gone",
+            set.no
         );
         match tree.moved() == set.tree.moved() {
             true => set,
@@ -58,16 +66,15 @@ impl Store {
         })
     }
 
-    /// The trees that a record changes: those of these moves, and those whose directories no record made yet among the indices
-    /// of its documents.
-    pub(crate) fn trees_of(&self, moves: &[TreeMove], placed: impl Iterator<Item = u32>) -> Vec<(u32, Arc<TreeCell>)> {
-        let mut numbers: Vec<u32> = moves.iter().map(|one| one.entry.no).chain(placed).collect();
+    /// The trees of the indices whose directories a record changes, rests on, or may have to make.
+    pub(crate) fn trees_of(&self, numbers: impl Iterator<Item = u32>) -> Vec<(u32, Arc<TreeCell>)> {
+        let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.into_iter().map(|no| (no, self.trees.get_or_make(no))).collect()
     }
 
-    /// Shows a durable record that moved directories of `moved`: at once where it wrote no documents, else with these.
+    /// Shows a durable record that changed directories of `moved`: at once where no documents come or go with it, else with these.
     pub(crate) fn show_record(&self, moved: &[u32], written: &[u32], end: u64) -> Result<()> {
         if !written.is_empty() || moved.iter().any(|no| self.trees.is_mixed(*no)) {
             let all: Vec<u32> = moved.iter().chain(written).copied().collect();
@@ -75,6 +82,25 @@ impl Store {
         }
         moved.iter().for_each(|no| self.show_moves(*no, end));
         Ok(())
+    }
+
+    /// At a start: shows the tree of an index as the log left it, without the documents of directories that are gone.
+    pub(crate) fn show_replayed(&self, no: u32) -> Result<()> {
+        let Some(state) = self.indices.get(no).filter(|state| !state.is_stopped()) else {
+            return Ok(());
+        };
+        if !self.trees.removes_beyond(&state.load_built(), 0) {
+            self.show_moves(no, 0);
+            return Ok(());
+        }
+        match self.publish(&[no], 0) {
+            Err(e) => {
+                let error = self.settle(e);
+                // A damaged index is stopped, the others go on.
+                if state.is_stopped() { Ok(()) } else { Err(error) }
+            }
+            shown => shown,
+        }
     }
 
     /// Shows the moves of an index whose records are durable up to here: its published set with another tree, and nothing else.

@@ -1,117 +1,19 @@
 //! The trees of directories of the indices of a folder (docs/internals/trees.md): new directories are given their numbers when
-//! a write is evaluated and are logged with the first record that needs them; a move is an operation of one record.
+//! a write is evaluated and are logged with the first record that needs them.
 //!
-//! Not here: the tree itself (`mapping::tree`), what a checkpoint keeps of it (`checkpoint`), when searches see a move
-//! (`tree_moves`).
+//! Not here: the tree itself (`mapping::tree`), the changes of one record (`tree_record`), what a checkpoint keeps of it
+//! (`checkpoint`), when searches see a change (`tree_moves`).
 
 use crate::catalog::IndexEntry;
-use crate::index_state::IndexState;
 use crate::lock_order::{LockRank, Mutex, MutexGuard, RwLock};
-use crate::log::Part;
-use engine::{TreeChange, TreeMoved};
 use mapping::tree::{DirId, Operation, PathSyntax, Placed, Tree};
 use model::{Error, ErrorKind, Result, nearest, settings};
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use segment::searchable::IndexView;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Room in the log for a move: its two names, and those of the directories that it makes.
-pub(crate) const MOVE_BYTES: u64 = 16 << 10;
-
-/// A move whose index is known.
-pub(crate) struct TreeMove {
-    pub(crate) entry: Arc<IndexEntry>,
-    pub(crate) state: Arc<IndexState>,
-    pub(crate) field: Arc<str>,
-    pub(crate) syntax: PathSyntax,
-    pub(crate) change: TreeChange,
-}
-
-/// The changes of trees in one record: planned, and not yet to be seen. While it lives nobody makes directories there.
-pub(crate) struct TreeRecord<'c> {
-    trees: Vec<TreeOfRecord<'c>>,
-    /// What came of each move.
-    pub(crate) moved: Vec<TreeMoved>,
-}
-
-struct TreeOfRecord<'c> {
-    no: u32,
-    state: MutexGuard<'c, TreeState>,
-    /// The tree after the moves.
-    next: Option<Tree>,
-    operations: Vec<Operation>,
-}
-
-impl<'c> TreeRecord<'c> {
-    /// Plans the moves of a record, in their order. The caller holds the sequencer.
-    ///
-    /// # Errors
-    /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`, paths that are none.
-    pub(crate) fn plan(cells: &'c [(u32, Arc<TreeCell>)], moves: &[TreeMove]) -> Result<TreeRecord<'c>> {
-        let mut out = TreeRecord {
-            trees: Vec::with_capacity(cells.len()),
-            moved: Vec::with_capacity(moves.len()),
-        };
-        for (no, cell) in cells {
-            let state = cell.state.lock();
-            out.trees.push(TreeOfRecord {
-                no: *no,
-                operations: state.unlogged.clone(),
-                next: None,
-                state,
-            });
-        }
-        for one in moves {
-            let Some(own) = out.trees.iter_mut().find(|tree| tree.no == one.entry.no) else {
-                continue;
-            };
-            let mut tree = own.next.take().unwrap_or_else(|| (*own.state.newest).clone());
-            let change = &one.change;
-            let planned = tree.plan_move(&one.field, one.syntax, &change.from, &change.to, change.merge)?;
-            for operation in &planned.operations {
-                tree.apply(operation)?;
-            }
-            out.moved.push(TreeMoved {
-                changed: !planned.operations.is_empty(),
-                tree_seq: tree.seq(),
-            });
-            own.operations.extend(planned.operations);
-            own.next = Some(tree);
-        }
-        Ok(out)
-    }
-
-    /// The parts of the record, which come before its documents (trees.md D4).
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
-        let changed = self.trees.iter().filter(|tree| !tree.operations.is_empty());
-        changed.map(|tree| {
-            let before = tree.state.newest.seq() - tree.state.unlogged.len() as u64;
-            delta(tree.no, before, &tree.operations)
-        })
-    }
-
-    /// The record has its place. `is_mixed`: it also has documents.
-    pub(crate) fn apply(self, end: u64, is_mixed: bool) {
-        for mut tree in self.trees {
-            let logged = tree.state.unlogged.len();
-            debug_assert!(
-                tree.operations.len() >= logged,
-                "trees.md D4: a record has every directory that none has yet"
-            );
-            tree.state.unlogged.clear();
-            if let Some(next) = tree.next.filter(|next| next.moved() > tree.state.newest.moved()) {
-                let before = std::mem::replace(&mut tree.state.newest, Arc::new(next));
-                tree.state.before.push_back((end, before));
-                tree.state.moved_to = end;
-                if is_mixed {
-                    tree.state.mixed_to = end;
-                }
-            }
-        }
-    }
-}
 
 /// The tree of one index.
 pub(crate) struct TreeCell {
@@ -121,17 +23,18 @@ pub(crate) struct TreeCell {
 }
 
 #[derive(Default)]
-struct TreeState {
-    newest: Arc<Tree>,
+pub(crate) struct TreeState {
+    pub(crate) newest: Arc<Tree>,
     /// The last operations of `newest` that are in no record yet. They only make directories (trees.md D4).
-    unlogged: Vec<Operation>,
+    pub(crate) unlogged: Vec<Operation>,
     /// The trees before records that moved something and that not every search sees yet, each with the end of its record.
     before: VecDeque<(u64, Arc<Tree>)>,
     /// Searches may see every record that ends here or before.
     shown_to: u64,
     /// The end of the newest record that moved something.
     moved_to: u64,
-    /// The end of the newest record that also wrote documents and that not every search sees yet; 0: there is none.
+    /// The end of the newest record that also wrote documents, or removed some, and that not every search sees yet; 0: there is
+    /// none.
     mixed_to: u64,
 }
 
@@ -141,6 +44,28 @@ impl TreeState {
         let position = position.max(self.shown_to);
         let later = self.before.iter().find(|(end, _)| *end > position);
         later.map_or(&self.newest, |(_, before)| before)
+    }
+
+    /// Puts the tree after a record in place, which ends here. `is_mixed`: documents come or go with it.
+    pub(crate) fn advance(&mut self, next: Tree, end: u64, is_mixed: bool) {
+        debug_assert!(
+            next.seq() >= self.newest.seq(),
+            "trees.md D8: the newest tree never goes back"
+        );
+        let has_moved = next.moved() > self.newest.moved();
+        let before = std::mem::replace(&mut self.newest, Arc::new(next));
+        if has_moved {
+            self.before.push_back((end, before));
+            self.moved_to = end;
+            if is_mixed {
+                self.mixed_to = end;
+            }
+        }
+    }
+
+    /// The number of directories that records have.
+    pub(crate) fn logged(&self) -> usize {
+        self.newest.len() - self.unlogged.len()
     }
 
     fn show_to(&mut self, position: u64) {
@@ -166,6 +91,10 @@ impl TreeCell {
             state: Mutex::numbered(LockRank::Tree, no as usize, state),
         }
     }
+    /// While the guard lives, nobody makes directories there.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TreeState> {
+        self.state.lock()
+    }
     /// The directory of a path that was read as of `then`. What is missing is made.
     fn intern(&self, then: &Tree, field: &str, syntax: PathSyntax, path: &str, nodes_max: u64) -> Result<DirId> {
         let components = syntax.components(path)?;
@@ -173,7 +102,7 @@ impl TreeCell {
             return Ok(dir);
         }
         let mut state = self.state.lock();
-        let made = state.newest.make_path(then, field, &components);
+        let made = state.newest.make_path(then, field, syntax, &components);
         if made.operations.is_empty() {
             return Ok(made.dir);
         }
@@ -191,16 +120,6 @@ impl TreeCell {
         }
         state.unlogged.extend(made.operations);
         Ok(made.dir)
-    }
-}
-
-/// Operations as a part of a record. `seq`: those that the tree had before them.
-fn delta(no: u32, seq: u64, operations: &[Operation]) -> Part {
-    let operations: Vec<Value> = operations.iter().map(Operation::to_json).collect();
-    let delta = json!({ "tree": { "no": no, "seq": seq, "operations": operations } });
-    Part::Alter {
-        index_no: no,
-        delta: delta.to_string().into_bytes(),
     }
 }
 
@@ -244,6 +163,10 @@ impl Trees {
             let state = cell.state.lock();
             (Some(state.newest.clone()), state.moved_to)
         })
+    }
+    /// The number of directories that records have; those of higher numbers are made for writes that have no record yet.
+    pub(crate) fn logged(&self, no: u32) -> usize {
+        self.get(no).map_or(0, |cell| cell.state.lock().logged())
     }
     /// The tree as of a position.
     pub(crate) fn at(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
@@ -311,7 +234,12 @@ impl Trees {
         }
         Ok(())
     }
-    /// Is there a record that moved something and wrote documents, which not every search sees yet?
+    /// Did the tree as of a position remove directories beyond those that `set` knows of? Then documents of `set` are gone.
+    pub(crate) fn removes_beyond(&self, set: &IndexView, position: u64) -> bool {
+        let tree = self.at(set.no, position);
+        tree.is_some_and(|tree| tree.removed() > set.tree.removed())
+    }
+    /// Is there a record that moved something and wrote or removed documents, which not every search sees yet?
     pub(crate) fn is_mixed(&self, no: u32) -> bool {
         self.get(no).is_some_and(|cell| cell.state.lock().mixed_to > 0)
     }

@@ -5,7 +5,8 @@
 
 use crate::{Alteration, Document, Outcome, Refresh, See, TreeChange, TreeMoved, Write};
 use async_trait::async_trait;
-use model::{CommitSeq, DocAddress, DocId, IndexName, Result, Stamp};
+use mapping::tree::{DirId, Tree};
+use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -92,8 +93,45 @@ pub trait Newest {
         let _ = name;
         Ok(Arc::default())
     }
+    /// A directory of a `tree_path` field as the newest tree has it. `alone`: nobody writes a document from here to the record,
+    /// and it is said whether the directory has documents.
+    ///
+    /// # Errors
+    /// An engine without trees; a missing index, no such field, a path that is none.
+    fn directory(&mut self, of: &DirectoryAt, alone: bool) -> Result<DirectoryNow> {
+        let _ = alone;
+        let reason = format!(
+            "this engine has no trees of directories, of which [{}] would be one",
+            of.index
+        );
+        Err(Error::new(ErrorKind::UnsupportedOperation, reason))
+    }
     /// Would the mapping take this write?
     fn rehearse(&mut self, write: &Write) -> Result<()>;
+}
+
+/// The address of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryAt {
+    /// The index, or an alias with one write index.
+    pub index: String,
+    /// The `tree_path` field; `None`: the only one.
+    pub field: Option<String>,
+    pub path: String,
+}
+
+/// A directory as planners see it.
+#[derive(Clone, Debug)]
+pub struct DirectoryNow {
+    /// The index by its own name.
+    pub index: IndexName,
+    pub field: Arc<str>,
+    /// The whole tree of the index.
+    pub tree: Arc<Tree>,
+    /// Its number; `None`: it is not there.
+    pub dir: Option<DirId>,
+    /// A document is in it, not below it; only where it was asked for alone.
+    pub has_documents: bool,
 }
 
 /// An index as planners see it.
@@ -118,6 +156,8 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Directories that move with the writes or not at all. The paths of the writes mean the directories before.
     pub moves: Vec<TreeChange>,
+    /// Trees that it rests on, by the index and the number of the newest move (`Tree::moved`). After another the plan runs again.
+    pub trees: Vec<(IndexName, u64)>,
     /// The place of a write whose source is made when the decision is known: it may tell of it.
     pub seal: Option<(usize, Seal)>,
     /// Called inside the critical section once the record has its place; not at all if it gets none.

@@ -8,7 +8,7 @@
 //!
 //! Not here: how clients ask (`rest`), where changes are kept (the engine).
 
-use crate::{Document, View};
+use crate::{Document, TreeAct, View};
 use async_trait::async_trait;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::Value;
@@ -135,6 +135,17 @@ pub enum Operation {
     },
     /// An index was deleted with all that it held.
     DeleteIndex(IndexName),
+    /// A directory of a `tree_path` field was changed, after the documents of the same change.
+    Directory {
+        /// The index.
+        index: IndexName,
+        /// The field.
+        field: String,
+        /// A move that merges has `merge`.
+        act: TreeAct,
+        /// The number of operations that the tree has after it.
+        tree_seq: u64,
+    },
 }
 
 /// An index as the catalog has it.
@@ -161,7 +172,7 @@ impl Operation {
             Operation::Index(document) => &document.at.index,
             Operation::Delete { at, .. } => &at.index,
             Operation::CreateIndex(state) | Operation::AlterIndex(state) => &state.index,
-            Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) => index,
+            Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) | Operation::Directory { index, .. } => index,
         }
     }
 }

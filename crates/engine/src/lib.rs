@@ -33,7 +33,10 @@ mod staging;
 pub mod tasks;
 mod update;
 
-pub use atomic::{AtomicWrites, Decision, Gate, Looker, Newest, Plan, Seal, Then, TxnBody, TxnOptions, TxnResult, WriteIndex};
+pub use atomic::{
+    AtomicWrites, Decision, DirectoryAt, DirectoryNow, Gate, Looker, Newest, Plan, Seal, Then, TxnBody, TxnOptions, TxnResult,
+    WriteIndex,
+};
 pub use batches::runs;
 pub use clock::Clock;
 pub use delegate::Around;
@@ -563,22 +566,47 @@ pub enum Alteration {
     },
 }
 
-/// A directory that goes elsewhere, with everything below it.
+/// A change of a directory with everything below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeChange {
     /// The index, or an alias with one write index.
     pub index: String,
     /// The `tree_path` field; `None`: the only one.
     pub field: Option<String>,
-    /// Its path.
-    pub from: String,
-    /// Its path afterwards.
-    pub to: String,
-    /// A directory that is there takes over what is in it.
-    pub merge: bool,
+    pub act: TreeAct,
 }
 
-/// The result of a move.
+/// What becomes of the directory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TreeAct {
+    /// It goes elsewhere.
+    Move {
+        /// Its path.
+        from: String,
+        /// Its path afterwards.
+        to: String,
+        /// A directory that is there takes over what is in it.
+        merge: bool,
+    },
+    /// It goes, with the documents in it and below it.
+    Remove { path: String },
+}
+
+impl TreeChange {
+    /// The paths that it changes.
+    pub fn paths(&self) -> Vec<&str> {
+        match &self.act {
+            TreeAct::Move { from, to, .. } => vec![from, to],
+            TreeAct::Remove { path } => vec![path],
+        }
+    }
+    /// Does it remove the directory?
+    pub fn removes(&self) -> bool {
+        matches!(self.act, TreeAct::Remove { .. })
+    }
+}
+
+/// The result of a change of a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeMoved {
     /// False: it was there already.
@@ -696,8 +724,10 @@ pub struct DirectoriesOf {
     /// `None`: the only one.
     pub field: Option<String>,
     pub path: String,
-    /// Only names behind this one.
+    /// Only those behind this one, by its path below `path`.
     pub after: Option<String>,
+    /// Levels below `path`, at least 1.
+    pub depth: usize,
     pub size: usize,
 }
 
@@ -738,17 +768,23 @@ pub struct Directories {
     pub path: String,
     /// Documents in it and below it.
     pub total: u64,
-    /// By name.
+    /// Operations of the tree.
+    pub tree_seq: u64,
+    /// By name, each before those in it.
     pub children: Vec<ChildDirectory>,
     /// There are more behind the last.
     pub more: bool,
 }
 
-/// A directory in another.
+/// A directory in another, or below it.
 #[derive(Clone, Debug)]
 pub struct ChildDirectory {
     pub name: String,
     pub path: String,
+    /// The path below the one that was asked for.
+    pub below: String,
+    /// Levels below the one that was asked for.
+    pub depth: usize,
     /// Documents in it and below it.
     pub count: u64,
     /// Directories in it.

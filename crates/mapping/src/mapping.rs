@@ -248,6 +248,12 @@ impl Mapping {
         own.filter_map(|leaf| Some((&leaf.path, leaf.field.tree?.syntax)))
     }
 
+    /// How a `tree_path` field writes its paths.
+    pub fn tree_syntax(&self, field: &str) -> PathSyntax {
+        let own = self.field(field).and_then(|field| field.tree);
+        own.map(|tree| tree.syntax).unwrap_or_default()
+    }
+
     /// Whether nothing has been said in it.
     pub fn is_empty(&self) -> bool {
         self.0.root.properties.is_empty() && self.0.top.is_empty() && self.0.root.dynamic.is_none()

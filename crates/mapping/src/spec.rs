@@ -36,6 +36,7 @@ impl Param {
             "\"no\"",
             "100",
             "\"/\"",
+            "\"sensitive\"",
         ];
         DEFAULTS
             .get_or_init(|| {

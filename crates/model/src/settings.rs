@@ -99,6 +99,9 @@ settings! {
     LOCKS_MAX_PLACES: "locks.max_places" = "100", Node, "Places of one document, whose lock_path has several values.";
     TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
+    TREE_MAX_LISTED: "tree.max_listed" = "1000", Node, "Directories that one answer of `_tree` or `_cat/tree` lists.";
+    TREE_MAX_DOCUMENTS: "tree.max_documents" = "1000000", Node, "Documents of one `_tree/_copy`, or of one move or removal where paths are keywords.";
+    TREE_MAX_BYTES: "tree.max_bytes" = "256mb", Node, "Their sources together; all are in memory until the change is made.";
     CHANGES_PATH: "changes.path" = "auto", Node, "auto: one record of the log a change; portable: compare-and-set of single documents, as over a cluster. Fixed when the data folder is made.";
     CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change, or staged in one transaction.";
     CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change; staged writes of one transaction.";

@@ -132,6 +132,10 @@ impl Call {
         }
         self.book(response.tree_bytes().saturating_mul(crate::respond::TREES))
     }
+    /// The milliseconds since a time of the wall clock.
+    pub(crate) fn took_since(&self, started: i64) -> i64 {
+        (self.rest.clock.wall_ms() - started).max(0)
+    }
     /// A part of the path.
     pub(crate) fn arg(&self, name: &str) -> Option<&str> {
         self.args.get(name)

@@ -67,7 +67,9 @@ endpoints! {
     "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::leases::break_lock;
 
     "tree.list" ["GET"] ["/{index}/_tree"] => trees::list::list;
+    "tree.remove" ["DELETE"] ["/{index}/_tree"] => trees::removals::remove_directory;
     "tree.move" ["POST"] ["/{index}/_tree/_move"] => trees::moves::move_directory;
+    "tree.copy" ["POST"] ["/{index}/_tree/_copy"] => trees::copies::copy_directory;
 
     "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::query::search;
     "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search::templates::search;
@@ -201,6 +203,7 @@ endpoints! {
     "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
     "cat.locks" ["GET"] ["/_cat/locks"] => locks::leases::cat;
     "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::transaction_session::cat;
+    "cat.tree" ["GET"] ["/_cat/tree/{index}"] => trees::list::cat;
     "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
     "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
     "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;

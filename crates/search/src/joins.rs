@@ -9,12 +9,15 @@
 use crate::child_score::Totals;
 use crate::fields::target::{Target, query_shard};
 use dsl::query::JoinValues;
-use mapping::Kind;
+use mapping::tree::{Tree, TreePart};
+use mapping::{Kind, TreeField};
 use model::{Error, ErrorKind, Result};
 use segment::error::broken;
 use segment::key_columns::{ByKey, Key, Keys};
+use segment::schema::Slot;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
+use segment::tree_columns::{self, depths};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -177,6 +180,12 @@ pub enum Place {
     Id { typed: bool },
     /// A column.
     Column { name: String, kind: Kind },
+    /// The tree of directories of the view.
+    Tree {
+        slot: Box<Slot>,
+        field: TreeField,
+        tree: Arc<Tree>,
+    },
 }
 
 impl Place {
@@ -203,11 +212,12 @@ impl Place {
                 format!("[join] cannot join on the text field [{field}], whose values are analyzed{hint}"),
             ));
         }
-        if target.kind.tree.is_some() {
-            return Err(query_shard(
-                view,
-                format!("[join] cannot join on the field [{field}], whose values come from the tree of a [tree_path]"),
-            ));
+        if let Some(tree) = target.kind.tree {
+            return Ok(Some(Place::Tree {
+                slot: Box::new(target.slot.clone()),
+                field: tree,
+                tree: view.tree.clone(),
+            }));
         }
         match &target.slot.column {
             Some(name) if kind != Kind::GeoPoint => Ok(Some(Place::Column {
@@ -241,6 +251,12 @@ impl Reader {
         let (name, kind) = match place {
             Place::Id { typed } => return Ok(Keys::open(segment, "_id", *typed)?.map(Reader::Text)),
             Place::Column { name, kind } => (name.as_str(), *kind),
+            Place::Tree { slot, field, tree } if field.part == TreePart::Depth => {
+                return Ok(depths(segment, slot, *field, tree)?.map(Reader::Whole));
+            }
+            Place::Tree { slot, field, tree } => {
+                return Ok(tree_columns::keys(segment, slot, *field, tree)?.map(Reader::Text));
+            }
         };
         let fast = segment.reader.fast_fields();
         Ok(match kind {

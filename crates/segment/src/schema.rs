@@ -248,10 +248,15 @@ impl IndexSchema {
         })
     }
 
+    /// The `tree_path` fields.
+    pub fn trees(&self) -> impl Iterator<Item = &Slot> {
+        self.trees.iter().map(|n| &self.slots[*n])
+    }
+
     /// The `tree_path` that stores the directories of documents in this field.
     pub fn tree_of(&self, field: Field) -> Option<&Arc<str>> {
         let stores = |slot: &&Slot| slot.second.as_ref().is_some_and(|(own, _)| *own == field);
-        let found = self.trees.iter().map(|n| &self.slots[*n]).find(stores);
+        let found = self.trees().find(stores);
         found.map(|slot| &slot.shape.path)
     }
 

@@ -177,11 +177,7 @@ impl IndexView {
 
 /// As [`IndexView::todays_source`], of a document that no segment has yet.
 pub fn todays_source(mapping: &Mapping, tree: &Tree, source: &[u8], placed: &[Placed]) -> Option<Vec<u8>> {
-    let syntax = |field: &str| {
-        let own = mapping.field(field).and_then(|field| field.tree);
-        own.map(|tree| tree.syntax).unwrap_or_default()
-    };
-    mapping::tree::todays_source(source, placed, tree, &syntax)
+    mapping::tree::todays_source(source, placed, tree, &|field| mapping.tree_syntax(field))
 }
 
 /// The bytes of a stored document, as the segment has them.

@@ -56,6 +56,18 @@ impl SegmentView {
     pub fn is_hidden(&self, doc: DocId) -> bool {
         self.core.invisible.as_ref().is_some_and(|invisible| invisible.contains(doc))
     }
+    /// The live documents as a set that can be changed.
+    pub fn alive_bits(&self) -> BitSet {
+        let mut bits = BitSet::with_max_value_and_full(self.reader.max_doc());
+        if let Some(alive) = self.reader.alive_bitset() {
+            for doc in 0..self.reader.max_doc() {
+                if alive.is_deleted(doc) {
+                    bits.remove(doc);
+                }
+            }
+        }
+        bits
+    }
     /// Alive?
     #[inline]
     pub fn is_alive(&self, doc: DocId) -> bool {

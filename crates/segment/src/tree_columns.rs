@@ -6,6 +6,7 @@
 use crate::derived::Footprint;
 use crate::error::broken;
 use crate::fielddata::{Strings, strings};
+use crate::key_columns::Keys;
 use crate::schema::Slot;
 use crate::segment_view::SegmentView;
 use mapping::TreeField;
@@ -59,6 +60,17 @@ pub fn texts(segment: &SegmentView, slot: &Slot, field: TreeField, tree: &Tree) 
     };
     let found = segment.core.once_as_fielddata(&key(slot, field, tree), build)?;
     Ok(found.column.clone())
+}
+
+/// The texts of a part as keys of joins.
+///
+/// # Errors
+/// Unreadable files.
+pub fn keys(segment: &SegmentView, slot: &Slot, field: TreeField, tree: &Tree) -> Result<Option<Keys>> {
+    let texts = texts(segment, slot, field, tree)?;
+    texts
+        .map(|texts| Keys::over(segment, &key(slot, field, tree), texts))
+        .transpose()
 }
 
 /// The depths.

@@ -244,6 +244,7 @@ fn counting() -> Job {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        free: Vec::new(),
         caller: relations::leases::Caller::default(),
     }
 }
@@ -267,6 +268,8 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
                     whole: whole.then_some(Whole {
                         operations_max: 100,
                         bytes_max: 1 << 20,
+                        operations_setting: "operations",
+                        bytes_setting: "bytes",
                     }),
                     ..counting()
                 };

@@ -235,6 +235,7 @@ async fn the_key_of_a_running_job_is_not_forgotten() {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        free: Vec::new(),
         caller: Caller::default(),
     };
     let order = Order {
@@ -354,6 +355,7 @@ async fn a_job_deletes_on_a_full_disk() {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        free: Vec::new(),
         caller: Caller::default(),
     };
     let order = Order {

@@ -19,7 +19,7 @@ pub use by_query::{ByQueryBody, ReindexBody, ReindexDest};
 pub use cursor::{ScrollBody, unknown as unknown_in_cursor};
 pub use multi::{MgetBody, MgetItem, MsearchItem, parse_msearch, split_msearch};
 pub use term_vectors::{TermFilter, TermVectors, parse_many as parse_term_vectors};
-pub use transaction::{Condition, TransactionBody, TransactionItem};
+pub use transaction::{Condition, DirectoryCondition, MoveItem, TransactionBody, TransactionItem};
 pub use update::UpdateBody;
 
 use crate::json::Reading;

@@ -13,10 +13,16 @@ use serde_json::{Map, Value};
 pub struct TransactionBody {
     /// All must hold when the change commits.
     pub conditions: Vec<Condition>,
+    /// Those on directories, each with its place among all.
+    pub directories: Vec<(usize, DirectoryCondition)>,
     /// The change, if they do.
     pub operations: Vec<TransactionItem>,
     /// The change, if they do not.
     pub otherwise: Vec<TransactionItem>,
+    /// Moves of directories behind the operations.
+    pub moves: Vec<MoveItem>,
+    /// Those behind `otherwise`.
+    pub otherwise_moves: Vec<MoveItem>,
     /// Targets, locked for this change alone.
     pub targets: Vec<Value>,
     /// Locks that the client holds.
@@ -37,6 +43,27 @@ pub struct Condition {
     pub if_seq_no: Option<u64>,
     pub if_primary_term: Option<u64>,
     pub version: Option<u64>,
+}
+
+/// One entry of `if` that is about a directory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectoryCondition {
+    pub index: String,
+    pub field: Option<String>,
+    pub directory: String,
+    pub exists: Option<bool>,
+    pub empty: Option<bool>,
+    pub tree_seq: Option<u64>,
+}
+
+/// `{"move": {"_index": .., "from": .., "to": ..}}`
+#[derive(Clone, Debug, PartialEq)]
+pub struct MoveItem {
+    pub index: String,
+    pub field: Option<String>,
+    pub from: String,
+    pub to: String,
+    pub merge: bool,
 }
 
 /// One operation: a bulk line with its source.
@@ -77,15 +104,14 @@ impl TransactionBody {
         let node = json::read(bytes, reading(defaults.dialect))?;
         let mut fields = node.fields("transaction")?;
         let mut out = TransactionBody::default();
-        for node in list(fields.take("if"), "if")? {
-            out.conditions.push(Condition::parse(node)?);
+        for (n, node) in list(fields.take("if"), "if")?.into_iter().enumerate() {
+            match node.has_member("directory") {
+                true => out.directories.push((n, DirectoryCondition::parse(node)?)),
+                false => out.conditions.push(Condition::parse(node)?),
+            }
         }
-        for node in list(fields.take("operations"), "operations")? {
-            out.operations.push(operation(node, out.operations.len() + 1, defaults)?);
-        }
-        for node in list(fields.take("else"), "else")? {
-            out.otherwise.push(operation(node, out.otherwise.len() + 1, defaults)?);
-        }
+        (out.operations, out.moves) = operations(fields.take("operations"), "operations", defaults)?;
+        (out.otherwise, out.otherwise_moves) = operations(fields.take("else"), "else", defaults)?;
         out.targets = list(fields.take("locks"), "locks")?
             .into_iter()
             .map(Node::into_value)
@@ -97,6 +123,35 @@ impl TransactionBody {
         out.timeout = fields.take_string("timeout")?;
         fields.finish()?;
         Ok(out)
+    }
+}
+
+impl DirectoryCondition {
+    fn parse(node: Node) -> Result<DirectoryCondition> {
+        let (line, col) = (node.line, node.col);
+        let refuse = |reason: &str| Error::illegal(reason).with("line", line).with("col", col);
+        let mut fields = node.fields("if")?;
+        let seq = fields.take("tree_seq").map(|node| node.i64("tree_seq")).transpose()?;
+        let out = DirectoryCondition {
+            index: match fields.take_any(&["index", "_index"]) {
+                Some(node) => node.string("index")?,
+                None => return Err(refuse("Required [index] for [if]")),
+            },
+            field: fields.take_string("field")?,
+            directory: fields.take_string("directory")?.unwrap_or_default(),
+            exists: fields.take_bool("exists")?,
+            empty: fields.take_bool("empty")?,
+            tree_seq: seq
+                .map(u64::try_from)
+                .transpose()
+                .map_err(|_| refuse("[tree_seq] cannot be negative"))?,
+        };
+        fields.finish()?;
+        match (out.exists, out.empty, out.tree_seq) {
+            (None, None, None) => Err(refuse("a condition on a directory needs [exists], [empty] or [tree_seq]")),
+            (Some(false), None, None) | (Some(true) | None, ..) => Ok(out),
+            _ => Err(refuse("a directory that does not exist has no [empty] and no [tree_seq]")),
+        }
     }
 }
 
@@ -151,6 +206,50 @@ fn list(node: Option<Node>, name: &str) -> Result<Vec<Node>> {
     }
 }
 
+/// The operations of a list. Moves stand behind all others: the paths of documents mean the directories before them.
+fn operations(node: Option<Node>, name: &str, defaults: &BulkDefaults) -> Result<(Vec<TransactionItem>, Vec<MoveItem>)> {
+    let (mut items, mut moves) = (Vec::new(), Vec::new());
+    for node in list(node, name)? {
+        let number = items.len() + moves.len() + 1;
+        let (line, col) = (node.line, node.col);
+        if node.has_member("move") {
+            moves.push(move_item(node, number)?);
+            continue;
+        }
+        if !moves.is_empty() {
+            let reason = format!(
+                "operation [{number}] stands behind a [move]: the paths of documents mean the directories before all moves, \
+                 which are the last operations"
+            );
+            return Err(Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col));
+        }
+        items.push(operation(node, number, defaults)?);
+    }
+    Ok((items, moves))
+}
+
+/// `{"move": {"_index": .., "from": .., "to": ..}}`
+fn move_item(node: Node, number: usize) -> Result<MoveItem> {
+    let (line, col) = (node.line, node.col);
+    let mut all = node.fields("operation")?;
+    let body = all.take("move");
+    all.finish()?;
+    let missing = |name: &str| {
+        let reason = format!("operation [{number}]: [{name}] is missing");
+        Error::new(ErrorKind::Parsing, reason).with("line", line).with("col", col)
+    };
+    let mut fields = body.ok_or_else(|| missing("move"))?.fields("move")?;
+    let out = MoveItem {
+        index: fields.take_string("_index")?.ok_or_else(|| missing("_index"))?,
+        field: fields.take_string("field")?,
+        from: fields.take_string("from")?.ok_or_else(|| missing("from"))?,
+        to: fields.take_string("to")?.ok_or_else(|| missing("to"))?,
+        merge: fields.take_bool("merge")?.unwrap_or(false),
+    };
+    fields.finish()?;
+    Ok(out)
+}
+
 /// `{"index": {"_index": .., "_id": .., "doc": {..}}}`
 fn operation(node: Node, number: usize, defaults: &BulkDefaults) -> Result<TransactionItem> {
     let (line, col) = (node.line, node.col);
@@ -158,7 +257,7 @@ fn operation(node: Node, number: usize, defaults: &BulkDefaults) -> Result<Trans
     let mut members = node.fields("operation")?.remaining().into_iter();
     let (Some((name, body)), None) = (members.next(), members.next()) else {
         return Err(placed(format!(
-            "operation [{number}] must be an object with one of [create], [delete], [index] or [update]"
+            "operation [{number}] must be an object with one of [create], [delete], [index], [move] or [update]"
         )));
     };
     let action = match name.as_str() {
@@ -167,9 +266,9 @@ fn operation(node: Node, number: usize, defaults: &BulkDefaults) -> Result<Trans
         "update" => BulkAction::Update,
         "delete" => BulkAction::Delete,
         _ => {
-            let hint = model::nearest::hint(&name, ["index", "create", "update", "delete"]);
+            let hint = model::nearest::hint(&name, ["index", "create", "update", "delete", "move"]);
             return Err(placed(format!(
-                "operation [{number}] must be one of [create], [delete], [index] or [update] but is [{name}]{hint}"
+                "operation [{number}] must be one of [create], [delete], [index], [move] or [update] but is [{name}]{hint}"
             )));
         }
     };
@@ -258,5 +357,29 @@ mod tests {
         check(json!({"if": [{"index": "i", "id": "1"}]}), Err("needs [exists]"));
         check(json!({"if": [{"index": "i", "id": "1", "if_seq_no": 1}]}), Err("together"));
         check(json!({"if": [{"id": "1", "exists": true}]}), Err("Required [index]"));
+        check(
+            json!({"operations": [{"delete": {"_index": "i", "_id": "2"}}, {"move": {"_index": "i", "from": "/a", "to": "/b"}}]}),
+            Ok("Delete i/2 "),
+        );
+        check(
+            json!({"operations": [{"move": {"_index": "i", "from": "/a", "to": "/b"}}, {"delete": {"_index": "i", "_id": "2"}}]}),
+            Err("operation [2] stands behind a [move]"),
+        );
+        check(
+            json!({"operations": [{"move": {"_index": "i", "from": "/a"}}]}),
+            Err("[to] is missing"),
+        );
+        check(
+            json!({"operations": [{"move": {"_index": "i", "from": "/a", "to": "/b", "mrege": true}}]}),
+            Err("did you mean [merge]?"),
+        );
+        check(
+            json!({"if": [{"index": "i", "directory": "/a"}]}),
+            Err("needs [exists], [empty] or [tree_seq]"),
+        );
+        check(
+            json!({"if": [{"index": "i", "directory": "/a", "exists": false, "empty": true}]}),
+            Err("has no [empty]"),
+        );
     }
 }

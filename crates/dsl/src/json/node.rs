@@ -69,6 +69,11 @@ impl Node {
         })
     }
 
+    /// Is it an object with a member of this name?
+    pub fn has_member(&self, name: &str) -> bool {
+        matches!(&self.value, Json::Object(members) if members.iter().any(|(known, _)| known == name))
+    }
+
     /// The items of an array; anything else is its own only item.
     pub fn items(self) -> Vec<Node> {
         match self.value {

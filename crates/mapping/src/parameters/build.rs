@@ -47,7 +47,7 @@ pub(super) fn build(
     let tree = match kind {
         Kind::TreePath => Some(TreeField {
             part: TreePart::Path,
-            syntax: types::tree_path::syntax(name, text("delimiter").as_deref())?,
+            syntax: types::tree_path::syntax(name, text("delimiter").as_deref(), text("case").as_deref())?,
         }),
         _ => None,
     };

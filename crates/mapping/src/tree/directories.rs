@@ -3,7 +3,7 @@
 //! Not here: how it changes (`operation`), whether a change is sound (`plan`).
 
 use imbl::{OrdMap, Vector};
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct Node {
     pub(super) moved: u64,
 }
 
-/// The key of a live directory: the number of the one that it is in, and its name.
+/// The key of a live directory: the number of the one that it is in, and its name; in lower case where case does not count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(pub(super) DirId, pub(super) Arc<str>);
 
@@ -72,6 +72,11 @@ impl Ord for dyn AsKey + '_ {
     }
 }
 
+/// A name without case.
+pub(super) fn fold(name: &str) -> String {
+    name.to_lowercase()
+}
+
 /// Every directory of an index, of all its `tree_path` fields.
 #[derive(Clone, Default)]
 pub struct Tree {
@@ -80,6 +85,10 @@ pub struct Tree {
     pub(super) names: OrdMap<Key, DirId>,
     /// Directories that were merged, by what they were merged into.
     pub(super) merged: OrdMap<(DirId, DirId), ()>,
+    /// Roots of fields whose names are the same in upper and lower case.
+    pub(super) folding: OrdMap<DirId, ()>,
+    /// Directories that were removed, by the number of the operation.
+    pub(super) removed: OrdMap<u64, DirId>,
     /// Operations applied.
     pub(super) seq: u64,
     /// The number of the newest operation that moved, merged or removed something.
@@ -110,29 +119,97 @@ impl Tree {
     pub fn moved(&self) -> u64 {
         self.moved
     }
+    /// The number of the newest operation that removed something; 0: none did.
+    pub fn removed(&self) -> u64 {
+        self.removed.get_max().map_or(0, |(seq, _)| *seq)
+    }
     /// The root of a field.
     pub fn root(&self, field: &str) -> Option<DirId> {
         self.child(NOWHERE, field)
     }
     /// A live directory by place and name.
     pub fn child(&self, parent: DirId, name: &str) -> Option<DirId> {
-        self.names.get(&(parent, name) as &dyn AsKey).copied()
+        let name = self.key_of(parent, name);
+        self.names.get(&(parent, &*name) as &dyn AsKey).copied()
+    }
+    /// A name as the directories in one are found by it.
+    pub(super) fn key_of<'n>(&self, parent: DirId, name: &'n str) -> Cow<'n, str> {
+        match self.folds(parent) {
+            true => Cow::Owned(fold(name)),
+            false => Cow::Borrowed(name),
+        }
+    }
+    /// Is a directory below a root where case does not count?
+    fn folds(&self, dir: DirId) -> bool {
+        if self.folding.is_empty() || dir == NOWHERE {
+            return false;
+        }
+        let mut at = dir;
+        for _ in 0..=2 * self.nodes.len() {
+            match self.nodes.get(at as usize).map(|node| node.place) {
+                Some(Place::In(NOWHERE)) => return self.folding.contains_key(&at),
+                Some(Place::In(next) | Place::MergedInto(next)) => at = next,
+                Some(Place::Gone) | None => return false,
+            }
+        }
+        unreachable!("trees.md D2: the way up from [{dir}] ends at a root")
     }
     /// The live directories in one, by name.
     pub fn children(&self, parent: DirId) -> impl Iterator<Item = (&str, DirId)> {
         let first = Key(parent, "".into());
         let range = self.names.range(first..);
         let own = range.take_while(move |(key, _)| key.0 == parent);
-        own.map(|(key, id)| (&*key.1, *id))
+        own.map(|(_, id)| (&*self.nodes[*id as usize].name, *id))
     }
     /// The live directories in one whose names come after this one.
     pub fn children_after(&self, parent: DirId, after: &str) -> impl Iterator<Item = (&str, DirId)> {
-        let first = Key(parent, after.into());
+        let first = Key(parent, self.key_of(parent, after).into());
         let range = self
             .names
             .range((std::ops::Bound::Excluded(first), std::ops::Bound::Unbounded));
         let own = range.take_while(move |(key, _)| key.0 == parent);
-        own.map(|(key, id)| (&*key.1, *id))
+        own.map(|(_, id)| (&*self.nodes[*id as usize].name, *id))
+    }
+    /// The live directories below one, down to `depth` levels, each with its names from there: in the order of names, each before
+    /// those in it. At most `most` of them, behind the one with the names `after`, which need not be there.
+    pub fn below_after(&self, top: DirId, after: &[&str], depth: usize, most: usize) -> Vec<(Vec<&str>, DirId)> {
+        let mut names: Vec<&str> = Vec::new();
+        // For each level what is left of it; the names are those that lead to the last.
+        let mut levels: Vec<Box<dyn Iterator<Item = (&str, DirId)> + '_>> = Vec::new();
+        let (mut at, mut rest) = (Some(top), after);
+        while let (Some(dir), Some((name, deeper))) = (at, rest.split_first()) {
+            levels.push(Box::new(self.children_after(dir, name)));
+            // What is in a directory comes behind it.
+            at = self.child(dir, name).filter(|_| levels.len() < depth);
+            rest = deeper;
+            if let Some(dir) = at {
+                names.push(&self.nodes[dir as usize].name);
+            }
+        }
+        if let Some(dir) = at {
+            levels.push(Box::new(self.children(dir)));
+        }
+        let mut out = Vec::new();
+        while let Some(level) = levels.last_mut() {
+            if out.len() >= most {
+                break;
+            }
+            match level.next() {
+                Some((name, dir)) => {
+                    let path: Vec<&str> = names.iter().copied().chain([name]).collect();
+                    if levels.len() < depth {
+                        levels.push(Box::new(self.children(dir)));
+                        names.push(name);
+                    }
+                    out.push((path, dir));
+                }
+                None => {
+                    levels.pop();
+                    names.pop();
+                }
+            }
+        }
+        out
     }
     /// The directory that a number stands for, through merges; `None`: it was removed itself, or never made.
     pub(super) fn merged_into(&self, id: DirId) -> Option<DirId> {
@@ -268,6 +345,19 @@ impl Tree {
             }
         }
     }
+    /// Every number of a directory that was removed after an operation, alone or with one above it, in order.
+    pub fn removed_since(&self, seq: u64) -> Vec<DirId> {
+        let mut out = Vec::new();
+        for (_, top) in self.removed.range(seq + 1..) {
+            self.each_within(*top, |id, _| out.extend(self.numbers_of(id)));
+        }
+        out.sort_unstable();
+        debug_assert!(
+            out.windows(2).all(|two| two[0] < two[1]),
+            "trees.md D2: a directory is removed once"
+        );
+        out
+    }
     /// Every number that stands for a live directory or one below it, in order.
     pub fn subtree(&self, id: DirId) -> Vec<DirId> {
         let mut out = Vec::new();
@@ -284,6 +374,6 @@ impl Tree {
         let names: usize = self.nodes.iter().map(|node| node.name.len().next_multiple_of(8) + 16).sum();
         // Chunks of persistent collections are two thirds full on average.
         let each = size_of::<Node>() + size_of::<(Key, DirId)>();
-        names + self.nodes.len() * each * 3 / 2 + self.merged.len() * 12
+        names + self.nodes.len() * each * 3 / 2 + (self.merged.len() + self.removed.len()) * 12
     }
 }

@@ -3,7 +3,7 @@
 //! Not here: the file that the bytes lie in, and its checksums.
 
 use super::DirId;
-use super::directories::{Key, Node, Place, Tree};
+use super::directories::{Node, Place, Tree};
 use model::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ const VERSION: u32 = 1;
 const IN: u8 = 0;
 const MERGED: u8 = 1;
 const GONE: u8 = 2;
+/// The root of a field where case does not count.
+const FOLDING: u8 = 3;
 
 impl Tree {
     /// Its bytes.
@@ -20,8 +22,9 @@ impl Tree {
         out.extend_from_slice(&(self.nodes.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.moved.to_le_bytes());
-        for node in &self.nodes {
+        for (id, node) in self.nodes.iter().enumerate() {
             let (tag, other) = match node.place {
+                Place::In(parent) if self.folding.contains_key(&(id as DirId)) => (FOLDING, parent),
                 Place::In(parent) => (IN, parent),
                 Place::MergedInto(into) => (MERGED, into),
                 Place::Gone => (GONE, 0),
@@ -56,7 +59,6 @@ fn read(bytes: &[u8]) -> Option<Tree> {
         moved: long(&mut rest)?,
         ..Tree::default()
     };
-    let (mut names, mut merged): (Vec<(Key, DirId)>, Vec<((DirId, DirId), ())>) = Default::default();
     let mut nodes = Vec::new();
     for id in 0..count {
         let tag = take(&mut rest, 1)?[0];
@@ -65,25 +67,39 @@ fn read(bytes: &[u8]) -> Option<Tree> {
         let length = number(&mut rest)? as usize;
         let name: Arc<str> = std::str::from_utf8(take(&mut rest, length)?).ok()?.into();
         let place = match tag {
-            IN => {
-                names.push((Key(other, name.clone()), id));
+            IN => Place::In(other),
+            FOLDING => {
+                tree.folding.insert(id, ());
                 Place::In(other)
             }
-            MERGED => {
-                merged.push(((other, id), ()));
-                Place::MergedInto(other)
-            }
+            MERGED => Place::MergedInto(other),
             GONE => Place::Gone,
             _ => return None,
         };
         nodes.push(Node { place, name, moved });
     }
-    // In order they are put in without a search.
-    names.sort_unstable();
-    tree.names = names.into_iter().collect();
-    tree.merged = merged.into_iter().collect();
     tree.nodes = nodes.into_iter().collect();
+    tree.index();
     rest.is_empty().then_some(tree)
+}
+
+impl Tree {
+    /// Makes what directories are found by. In order it is put together without a search.
+    fn index(&mut self) {
+        let (mut names, mut merged, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, node) in self.nodes.iter().enumerate() {
+            let id = id as DirId;
+            match node.place {
+                Place::In(parent) => names.push((self.key(parent, &node.name), id)),
+                Place::MergedInto(into) => merged.push(((into, id), ())),
+                Place::Gone => removed.push((node.moved, id)),
+            }
+        }
+        names.sort_unstable();
+        self.names = names.into_iter().collect();
+        self.merged = merged.into_iter().collect();
+        self.removed = removed.into_iter().collect();
+    }
 }
 
 fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {

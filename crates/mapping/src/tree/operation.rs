@@ -6,13 +6,16 @@ use super::DirId;
 use super::directories::{Key, NOWHERE, Node, Place, Tree};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// One operation. Numbers are those of live directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Makes a directory; the root of a field has no parent.
-    Make { parent: Option<DirId>, name: Arc<str> },
+    /// Makes a directory.
+    Make { parent: DirId, name: Arc<str> },
+    /// Makes the root of a field. `folds`: case does not count in the names below it.
+    MakeRoot { field: Arc<str>, folds: bool },
     /// Gives a directory another place or name.
     Move { id: DirId, parent: DirId, name: Arc<str> },
     /// Puts everything in one directory into another, and lets its number stand for that one.
@@ -24,12 +27,14 @@ pub enum Operation {
 impl Operation {
     /// Whether it changes the paths of directories that are there.
     pub fn moves(&self) -> bool {
-        !matches!(self, Operation::Make { .. })
+        !matches!(self, Operation::Make { .. } | Operation::MakeRoot { .. })
     }
     /// The form that is logged.
     pub fn to_json(&self) -> Value {
         match self {
             Operation::Make { parent, name } => json!([parent, **name]),
+            Operation::MakeRoot { field, folds: false } => json!([null, **field]),
+            Operation::MakeRoot { field, folds: true } => json!([null, **field, "fold"]),
             Operation::Move { id, parent, name } => json!(["move", id, parent, **name]),
             Operation::Merge { id, into } => json!(["merge", id, into]),
             Operation::Remove { id } => json!(["remove", id]),
@@ -44,8 +49,12 @@ impl Operation {
         let number = |at: usize| value[at].as_u64().and_then(|n| DirId::try_from(n).ok()).ok_or_else(corrupt);
         let text = |at: usize| value[at].as_str().map(Arc::from).ok_or_else(corrupt);
         Ok(match value[0].as_str() {
+            None if value[0].is_null() => Operation::MakeRoot {
+                field: text(1)?,
+                folds: value[2] == "fold",
+            },
             None => Operation::Make {
-                parent: if value[0].is_null() { None } else { Some(number(0)?) },
+                parent: number(0)?,
                 name: text(1)?,
             },
             Some("move") => Operation::Move {
@@ -85,17 +94,24 @@ impl Tree {
         };
         match operation {
             Operation::Make { parent, name } => {
-                let parent = parent.unwrap_or(NOWHERE);
-                if parent != NOWHERE {
-                    live(self, parent)?;
+                live(self, *parent)?;
+                free(self, *parent, name)?;
+                self.make(*parent, name.clone());
+            }
+            Operation::MakeRoot { field, folds } => {
+                free(self, NOWHERE, field)?;
+                if *folds {
+                    self.folding.insert(self.nodes.len() as DirId, ());
                 }
-                free(self, parent, name)?;
-                self.make(parent, name.clone());
+                self.make(NOWHERE, field.clone());
             }
             Operation::Move { id, parent, name } => {
                 live(self, *id)?;
                 live(self, *parent)?;
-                free(self, *parent, name)?;
+                // Its own name in another case.
+                if self.child(*parent, name) != Some(*id) {
+                    free(self, *parent, name)?;
+                }
                 if self.is_within(*parent, *id) {
                     return Err(unfit(format!("[{id}] goes into [{parent}], which is below it")));
                 }
@@ -116,6 +132,7 @@ impl Tree {
                 live(self, *id)?;
                 self.unname(*id);
                 self.set(*id, Place::Gone);
+                self.removed.insert(self.seq + 1, *id);
                 self.moved = self.seq + 1;
             }
         }
@@ -129,7 +146,8 @@ impl Tree {
             id < NOWHERE,
             "trees.md D1: numbers of directories are below the limit of the index"
         );
-        self.names.insert(Key(parent, name.clone()), id);
+        let key = self.key(parent, &name);
+        self.names.insert(key, id);
         self.nodes.push_back(Node {
             place: Place::In(parent),
             name,
@@ -137,18 +155,27 @@ impl Tree {
         });
     }
 
+    /// The key of a name in a directory, which shares the name where it is the same.
+    pub(super) fn key(&self, parent: DirId, name: &Arc<str>) -> Key {
+        match self.key_of(parent, name) {
+            Cow::Borrowed(_) => Key(parent, name.clone()),
+            Cow::Owned(folded) => Key(parent, folded.into()),
+        }
+    }
+
     /// Its place and name are free.
     fn unname(&mut self, id: DirId) {
         let Some(node) = self.nodes.get(id as usize) else { return };
         if let Place::In(parent) = node.place {
-            let key = Key(parent, node.name.clone());
+            let key = self.key(parent, &node.name);
             let was = self.names.remove(&key);
             debug_assert_eq!(was, Some(id), "trees.md D2: a directory is found by its place and name");
         }
     }
 
     fn put(&mut self, id: DirId, parent: DirId, name: Arc<str>) {
-        let before = self.names.insert(Key(parent, name.clone()), id);
+        let key = self.key(parent, &name);
+        let before = self.names.insert(key, id);
         debug_assert!(before.is_none(), "trees.md D2: a name is that of one directory");
         let moved = self.seq + 1;
         if let Some(node) = self.nodes.get_mut(id as usize) {

@@ -51,6 +51,10 @@ impl Placed {
             dirs: dirs.map(|dir| DirId::try_from(dir.as_u64()?).ok()).collect::<Option<_>>()?,
         })
     }
+    /// Whether one of its directories was removed since: then the document is gone (trees.md D10).
+    pub fn is_removed(&self, tree: &Tree) -> bool {
+        tree.removed() > self.seq && self.dirs.iter().any(|dir| tree.find(*dir).is_none())
+    }
     /// Whether one of its paths may be another than when it was written.
     fn has_moved(&self, tree: &Tree) -> bool {
         self.dirs.iter().any(|dir| tree.moved_since(*dir, self.seq))
@@ -99,7 +103,8 @@ pub fn todays_source(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn
                 return;
             };
             let path = syntax.join(components);
-            if written.as_str().is_none_or(|written| syntax.canonical(written) != path) {
+            let is_todays = |written: &str| syntax.is_same(syntax.canonical(written), &path);
+            if !written.as_str().is_some_and(is_todays) {
                 *written = Value::String(path);
                 differs = true;
             }

@@ -1,4 +1,4 @@
-//! Wishes as operations: directories that are made for a path, and moves. Refusals are here; the tree is not changed.
+//! Wishes as operations: directories that are made for a path, moves and removals. Refusals are here; the tree is not changed.
 //!
 //! Not here: applying what was planned (`operation`).
 
@@ -41,14 +41,11 @@ pub fn missing(field: &str, path: &str) -> Error {
 impl Tree {
     /// The directory of a path, as an older state of the tree knows it, and what is to be made of it in this one
     /// (trees.md D5): a path that was read before a move leads to where its directories are now.
-    pub fn make_path(&self, then: &Tree, field: &str, components: &[&str]) -> Made {
+    pub fn make_path(&self, then: &Tree, field: &str, syntax: PathSyntax, components: &[&str]) -> Made {
         let mut operations = Vec::new();
         let mut next = self.len() as DirId;
-        let mut make = |parent: Option<DirId>, name: &str, operations: &mut Vec<Operation>| {
-            operations.push(Operation::Make {
-                parent,
-                name: Arc::from(name),
-            });
+        let mut make = |operation: Operation, operations: &mut Vec<Operation>| {
+            operations.push(operation);
             next += 1;
             next - 1
         };
@@ -58,23 +55,57 @@ impl Tree {
         let (mut at, mut count) = match (known, self.root(field)) {
             (Some(known), _) => known,
             (None, Some(root)) => (root, 0),
-            (None, None) => (make(None, field, &mut operations), 0),
+            (None, None) => {
+                let root = Operation::MakeRoot {
+                    field: Arc::from(field),
+                    folds: syntax.folds,
+                };
+                (make(root, &mut operations), 0)
+            }
         };
         if operations.is_empty() {
             let (deeper, more) = self.deepest(at, &components[count..]);
             (at, count) = (deeper, count + more);
         }
         for name in &components[count..] {
-            at = make(Some(at), name, &mut operations);
+            let directory = Operation::Make {
+                parent: at,
+                name: Arc::from(*name),
+            };
+            at = make(directory, &mut operations);
         }
         Made { dir: at, operations }
     }
 
-    /// Moves the directory of one path to another; what the other is in is made.
+    /// Removes the directory of a path with everything below it.
+    ///
+    /// # Errors
+    /// `tree_missing_exception`, the root, a path that is none.
+    pub fn plan_removal(&self, field: &str, syntax: PathSyntax, path: &str) -> Result<(DirId, Operation)> {
+        let components = syntax.components(path)?;
+        let path = syntax.canonical(path);
+        match self.resolve(field, &components) {
+            None => Err(missing(field, path)),
+            Some(_) if components.is_empty() => {
+                Err(Error::illegal(format!("the root [{path}] cannot be removed")).with("path", path))
+            }
+            Some(id) => Ok((id, Operation::Remove { id })),
+        }
+    }
+
+    /// Moves the directory of one path to another; what the other is in is made. `merges`: may a directory that is there take over
+    /// what is in it?
     ///
     /// # Errors
     /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`, the root, paths that are none.
-    pub fn plan_move(&self, field: &str, syntax: PathSyntax, from: &str, to: &str, merge: bool) -> Result<Moved> {
+    pub fn plan_move(
+        &self,
+        field: &str,
+        syntax: PathSyntax,
+        from: &str,
+        to: &str,
+        merges: &dyn Fn(DirId) -> bool,
+    ) -> Result<Moved> {
         let (source, target) = (syntax.components(from)?, syntax.new_components(to)?);
         let (from, to) = (syntax.canonical(from), syntax.canonical(to));
         let Some(dir) = self.resolve(field, &source) else {
@@ -86,12 +117,15 @@ impl Tree {
         if source == target {
             return Ok(Moved { dir, ..Moved::default() });
         }
-        if target.starts_with(&source) {
+        // Of what is there already: in another case it may be the source itself.
+        let around = target.split_last().map_or(&target[..], |(_, around)| around);
+        let root = self.root(field).unwrap_or(dir);
+        if self.is_within(self.deepest(root, around).0, dir) {
             let reason = format!("cannot move [{from}] into its own descendant [{to}]");
             return Err(Error::new(ErrorKind::TreeCycle, reason).with("from", from).with("to", to));
         }
-        if let Some(there) = self.resolve(field, &target) {
-            if !merge {
+        if let Some(there) = self.resolve(field, &target).filter(|there| *there != dir) {
+            if !merges(there) {
                 return Err(exists(to));
             }
             return Ok(Moved {
@@ -108,7 +142,7 @@ impl Tree {
         let Made {
             dir: parent,
             mut operations,
-        } = self.make_path(self, field, around);
+        } = self.make_path(self, field, syntax, around);
         operations.push(Operation::Move {
             id: dir,
             parent,

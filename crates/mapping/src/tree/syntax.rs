@@ -2,6 +2,7 @@
 //!
 //! Not here: which directories there are (`directories`).
 
+use super::directories::fold;
 use super::{DirId, Tree};
 use model::{Error, Result};
 
@@ -15,11 +16,16 @@ pub const PATH_MAX_BYTES: usize = 4096;
 pub struct PathSyntax {
     /// Stands before each component.
     pub delimiter: char,
+    /// Names that differ in case alone are one.
+    pub folds: bool,
 }
 
 impl Default for PathSyntax {
     fn default() -> PathSyntax {
-        PathSyntax { delimiter: '/' }
+        PathSyntax {
+            delimiter: '/',
+            folds: false,
+        }
     }
 }
 
@@ -122,6 +128,11 @@ impl PathSyntax {
             Some(rest) if !rest.is_empty() && self.components(text).is_ok() => rest,
             _ => text,
         }
+    }
+
+    /// Are two names, or two paths, those of one directory?
+    pub fn is_same(&self, one: &str, other: &str) -> bool {
+        one == other || self.folds && fold(one) == fold(other)
     }
 
     /// Components as a path.

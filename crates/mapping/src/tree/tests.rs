@@ -1,4 +1,4 @@
-//! A tree beside a model that rewrites every path: random writes, moves and merges, with views, replays and dumps.
+//! A tree beside a model that rewrites every path: random writes, moves, merges and removals, with views, replays and dumps.
 
 use super::{Operation, PathSyntax, Placed, Tree, TreePart, collect, todays_source};
 use model::ErrorKind;
@@ -28,7 +28,13 @@ impl Dice {
 #[derive(Clone, Default)]
 struct Model {
     dirs: BTreeSet<String>,
-    docs: Vec<String>,
+    /// `None`: it went with its directory.
+    docs: Vec<Option<String>>,
+}
+
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Model {
@@ -40,30 +46,38 @@ impl Model {
         self.dirs.extend(ends.chain([path.len()]).map(|end| path[..end].to_owned()));
     }
     fn move_to(&mut self, from: &str, to: &str, merge: bool) -> Result<(), ErrorKind> {
-        let below = |path: &str, above: &str| {
-            path.strip_prefix(above)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         if !self.dirs.contains(from) {
             return Err(ErrorKind::TreeMissing);
         }
         if from == to {
             return Ok(());
         }
-        if below(to, from) {
+        if is_below(to, from) {
             return Err(ErrorKind::TreeCycle);
         }
         if self.dirs.contains(to) && !merge {
             return Err(ErrorKind::TreeExists);
         }
-        let moved = |path: &String| match below(path, from) {
+        let moved = |path: &String| match is_below(path, from) {
             true => format!("{to}{}", &path[from.len()..]),
             false => path.clone(),
         };
         let dirs: BTreeSet<String> = self.dirs.iter().map(moved).collect();
-        self.docs = self.docs.iter().map(moved).collect();
+        self.docs = self.docs.iter().map(|path| path.as_ref().map(moved)).collect();
         self.dirs = dirs;
         self.make(to);
+        Ok(())
+    }
+    fn remove(&mut self, path: &str) -> Result<(), ErrorKind> {
+        if !self.dirs.contains(path) {
+            return Err(ErrorKind::TreeMissing);
+        }
+        self.dirs.retain(|dir| !is_below(dir, path));
+        for doc in &mut self.docs {
+            if doc.as_deref().is_some_and(|doc| is_below(doc, path)) {
+                *doc = None;
+            }
+        }
         Ok(())
     }
 }
@@ -88,7 +102,17 @@ impl Real {
 
     fn check(&self, model: &Model, say: &str) {
         let syntax = PathSyntax::default();
+        let removed = self.tree.removed_since(0);
         for (n, path) in model.docs.iter().enumerate() {
+            let placed = &self.docs[n].1;
+            assert_eq!(placed.is_removed(&self.tree), path.is_none(), "{say}: document {n}");
+            let is_listed = removed.binary_search(&placed.dirs[0]).is_ok();
+            assert_eq!(
+                is_listed,
+                path.is_none(),
+                "{say}: the directories that are gone, and document {n}"
+            );
+            let Some(path) = path else { continue };
             assert_eq!(self.path_of(n), *path, "{say}: document {n}, written at {}", self.docs[n].0);
         }
         let Some(root) = self.tree.root(FIELD) else { return };
@@ -102,14 +126,16 @@ impl Real {
             let own: BTreeSet<u32> = self.tree.numbers_of(dir).into_iter().collect();
             let all: BTreeSet<u32> = self.tree.subtree(dir).into_iter().collect();
             for (n, (_, placed)) in self.docs.iter().enumerate() {
-                let here = &model.docs[n];
-                assert_eq!(own.contains(&placed.dirs[0]), *here == path, "{say}: document {n} in {path}");
-                let is_below = here
-                    .strip_prefix(&path)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-                assert_eq!(all.contains(&placed.dirs[0]), is_below, "{say}: document {n} below {path}");
+                let here = model.docs[n].as_deref();
+                assert_eq!(
+                    own.contains(&placed.dirs[0]),
+                    here == Some(path.as_str()),
+                    "{say}: document {n} in {path}"
+                );
+                let below = here.is_some_and(|here| is_below(here, &path));
+                assert_eq!(all.contains(&placed.dirs[0]), below, "{say}: document {n} below {path}");
                 let above = syntax.values(&self.tree, placed.dirs[0], TreePart::Tree);
-                assert_eq!(above.contains(&path), is_below, "{say}: {path} above document {n}");
+                assert_eq!(above.contains(&path), below, "{say}: {path} above document {n}");
             }
             dirs.insert(path);
         });
@@ -125,13 +151,13 @@ fn play(seed: u64) {
     let syntax = PathSyntax::default();
     for step in 0..40 {
         let say = format!("seed {seed}, step {step}");
-        let operations = match dice.below(10) {
+        let operations = match dice.below(11) {
             0..=4 => {
                 let path = dice.path();
                 let components = syntax.components(&path).expect("a path");
-                let made = real.tree.make_path(&real.tree, FIELD, &components);
+                let made = real.tree.make_path(&real.tree, FIELD, syntax, &components);
                 model.make(&path);
-                model.docs.push(path.clone());
+                model.docs.push(Some(path.clone()));
                 let placed = Placed {
                     field: FIELD.into(),
                     seq: real.tree.seq(),
@@ -145,7 +171,7 @@ fn play(seed: u64) {
             }
             5..=8 => {
                 let (from, to, merge) = (dice.path(), dice.path(), dice.below(2) == 0);
-                let planned = real.tree.plan_move(FIELD, syntax, &from, &to, merge);
+                let planned = real.tree.plan_move(FIELD, syntax, &from, &to, &|_| merge);
                 let expected = model.move_to(&from, &to, merge);
                 match planned {
                     Ok(moved) => {
@@ -157,6 +183,12 @@ fn play(seed: u64) {
                         Vec::new()
                     }
                 }
+            }
+            9 => {
+                let path = dice.path();
+                let planned = real.tree.plan_removal(FIELD, syntax, &path).map_err(|e| e.kind());
+                assert_eq!(planned.clone().map(drop), model.remove(&path), "{say}: removes {path}");
+                planned.into_iter().map(|(_, operation)| operation).collect()
             }
             _ => {
                 views.push((model.clone(), real.clone()));
@@ -199,7 +231,7 @@ fn a_write_during_a_move_lands_where_the_directory_is() {
     let syntax = PathSyntax::default();
     let mut tree = Tree::default();
     let make = |tree: &mut Tree, then: &Tree, path: &str| {
-        let made = tree.make_path(then, FIELD, &syntax.components(path).expect("a path"));
+        let made = tree.make_path(then, FIELD, syntax, &syntax.components(path).expect("a path"));
         made.operations
             .iter()
             .for_each(|operation| tree.apply(operation).expect("planned"));
@@ -208,7 +240,7 @@ fn a_write_during_a_move_lands_where_the_directory_is() {
     let nothing = Tree::default();
     make(&mut tree, &nothing, "/a/b");
     let before = tree.clone();
-    let moved = tree.plan_move(FIELD, syntax, "/a", "/x/y", false).expect("free");
+    let moved = tree.plan_move(FIELD, syntax, "/a", "/x/y", &|_| false).expect("free");
     moved
         .operations
         .iter()
@@ -223,6 +255,45 @@ fn a_write_during_a_move_lands_where_the_directory_is() {
         syntax.values(&tree, dir, TreePart::Path),
         ["/a/b"],
         "a later path is another directory"
+    );
+}
+
+/// Where case does not count, a directory has the name that it was made or moved with.
+#[test]
+fn names_without_case() {
+    let syntax = PathSyntax {
+        folds: true,
+        ..PathSyntax::default()
+    };
+    let mut tree = Tree::default();
+    let make = |tree: &mut Tree, path: &str| {
+        let made = tree.make_path(tree, FIELD, syntax, &syntax.components(path).expect("a path"));
+        made.operations
+            .iter()
+            .for_each(|operation| tree.apply(operation).expect("planned"));
+        made.dir
+    };
+    let dir = make(&mut tree, "/Mara/Orchard");
+    assert_eq!(make(&mut tree, "/mara/ORCHARD"), dir);
+    let move_to = |tree: &mut Tree, from: &str, to: &str| -> Result<(), ErrorKind> {
+        let planned = tree.plan_move(FIELD, syntax, from, to, &|_| false).map_err(|e| e.kind())?;
+        planned
+            .operations
+            .iter()
+            .for_each(|operation| tree.apply(operation).expect("planned"));
+        Ok(())
+    };
+    // Another case is another name of the same directory.
+    assert_eq!(move_to(&mut tree, "/MARA", "/mara"), Ok(()));
+    assert_eq!(syntax.values(&tree, dir, TreePart::Path), ["/mara/Orchard"]);
+    assert_eq!(move_to(&mut tree, "/mara", "/MARA/deep"), Err(ErrorKind::TreeCycle));
+    make(&mut tree, "/ines");
+    assert_eq!(move_to(&mut tree, "/mara", "/Ines"), Err(ErrorKind::TreeExists));
+    let tree = Tree::from_bytes(&tree.to_bytes()).expect("its own bytes");
+    assert_eq!(tree.resolve(FIELD, &["Mara", "orchard"]), Some(dir));
+    assert_eq!(
+        tree.resolve(FIELD, &["INES"]).map(|ines| tree.numbers_of(ines).len()),
+        Some(1)
     );
 }
 

@@ -10,19 +10,34 @@ use crate::wording::malformed;
 use model::Result;
 use serde_json::Value;
 
-pub(crate) const PARAMS: &[Param] = &[Param("delimiter", Text, "\"/\"", false)];
+pub(crate) const PARAMS: &[Param] = &[
+    Param("delimiter", Text, "\"/\"", false),
+    Param("case", Text, "\"sensitive\"", false),
+];
 
-/// The `delimiter` of a field.
+/// The `delimiter` and the `case` of a field.
 ///
 /// # Errors
-/// It is not one character.
-pub(crate) fn syntax(name: &str, delimiter: Option<&str>) -> Result<PathSyntax> {
+/// The delimiter is not one character; a case that there is not.
+pub(crate) fn syntax(name: &str, delimiter: Option<&str>, case: Option<&str>) -> Result<PathSyntax> {
+    let folds = match case {
+        None | Some("sensitive") => false,
+        Some("insensitive") => true,
+        Some(other) => {
+            return Err(malformed(format!(
+                "[case] of field [{name}] of type [tree_path] must be one of [sensitive, insensitive], got [{other}]"
+            )));
+        }
+    };
     let Some(text) = delimiter else {
-        return Ok(PathSyntax::default());
+        return Ok(PathSyntax {
+            folds,
+            ..PathSyntax::default()
+        });
     };
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
-        (Some(delimiter), None) => Ok(PathSyntax { delimiter }),
+        (Some(delimiter), None) => Ok(PathSyntax { delimiter, folds }),
         _ => Err(malformed(format!(
             "[delimiter] of field [{name}] of type [tree_path] must be one character, got [{text}]"
         ))),

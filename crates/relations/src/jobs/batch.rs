@@ -12,6 +12,7 @@ use crate::leases::place_fields;
 use crate::lock_documents::apply::{PreparedLocks, TableChanges};
 use crate::lock_documents::format::LockWrite;
 use crate::schema;
+use crate::trees::DirectoryCondition;
 use engine::{
     Alteration, Conflict, Document, Effect, Expect, Found, Gate, Newest, Outcome, Plan, See, TxnOptions, Write, WriteIndex,
     WriteOp,
@@ -238,6 +239,12 @@ impl Batch<'_> {
                 return Ok(Step::Reply(Came::Gone(error)));
             }
         }
+        let mut trees = Vec::new();
+        for at in &self.job.free {
+            if let Some(reason) = DirectoryCondition::free(at.clone()).unmet(newest, &mut trees)? {
+                return Err(Error::new(ErrorKind::TreeExists, reason).with("path", at.path.as_str()));
+            }
+        }
         let (locks, clock) = (&self.relations.locks, &self.relations.clock);
         let mut guard = Guard::new(locks, clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
         let mut lock_writes = Vec::new();
@@ -272,7 +279,10 @@ impl Batch<'_> {
                 _ => Done::Failed(error),
             };
         }
-        let mut plan = Plan::default();
+        let mut plan = Plan {
+            trees,
+            ..Plan::default()
+        };
         let mut writers = Vec::new();
         for (n, (item, done)) in self.items.iter().zip(&all).enumerate() {
             if let (Done::Wrote(_), Some(write)) = (done, &item.write) {

@@ -20,6 +20,7 @@ pub use run::{Begun, Run, Step};
 
 use crate::leases::Caller;
 use dsl::query::Query;
+use engine::DirectoryAt;
 use model::path::SourceFilter;
 use model::{CommitSeq, Error, Target};
 use script::{Params, Program};
@@ -79,6 +80,8 @@ pub struct Job {
     pub guards: Vec<String>,
     /// All of it as one change, within these bounds, or nothing.
     pub whole: Option<Whole>,
+    /// Directories that must not be there when it commits; only of a job that is one change.
+    pub free: Vec<DirectoryAt>,
     /// Who asks: whose lock documents are.
     pub caller: Caller,
 }
@@ -90,6 +93,9 @@ pub struct Whole {
     pub operations_max: u64,
     /// Bytes of their sources.
     pub bytes_max: u64,
+    /// The names of the settings of both.
+    pub operations_setting: &'static str,
+    pub bytes_setting: &'static str,
 }
 
 /// The counters of a job.

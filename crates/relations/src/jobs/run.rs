@@ -180,7 +180,7 @@ impl crate::Relations {
         if let Some(whole) = job.whole
             && total > whole.operations_max
         {
-            let (most, name) = (whole.operations_max, model::settings::CHANGES_MAX_OPERATIONS.name);
+            let (most, name) = (whole.operations_max, whole.operations_setting);
             let reason =
                 format!("[{total}] documents match, too many for one change; the limit of [{most}] is the setting [{name}]");
             return Err(Error::new(ErrorKind::TransactionFailed, reason));
@@ -559,7 +559,7 @@ fn fits(bytes: usize, whole: Whole) -> Result<()> {
     if bytes as u64 <= whole.bytes_max {
         return Ok(());
     }
-    let (most, name) = (whole.bytes_max, model::settings::CHANGES_MAX_BYTES.name);
+    let (most, name) = (whole.bytes_max, whole.bytes_setting);
     let reason = format!("a change of [{bytes}] bytes is too long; the limit of [{most}] is the setting [{name}]");
     Err(Error::new(ErrorKind::ContentTooLong, reason))
 }

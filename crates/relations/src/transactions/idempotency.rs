@@ -248,6 +248,7 @@ fn read(value: &Value) -> Option<Committed> {
     Some(Committed {
         commit_seq: value["commit_seq"].as_u64()?,
         otherwise: value["else"].as_bool()?,
+        moved: Vec::new(),
         items: items.collect::<Option<_>>()?,
         replayed: true,
         warnings: Vec::new(),
@@ -264,6 +265,7 @@ mod tests {
         let outcome = Committed {
             commit_seq: 7,
             otherwise: true,
+            moved: Vec::new(),
             items: vec![Item {
                 label: "update",
                 written: Written {

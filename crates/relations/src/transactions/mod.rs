@@ -19,10 +19,10 @@ mod serial;
 pub use by_intents::{Resolution, ShownChange};
 pub use idempotency::{Digest, Key};
 pub use isolation::{ReadLevel, ReadScope};
-pub use request::{Change, Condition, Kind, Operation};
+pub use request::{Change, Condition, DirectoryChange, Kind, Operation};
 
 use crate::leases::{Place, Turn};
-use engine::{Conflict, Outcome, Written};
+use engine::{Conflict, Outcome, TreeMoved, Written};
 use model::{CommitSeq, Error, ErrorKind};
 
 /// The result of a change.
@@ -54,6 +54,8 @@ pub struct Committed {
     pub otherwise: bool,
     /// One for each operation.
     pub items: Vec<Item>,
+    /// One for each change of a directory; none where the outcome was kept under a key.
+    pub moved: Vec<TreeMoved>,
     /// It was done before, under the same key.
     pub replayed: bool,
     /// Foreign locks that it passed in advisory indices.

@@ -2,7 +2,8 @@
 
 use super::idempotency::Key;
 use crate::leases::{Caller, Place, Wanted};
-use engine::{Expect, Refresh, Write};
+use crate::trees::DirectoryCondition;
+use engine::{Expect, Refresh, TreeChange, Write};
 use model::{DocAddress, Error};
 
 /// A change as it is asked for.
@@ -10,10 +11,14 @@ use model::{DocAddress, Error};
 pub struct Change {
     /// All of them hold when it commits, else `otherwise` is the change.
     pub conditions: Vec<Condition>,
+    /// Conditions on directories, each with its place among all conditions.
+    pub directories: Vec<(usize, DirectoryCondition)>,
     /// The operations, in order.
     pub operations: Vec<Operation>,
     /// The operations if a condition does not hold; empty: the change is refused.
     pub otherwise: Vec<Operation>,
+    /// Changes of directories, after the operations.
+    pub moves: Vec<DirectoryChange>,
     /// Locks that the client holds: one of them covers each document that is written.
     pub guards: Vec<String>,
     /// Targets that are locked for this change alone.
@@ -33,12 +38,19 @@ pub struct Change {
 }
 
 impl Change {
+    /// Is there something to do where a condition does not hold?
+    pub(in crate::transactions) fn has_otherwise(&self) -> bool {
+        !self.otherwise.is_empty() || self.moves.iter().any(|one| one.otherwise)
+    }
+
     /// These operations, nothing else.
     pub fn of(operations: Vec<Operation>) -> Change {
         Change {
             conditions: Vec::new(),
+            directories: Vec::new(),
             operations,
             otherwise: Vec::new(),
+            moves: Vec::new(),
             guards: Vec::new(),
             locks: Vec::new(),
             kind: Kind::Change,
@@ -49,6 +61,14 @@ impl Change {
             caller: Caller::default(),
         }
     }
+}
+
+/// A change of a directory among the operations of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectoryChange {
+    /// It is one of `otherwise`.
+    pub otherwise: bool,
+    pub change: TreeChange,
 }
 
 /// A change of several documents, or one plain write on its way through the locks.

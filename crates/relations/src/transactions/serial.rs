@@ -11,9 +11,10 @@ use crate::Relations;
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction};
 use crate::leases::Place;
 use crate::lock_documents::apply::PreparedLocks;
-use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TxnOptions};
+use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TreeMoved, TxnOptions};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
+use std::sync::{Arc, Mutex, PoisonError};
 
 impl Relations {
     /// Decides a change.
@@ -22,6 +23,9 @@ impl Relations {
     /// A condition that does not hold, a lock that is not alive, a key used for another request, an engine that cannot.
     pub async fn change(&self, change: &Change) -> Result<Verdict> {
         self.check_control()?;
+        if !change.moves.is_empty() || !change.directories.is_empty() {
+            self.check_trees()?;
+        }
         let place = match &change.place {
             Some(place) => place.clone(),
             None => self.new_place("c"),
@@ -42,6 +46,7 @@ impl Relations {
             updates: Updates::default(),
             rounds: 0,
             possible: None,
+            moved: Arc::default(),
         };
         let done = self.atomically(&mut serial).await?;
         let (folded, otherwise, warnings) = match (done.answer, serial.possible) {
@@ -59,6 +64,7 @@ impl Relations {
             commit_seq: done.commit_seq,
             otherwise,
             items,
+            moved: std::mem::take(&mut *serial.moved.lock().unwrap_or_else(PoisonError::into_inner)),
             replayed: false,
             warnings,
         }))
@@ -101,6 +107,8 @@ struct Serial<'a> {
     rounds: usize,
     /// The result of the last run, if the engine takes it.
     possible: Option<(Folded, bool, Vec<String>)>,
+    /// What came of its changes of directories.
+    moved: Arc<Mutex<Vec<TreeMoved>>>,
 }
 
 impl Serial<'_> {
@@ -120,6 +128,16 @@ impl Serial<'_> {
         let evaluated = self.evaluator().evaluate(newest, &mut updates);
         self.updates = updates;
         evaluated
+    }
+    /// Has the plan tell what comes of its changes of directories.
+    fn note_moves(&self, plan: &mut Plan) {
+        let (moved, then) = (self.moved.clone(), plan.then.take());
+        plan.then = Some(Box::new(move |decision: &Decision<'_>| {
+            *moved.lock().unwrap_or_else(PoisonError::into_inner) = decision.moves.to_vec();
+            if let Some(then) = then {
+                then(decision);
+            }
+        }));
     }
 }
 
@@ -151,6 +169,9 @@ impl Transaction for Serial<'_> {
                 warnings,
             } => {
                 self.possible = Some((folded, otherwise, warnings));
+                if !plan.moves.is_empty() {
+                    self.note_moves(&mut plan);
+                }
                 Step::Commit(plan, None)
             }
             Evaluated::Failed(failures) => Step::Reply(Some(Verdict::Failed(failures))),

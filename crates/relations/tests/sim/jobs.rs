@@ -90,6 +90,7 @@ fn job() -> Job {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        free: Vec::new(),
         caller: Caller::default(),
     }
 }

@@ -535,6 +535,7 @@ pub(crate) async fn job(
         refresh: options.refresh,
         guards: options.locks.clone(),
         whole: options.atomic.then(|| limits.whole()),
+        free: Vec::new(),
         caller: call.caller.clone(),
     })
 }

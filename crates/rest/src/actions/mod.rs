@@ -4,12 +4,14 @@
 
 pub(crate) mod bulk;
 pub(crate) mod by_query;
+pub(crate) mod directory_documents;
 pub(crate) mod documents;
 pub(crate) mod es2_shards;
 pub(crate) mod feed;
 pub(crate) mod initial_copy;
 pub(crate) mod jobs;
 pub(crate) mod locks;
+pub(crate) mod path_field;
 pub(crate) mod percolator;
 pub(crate) mod pit_counts;
 pub(crate) mod read;

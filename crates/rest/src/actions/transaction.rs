@@ -63,6 +63,8 @@ impl Limits {
         relations::jobs::Whole {
             operations_max: self.operations_max,
             bytes_max: self.bytes_max,
+            operations_setting: settings::CHANGES_MAX_OPERATIONS.name,
+            bytes_setting: settings::CHANGES_MAX_BYTES.name,
         }
     }
     pub(crate) async fn of(call: &Call) -> Result<Limits> {
@@ -129,7 +131,7 @@ pub(crate) async fn atomic_bulk(
             if done.replayed {
                 out.push_str(",\"replayed\":true");
             }
-            items_done(call, &planned, default, done, &mut out).await?;
+            items_done(call, &planned, default, done, &[], &mut out).await?;
             out.push('}');
             Ok(Answer::raw(out))
         }
@@ -238,12 +240,13 @@ pub(crate) async fn decide(call: &Call, mut change: Change, options: &Options) -
     done
 }
 
-/// Adds the items of a change that is done to its answer: most are what a bulk says of a write, as text.
+/// Adds the items of a change that is done to its answer: most are what a bulk says of a write, as text. `more` stand behind them.
 pub(crate) async fn items_done(
     call: &Call,
     planned: &[Planned],
     default: &SourceSpec,
     done: Committed,
+    more: &[Value],
     out: &mut String,
 ) -> Result<()> {
     out.push_str(",\"items\":[");
@@ -258,6 +261,12 @@ pub(crate) async fn items_done(
             let (body, _) = settle(planned, Outcome::Written(item.written), default, call).await?;
             out.push_str(&json!({ planned.label: body }).to_string());
         }
+    }
+    for (n, item) in more.iter().enumerate() {
+        if n > 0 || !planned.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&item.to_string());
     }
     out.push(']');
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Not here: which are shown (`handlers::changes::feed`).
 
+use engine::TreeAct;
 use engine::changes::{Change, IndexState, Operation};
 use model::{CommitSeq, DocAddress, Result, Stamp};
 use serde_json::{Map, Value, json};
@@ -51,6 +52,21 @@ fn operation(operation: &Operation, with_source: bool) -> Result<Value> {
             if let Some(doc_type) = doc_type {
                 out["_type"] = doc_type.as_str().into();
             }
+            out
+        }
+        Operation::Directory {
+            index,
+            field,
+            act,
+            tree_seq,
+        } => {
+            let mut out = match act {
+                TreeAct::Move { from, to, merge } => json!({ "op": "move", "from": from, "to": to, "merge": merge }),
+                TreeAct::Remove { path } => json!({ "op": "remove", "path": path }),
+            };
+            out["_index"] = index.as_str().into();
+            out["field"] = field.as_str().into();
+            out["tree_seq"] = (*tree_seq).into();
             out
         }
         Operation::DeleteIndex(index) => json!({ "op": "delete_index", "_index": index.as_str() }),

@@ -36,7 +36,8 @@ impl Planner<'_> {
             TreePart::Parent => found().map_or_else(Vec::new, |dir| {
                 tree.children(dir).flat_map(|(_, child)| tree.numbers_of(child)).collect()
             }),
-            TreePart::Name | TreePart::Depth => chosen(tree, own, field, &|value| value == text),
+            TreePart::Name => chosen(tree, own, field, &|value| field.syntax.is_same(value, text)),
+            TreePart::Depth => chosen(tree, own, field, &|value| value == text),
         };
         // Directories made since have no documents in a segment, so the moves tell which set it is.
         let key = format!("directories {what} {}", tree.moved());

@@ -5,7 +5,9 @@
 //! again and goes on from the position before the first copy, so that deletions of the time between reach the target too.
 //!
 //! Each document is written with its `commit_seq` as an external version. The target refuses what is older than what it has, so
-//! whatever is sent twice changes nothing.
+//! whatever is sent twice changes nothing. Moves and removals of directories have no version: the position is noted right before and
+//! right after each, so only the last one may be sent twice, and then its directory is gone. Those that the copy shows already are left
+//! out, by a third consumer that keeps the copy's moment.
 //!
 //! Not here: requests to the target (`target`), reading the feed (`feed_client`).
 
@@ -65,6 +67,8 @@ struct Names {
     following: String,
     /// A copy was begun behind its position.
     copying: String,
+    /// The copy shows everything up to its position.
+    copied: String,
 }
 
 /// Keeps the target equal.
@@ -75,6 +79,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let names = Names {
         following: flags.name.clone(),
         copying: format!("{}.copying", flags.name),
+        copied: format!("{}.copied", flags.name),
     };
     let patience = if flags.once { Duration::from_secs(60) } else { PATIENCE };
     let mut source = flags.server.client()?;
@@ -83,6 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     if flags.restart {
         delete_consumer(&mut source, &names.following)?;
         delete_consumer(&mut source, &names.copying)?;
+        delete_consumer(&mut source, &names.copied)?;
     }
     let from = match consumer_position(&mut source, &names.following, patience)? {
         Some(position) => position,
@@ -106,16 +112,17 @@ fn copy(flags: &Flags, names: &Names, source: &mut Client, target: &mut Target, 
     };
     let mut reader = FeedReader::new(flags.server.client()?, "0", flags.index.as_deref(), true, patience);
     let mut part = reader.begin_copy()?;
-    loop {
+    let moment = loop {
         for change in &part.changes {
             target.apply(change)?;
         }
-        if part.position.is_some() {
-            break;
+        if let Some(moment) = part.position {
+            break moment;
         }
         part = reader.next(Duration::ZERO)?;
-    }
+    };
     target.end_copy()?;
+    put_consumer(source, &names.copied, Some(moment), patience)?;
     complain(&format!("copied {} documents; following", target.documents()));
     put_consumer(source, &names.following, Some(before), patience)?;
     delete_consumer(source, &names.copying)?;
@@ -137,6 +144,7 @@ fn follow(
     thread
         .spawn(move || read_ahead(reader, wait, &parts))
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("no thread can be started: {cause}")))?;
+    target.leave_directories_upto(consumer_position(source, &names.copied, patience)?);
     let mut noted = Instant::now();
     let mut unnoted = None;
     loop {
@@ -155,7 +163,15 @@ fn follow(
         };
         let part = part?;
         for change in &part.changes {
+            let Some(commit_seq) = target.changes_directories(change) else {
+                target.apply(change)?;
+                continue;
+            };
+            target.flush()?;
+            put_consumer(source, &names.following, Some(commit_seq.saturating_sub(1)), patience)?;
             target.apply(change)?;
+            target.flush()?;
+            put_consumer(source, &names.following, Some(commit_seq), patience)?;
         }
         if !part.changes.is_empty() {
             unnoted = part.position;

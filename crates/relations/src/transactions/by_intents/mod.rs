@@ -255,6 +255,7 @@ impl Relations {
         let mut done = Committed {
             commit_seq: token.commit_seq(),
             otherwise,
+            moved: Vec::new(),
             items: items(folded, &stamps_of),
             replayed: false,
             warnings,

@@ -407,6 +407,7 @@ impl IntentPlan<'_> {
         let promise = |warnings: &[String]| Committed {
             commit_seq: 0,
             otherwise: *otherwise,
+            moved: Vec::new(),
             items: items(folded, &vec![Stamp::default(); folded.writes.len()]),
             replayed: false,
             warnings: warnings.to_vec(),

@@ -16,7 +16,7 @@ use engine::{Alteration, Document, Effect, Expect, Found, Newest, Outcome, See, 
 use mapping::tree::Tree;
 use mapping::{Times, Timing};
 use model::lock_index::LockIndex;
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -59,9 +59,31 @@ pub(in crate::transactions) struct Step {
     pub(in crate::transactions) source: Option<Source>,
 }
 
-/// Does every condition hold? The first that does not, in words.
-pub(in crate::transactions) fn unmet(newest: &mut dyn Newest, conditions: &[Condition]) -> Result<Option<String>> {
-    for (n, condition) in conditions.iter().enumerate() {
+/// Does every condition hold? The first that does not, in words. Notes the trees that the answer rests on.
+pub(in crate::transactions) fn unmet(
+    newest: &mut dyn Newest,
+    change: &Change,
+    trees: &mut Vec<(IndexName, u64)>,
+) -> Result<Option<String>> {
+    let directories = change.directories.iter().map(|(n, _)| *n).collect::<Vec<_>>();
+    let all = 0..change.conditions.len() + directories.len();
+    let numbers = all.filter(|n| !directories.contains(n));
+    if let Some(reason) = unmet_of_documents(newest, numbers.zip(&change.conditions))? {
+        return Ok(Some(reason));
+    }
+    for (n, condition) in &change.directories {
+        if let Some(reason) = condition.unmet(newest, trees)? {
+            return Ok(Some(format!("if[{n}]: {reason}")));
+        }
+    }
+    Ok(None)
+}
+
+fn unmet_of_documents<'c>(
+    newest: &mut dyn Newest,
+    conditions: impl Iterator<Item = (usize, &'c Condition)>,
+) -> Result<Option<String>> {
+    for (n, condition) in conditions {
         let index = condition.at.index.as_str();
         if crate::schema::is_system(index) {
             let reason = format!("index [{index}] is kept by the server; no change may rest on it");

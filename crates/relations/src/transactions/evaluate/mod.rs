@@ -23,7 +23,8 @@ use crate::lock_documents::apply::{PreparedLocks, TableChanges};
 use crate::lock_documents::format::LockWrite;
 use crate::locks::{AllAnswer, Claim, LockPath, Request};
 use crate::schema;
-use engine::{Alteration, Clock, Decision, Newest, Plan, See, Source, Write, WriteOp, Written};
+use crate::trees::check_change;
+use engine::{Alteration, Clock, Decision, Newest, Plan, See, Source, TreeChange, Write, WriteOp, Written};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -92,9 +93,10 @@ impl Evaluator<'_> {
         if let Some(waits) = self.own_targets(&targets, &guard)? {
             return Ok((waits, Plan::default()));
         }
-        let otherwise = match unmet(newest, &change.conditions)? {
+        let mut trees = Vec::new();
+        let otherwise = match unmet(newest, change, &mut trees)? {
             None => false,
-            Some(reason) if change.otherwise.is_empty() => return Err(Error::new(ErrorKind::PreconditionFailed, reason)),
+            Some(reason) if !change.has_otherwise() => return Err(Error::new(ErrorKind::PreconditionFailed, reason)),
             Some(_) => true,
         };
         let operations = if otherwise { &change.otherwise } else { &change.operations };
@@ -139,6 +141,15 @@ impl Evaluator<'_> {
                 Some(table_changes)
             }
         };
+        let moves: Vec<TreeChange> = change
+            .moves
+            .iter()
+            .filter(|one| one.otherwise == otherwise)
+            .map(|one| one.change.clone())
+            .collect();
+        for one in &moves {
+            check_change(newest, &mut guard, one)?;
+        }
         debug_assert!(
             is_each_written_once(&folded.writes),
             "T2: a transaction writes a document twice: {:?}",
@@ -147,6 +158,8 @@ impl Evaluator<'_> {
         let mut plan = Plan {
             alterations: folded.alterations.clone(),
             writes: std::mem::take(&mut folded.writes),
+            moves,
+            trees,
             numbered: change.kind == Kind::Change,
             ..Plan::default()
         };
@@ -207,6 +220,7 @@ impl Evaluator<'_> {
             let outcome = Committed {
                 commit_seq: decision.commit_seq,
                 otherwise,
+                moved: Vec::new(),
                 items: items(&folded, decision.stamps),
                 replayed: false,
                 warnings: Vec::new(),

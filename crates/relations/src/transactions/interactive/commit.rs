@@ -147,6 +147,7 @@ impl crate::Relations {
         Ok(Finished::Committed(Committed {
             commit_seq,
             otherwise: false,
+            moved: Vec::new(),
             items,
             replayed: false,
             warnings: Vec::new(),
@@ -437,6 +438,7 @@ impl Committing<'_> {
                     decision.commit_seq
                 },
                 otherwise: false,
+                moved: Vec::new(),
                 items: net.iter().zip(decision.stamps).map(item).collect(),
                 replayed: false,
                 warnings: Vec::new(),

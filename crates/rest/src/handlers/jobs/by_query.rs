@@ -75,6 +75,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         refresh: false,
         guards: Vec::new(),
         whole: None,
+        free: Vec::new(),
         caller: call.caller.clone(),
     };
     // After a restart it goes on as today's request of the same meaning.

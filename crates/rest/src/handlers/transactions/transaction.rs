@@ -6,14 +6,15 @@ use crate::actions::locks::wanted;
 use crate::actions::transaction::{Limits, Options, decide, guards, items_done, key, not_done, operation, planned, timed_out};
 use crate::call::Call;
 use crate::respond::Answer;
-use dsl::document::{BulkDefaults, TransactionBody};
+use dsl::document::{BulkDefaults, MoveItem, TransactionBody};
 use dsl::search::SourceSpec;
-use engine::Expect;
+use engine::{DirectoryAt, Expect, TreeAct, TreeChange, TreeMoved};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, units};
 use relations::leases::Wanted;
 use relations::locks::targets_max;
-use relations::transactions::{Change, Condition, Verdict};
-use serde_json::{Map, Value};
+use relations::transactions::{Change, Condition, DirectoryChange, Verdict};
+use relations::trees::DirectoryCondition;
+use serde_json::{Map, Value, json};
 
 /// `POST /_transaction`.
 pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
@@ -27,11 +28,22 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let targets = std::mem::take(&mut body.targets);
     let targets: Vec<Wanted> = targets.into_iter().map(wanted).collect::<Result<_>>()?;
     add_body_options(&mut options, &mut body)?;
+    let moves = [(false, &body.moves), (true, &body.otherwise_moves)];
+    let moves: Vec<DirectoryChange> = moves
+        .into_iter()
+        .flat_map(|(otherwise, moves)| moves.iter().map(move |one| directory_change(otherwise, one)))
+        .collect();
     let operations = planned(&call, &body.operations).await;
     let otherwise = planned(&call, &body.otherwise).await;
     let none = SourceSpec::Default;
     let change = Change {
         conditions: conditions_of(&call, body.conditions).await?,
+        directories: body
+            .directories
+            .into_iter()
+            .map(|(n, one)| (n, directory_condition(one)))
+            .collect(),
+        moves,
         operations: operations.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
         otherwise: otherwise.iter().map(|p| operation(&call, p, &none, &limits)).collect(),
         guards: guards(&options, operations.iter().chain(&otherwise)),
@@ -54,7 +66,8 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             if done.replayed {
                 out.push_str(",\"replayed\":true");
             }
-            items_done(&call, of, &none, done, &mut out).await?;
+            let moved = moves_done(if done.otherwise { &body.otherwise_moves } else { &body.moves }, &done.moved);
+            items_done(&call, of, &none, done, &moved, &mut out).await?;
             out.push('}');
             Ok(Answer::raw(out))
         }
@@ -86,8 +99,12 @@ fn parse(call: &Call, limits: &Limits) -> Result<TransactionBody> {
     };
     call.book_tree(&call.body)?;
     let body = TransactionBody::parse(&call.body, &defaults)?;
-    limits.check_operations(body.operations.len().max(body.otherwise.len()))?;
-    if body.operations.is_empty() && body.otherwise.is_empty() {
+    let (first, second) = (
+        body.operations.len() + body.moves.len(),
+        body.otherwise.len() + body.otherwise_moves.len(),
+    );
+    limits.check_operations(first.max(second))?;
+    if first + second == 0 {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             "Validation Failed: 1: no operations added;",
@@ -118,6 +135,48 @@ fn add_body_options(options: &mut Options, body: &mut TransactionBody) -> Result
         options.timeout = Some(units::parse_duration(text, "timeout")?);
     }
     Ok(())
+}
+
+/// A move of the body.
+fn directory_change(otherwise: bool, one: &MoveItem) -> DirectoryChange {
+    let change = TreeChange {
+        index: one.index.clone(),
+        field: one.field.clone(),
+        act: TreeAct::Move {
+            from: one.from.clone(),
+            to: one.to.clone(),
+            merge: one.merge,
+        },
+    };
+    DirectoryChange { otherwise, change }
+}
+
+/// A condition on a directory.
+fn directory_condition(one: dsl::document::DirectoryCondition) -> DirectoryCondition {
+    DirectoryCondition {
+        at: DirectoryAt {
+            index: one.index,
+            field: one.field,
+            path: one.directory,
+        },
+        exists: one.exists,
+        empty: one.empty,
+        unmoved_since: one.tree_seq,
+    }
+}
+
+/// The items of moves that were done, which stand behind those of documents. An outcome that was kept under a key has no more of
+/// them than that they were done.
+fn moves_done(moves: &[MoveItem], done: &[TreeMoved]) -> Vec<Value> {
+    let item = |(n, one): (usize, &MoveItem)| {
+        let mut body = json!({ "_index": one.index, "from": one.from, "to": one.to, "status": 200 });
+        if let Some(done) = done.get(n) {
+            body["moved"] = done.changed.into();
+            body["tree_seq"] = done.tree_seq.into();
+        }
+        json!({ "move": body })
+    };
+    moves.iter().enumerate().map(item).collect()
 }
 
 /// The conditions of `if` with the addresses of their documents.

@@ -37,6 +37,8 @@ pub(super) struct Target {
     doc_type: Option<&'static str>,
     /// Lines of the next bulk request.
     lines: String,
+    /// Directories that changed up to here are as they should be.
+    directories_upto: u64,
     /// Indices of a copy that are closed at its end.
     closed: Vec<String>,
     documents: u64,
@@ -54,6 +56,7 @@ impl Target {
             is_pleach: false,
             doc_type: None,
             lines: String::new(),
+            directories_upto: 0,
             closed: Vec::new(),
             documents: 0,
         };
@@ -73,6 +76,19 @@ impl Target {
     /// Documents that were sent.
     pub(super) fn documents(&self) -> u64 {
         self.documents
+    }
+
+    /// Changes of directories up to a position are left out: the copy showed them.
+    pub(super) fn leave_directories_upto(&mut self, position: Option<u64>) {
+        self.directories_upto = position.unwrap_or_default();
+    }
+
+    /// The position of a change that moves or removes a directory, and is to be applied.
+    pub(super) fn changes_directories(&self, change: &Value) -> Option<u64> {
+        let commit_seq = change["commit_seq"].as_u64()?;
+        let operations = change["operations"].as_array()?;
+        let is_of_directory = |operation: &Value| matches!(operation["op"].as_str(), Some("move" | "remove"));
+        (commit_seq > self.directories_upto && operations.iter().any(is_of_directory)).then_some(commit_seq)
     }
 
     /// Applies one change; writes of documents may wait for more.
@@ -95,7 +111,11 @@ impl Target {
                 Some(_) => {}
                 None => {
                     self.flush()?;
-                    self.alter(operation, is_initial)?;
+                    match operation["op"].as_str() {
+                        Some("move" | "remove") if version <= self.directories_upto => {}
+                        Some("move" | "remove") => self.change_directory(operation)?,
+                        _ => self.alter(operation, is_initial)?,
+                    }
                 }
             }
         }
@@ -198,6 +218,34 @@ impl Target {
                 let reason = format!("the feed has the operation [{op}], which this version of the command cannot apply");
                 Err(Error::new(ErrorKind::UnsupportedOperation, reason))
             }
+        }
+    }
+
+    /// Moves or removes a directory. One that is not there was changed before the command stopped, or never had a document.
+    fn change_directory(&mut self, operation: &Value) -> Result<()> {
+        if !self.is_pleach {
+            let reason = "the source moved a directory of a [tree_path] field, which the target cannot: it is no Pleach";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
+        }
+        let path = format!("/{}/_tree", segment(operation["_index"].as_str().unwrap_or_default()));
+        let field = operation["field"].as_str().unwrap_or_default();
+        let (method, path, body) = match operation["op"].as_str() {
+            Some("move") => {
+                let body = json!({
+                    "field": field, "from": operation["from"], "to": operation["to"], "merge": operation["merge"] == true,
+                });
+                ("POST", format!("{path}/_move"), body.to_string())
+            }
+            _ => {
+                let removed = segment(operation["path"].as_str().unwrap_or_default());
+                ("DELETE", format!("{path}?field={}&path={removed}", segment(field)), String::new())
+            }
+        };
+        let answer = self.exchange(method, &path, body.as_bytes())?;
+        match answer.status {
+            status if status < 400 => Ok(()),
+            404 if answer.body["error"]["type"] == "tree_missing_exception" => Ok(()),
+            status => Err(refused(&answer.body, status, &format!("{method} {path}"))),
         }
     }
 

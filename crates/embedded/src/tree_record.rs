@@ -1,0 +1,256 @@
+//! The changes of trees in one record: planned under the sequencer, logged before the documents of the record, and then applied.
+//!
+//! Not here: the trees themselves (`trees`), when searches see a change (`tree_moves`).
+
+use crate::catalog::IndexEntry;
+use crate::index_state::IndexState;
+use crate::lock_order::{LockRank, MutexGuard, is_held};
+use crate::log::Part;
+use crate::pending::Put;
+use crate::prepared_write::CommitItem;
+use crate::trees::{TreeCell, TreeState};
+use engine::{TreeAct, TreeChange, TreeMoved};
+use mapping::tree::{DirId, Operation, PathSyntax, Placed, Tree, collect};
+use model::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Room in the log for a move: its two names, and those of the directories that it makes.
+pub(crate) const MOVE_BYTES: u64 = 16 << 10;
+
+const MOVED_MEANWHILE: &str = "directories have moved since they were looked at";
+
+/// Is it the refusal of [`TreeRecord::check`]?
+pub(crate) fn has_moved_meanwhile(error: &Error) -> bool {
+    error.kind() == ErrorKind::TransactionConflict && error.reason() == MOVED_MEANWHILE
+}
+
+/// A change of a directory whose index is known.
+pub(crate) struct TreeMove {
+    pub(crate) entry: Arc<IndexEntry>,
+    pub(crate) state: Arc<IndexState>,
+    pub(crate) field: Arc<str>,
+    pub(crate) syntax: PathSyntax,
+    pub(crate) change: TreeChange,
+}
+
+/// The changes of trees in one record, not yet to be seen. While it lives nobody makes directories there.
+pub(crate) struct TreeRecord<'c> {
+    trees: Vec<TreeOfRecord<'c>>,
+    /// What came of each change.
+    pub(crate) moved: Vec<TreeMoved>,
+}
+
+struct TreeOfRecord<'c> {
+    no: u32,
+    state: MutexGuard<'c, TreeState>,
+    /// The tree after the operations beyond those that were unlogged.
+    next: Option<Tree>,
+    operations: Vec<Operation>,
+    /// The changes as the feed shows them.
+    told: Vec<Value>,
+    removes: bool,
+}
+
+impl<'c> TreeRecord<'c> {
+    /// With the directories that no record has yet. The caller holds the sequencer.
+    pub(crate) fn begin(cells: &'c [(u32, Arc<TreeCell>)]) -> TreeRecord<'c> {
+        debug_assert!(
+            is_held(LockRank::Sequencer),
+            "trees.md D8: a tree is changed in the order of the log"
+        );
+        let of_cell = |(no, cell): &'c (u32, Arc<TreeCell>)| {
+            let state = cell.lock();
+            TreeOfRecord {
+                no: *no,
+                operations: state.unlogged.clone(),
+                next: None,
+                told: Vec::new(),
+                removes: false,
+                state,
+            }
+        };
+        TreeRecord {
+            trees: cells.iter().map(of_cell).collect(),
+            moved: Vec::new(),
+        }
+    }
+
+    /// No directory has moved since the plan of the record looked at its tree.
+    ///
+    /// # Errors
+    /// One has: the plan is to run again ([`has_moved_meanwhile`]).
+    pub(crate) fn check(&self, rests_on: &[(u32, u64)]) -> Result<()> {
+        let has_moved = |(no, moved): &(u32, u64)| {
+            let own = self.trees.iter().find(|tree| tree.no == *no);
+            own.is_none_or(|own| own.state.newest.moved() != *moved)
+        };
+        match rests_on.iter().find(|basis| has_moved(basis)) {
+            Some((no, _)) => Err(Error::new(ErrorKind::TransactionConflict, MOVED_MEANWHILE).with("index", *no)),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings documents that were evaluated before a change up to it: their sources have the paths of this moment, and a
+    /// directory that was removed is made anew (trees.md D5, D11).
+    pub(crate) fn settle(&mut self, all: &mut [CommitItem]) -> Result<()> {
+        for item in all {
+            let no = item.write.entry.no;
+            let Some(put) = item.write.put.as_mut().filter(|put| !put.placed.is_empty()) else {
+                continue;
+            };
+            if let Some(own) = self.trees.iter_mut().find(|tree| tree.no == no) {
+                own.settle(put)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans the changes, in their order.
+    ///
+    /// # Errors
+    /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`, paths that are none.
+    pub(crate) fn plan(&mut self, moves: &[TreeMove]) -> Result<()> {
+        for one in moves {
+            if let Some(own) = self.trees.iter_mut().find(|tree| tree.no == one.entry.no) {
+                self.moved.push(own.plan(one)?);
+            }
+        }
+        debug_assert_eq!(self.moved.len(), moves.len(), "trees.md D8: each change has its result");
+        Ok(())
+    }
+
+    /// The parts of the record, which come before its documents (trees.md D4).
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
+        let changed = self.trees.iter().filter(|tree| !tree.operations.is_empty());
+        changed.map(|tree| {
+            let before = tree.state.newest.seq() - tree.state.unlogged.len() as u64;
+            let operations: Vec<Value> = tree.operations.iter().map(Operation::to_json).collect();
+            let mut delta = json!({ "no": tree.no, "seq": before, "operations": operations });
+            if !tree.told.is_empty() {
+                delta["changes"] = Value::Array(tree.told.clone());
+            }
+            Part::Alter {
+                index_no: tree.no,
+                delta: json!({ "tree": delta }).to_string().into_bytes(),
+            }
+        })
+    }
+
+    /// The record has its place. `has_documents`: it also writes some.
+    pub(crate) fn apply(self, end: u64, has_documents: bool) {
+        for mut tree in self.trees {
+            debug_assert!(
+                tree.operations.len() >= tree.state.unlogged.len(),
+                "trees.md D4: a record has every directory that none has yet"
+            );
+            tree.state.unlogged.clear();
+            if let Some(next) = tree.next {
+                tree.state.advance(next, end, has_documents || tree.removes);
+            }
+        }
+    }
+}
+
+impl TreeOfRecord<'_> {
+    /// The tree with everything so far.
+    fn tree(&self) -> &Tree {
+        self.next.as_ref().unwrap_or(&self.state.newest)
+    }
+
+    fn apply(&mut self, operations: Vec<Operation>) -> Result<()> {
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let mut tree = self.next.take().unwrap_or_else(|| (*self.state.newest).clone());
+        for operation in &operations {
+            tree.apply(operation)?;
+        }
+        self.operations.extend(operations);
+        self.next = Some(tree);
+        Ok(())
+    }
+
+    fn settle(&mut self, put: &mut Put) -> Result<()> {
+        let changed = self.tree().moved();
+        if put.placed.iter().all(|placed| placed.seq >= changed) {
+            return Ok(());
+        }
+        for placed in &mut put.placed {
+            if placed.is_removed(self.tree()) {
+                self.make_anew(&put.source, &put.mapping, placed)?;
+            }
+        }
+        let todays = segment::searchable::todays_source(&put.mapping, self.tree(), &put.source, &put.placed);
+        if let Some(source) = todays {
+            put.source = source.into();
+        }
+        let seq = self.tree().seq();
+        put.placed.iter_mut().for_each(|placed| placed.seq = seq);
+        Ok(())
+    }
+
+    /// Makes the directories of a document that are gone, at the paths of its source.
+    fn make_anew(&mut self, source: &[u8], mapping: &mapping::Mapping, placed: &mut Placed) -> Result<()> {
+        let corrupt =
+            |cause: serde_json::Error| Error::new(ErrorKind::Internal, format!("a source that was read is none: {cause}"));
+        let texts = collect(&serde_json::from_slice(source).map_err(corrupt)?, &placed.field);
+        let syntax = mapping.tree_syntax(&placed.field);
+        for (dir, text) in placed.dirs.iter_mut().zip(&texts) {
+            if self.tree().find(*dir).is_none() {
+                let made = self
+                    .tree()
+                    .make_path(self.tree(), &placed.field, syntax, &syntax.components(text)?);
+                *dir = made.dir;
+                self.apply(made.operations)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, one: &TreeMove) -> Result<TreeMoved> {
+        let (operations, mut told) = match &one.change.act {
+            TreeAct::Move { from, to, merge } => {
+                // A directory that no record has is as good as free: what is written into it goes along.
+                let logged = self.state.logged();
+                let planned = self
+                    .tree()
+                    .plan_move(&one.field, one.syntax, from, to, &|there| *merge || there as usize >= logged)?;
+                let is_merge = planned.merged_into.is_some();
+                let shown = |dir: Option<DirId>, given: &str| {
+                    let there = dir.and_then(|dir| self.tree().components(dir));
+                    there.map_or_else(|| one.syntax.canonical(given).to_owned(), |there| one.syntax.join(there))
+                };
+                let (from, to) = (shown(Some(planned.dir), from), shown(planned.merged_into, to));
+                (
+                    planned.operations,
+                    json!({ "op": "move", "from": from, "to": to, "merge": is_merge }),
+                )
+            }
+            TreeAct::Remove { path } => {
+                let (dir, operation) = self.tree().plan_removal(&one.field, one.syntax, path)?;
+                let there = self.tree().components(dir).unwrap_or_default();
+                let told = json!({ "op": "remove", "path": one.syntax.join(there) });
+                self.removes = true;
+                (vec![operation], told)
+            }
+        };
+        let changed = !operations.is_empty();
+        self.apply(operations)?;
+        let tree_seq = self.tree().seq();
+        if changed {
+            told["field"] = (*one.field).into();
+            told["tree_seq"] = tree_seq.into();
+            self.told.push(told);
+        }
+        Ok(TreeMoved { changed, tree_seq })
+    }
+}
+
+/// The numbers of directories that `newer` removed and that `older` has.
+pub(crate) fn removed_between(older: &Tree, newer: &Tree) -> Vec<DirId> {
+    match newer.removed() > older.removed() {
+        true => newer.removed_since(older.removed()),
+        false => Vec::new(),
+    }
+}
