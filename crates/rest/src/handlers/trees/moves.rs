@@ -190,8 +190,15 @@ async fn by_documents(call: &Call, info: &IndexInfo, field: &str, asked: &Asked)
         return Err(Error::new(ErrorKind::TreeExists, reason).with("path", to));
     }
     let limits = Limits::of(call).await?;
-    let params = json!({ "from": from, "to": to, "below": format!("{from}{}", syntax.delimiter), "length": utf16_length(&from) });
-    let program = script::compile(&rewriting(field), Lang::Painless)?;
+    let (steps, name) = match field.rsplit_once('.') {
+        Some((around, name)) => (around.split('.').collect(), name),
+        None => (Vec::new(), field),
+    };
+    let params = json!({
+        "steps": steps, "name": name, "from": from, "to": to, "below": format!("{from}{}", syntax.delimiter),
+        "length": utf16_length(&from),
+    });
+    let program = script::compile(REWRITING, Lang::Painless)?;
     let job = Job {
         target: index,
         query: within(field, syntax, &from),
@@ -231,24 +238,15 @@ fn utf16_length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// A script that rewrites a path, or each path of a list.
-fn rewriting(field: &str) -> String {
-    let (around, name) = field.rsplit_once('.').map_or(("", field), |(around, name)| (around, name));
-    let steps: String = around
-        .split('.')
-        .filter(|step| !step.is_empty())
-        .map(|step| format!("['{step}']"))
-        .collect();
-    format!(
-        "def o = ctx._source{steps}; def v = o['{name}']; \
-         if (v instanceof List) {{ \
-           for (int i = 0; i < v.size(); i++) {{ \
-             if (v[i] == params.from) {{ v[i] = params.to; }} \
-             else if (v[i].startsWith(params.below)) {{ v[i] = params.to + v[i].substring(params.length); }} }} }} \
-         else if (v == params.from) {{ o['{name}'] = params.to; }} \
-         else {{ o['{name}'] = params.to + v.substring(params.length); }}"
-    )
-}
+/// Rewrites a path, or each path of a list. The names of the field are parameters: they may have quotes in them.
+const REWRITING: &str = "def o = ctx._source; for (def step : params.steps) { o = o[step]; } \
+     def v = o[params.name]; \
+     if (v instanceof List) { \
+       for (int i = 0; i < v.size(); i++) { \
+         if (v[i] == params.from) { v[i] = params.to; } \
+         else if (v[i].startsWith(params.below)) { v[i] = params.to + v[i].substring(params.length); } } } \
+     else if (v == params.from) { o[params.name] = params.to; } \
+     else { o[params.name] = params.to + v.substring(params.length); }";
 
 async fn count(call: &Call, target: &Target, query: Query) -> Result<u64> {
     let request = SearchRequest {
