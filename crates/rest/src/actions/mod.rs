@@ -7,6 +7,7 @@ pub(crate) mod by_query;
 pub(crate) mod documents;
 pub(crate) mod es2_shards;
 pub(crate) mod jobs;
+pub(crate) mod link_work;
 pub(crate) mod locks;
 pub(crate) mod percolator;
 pub(crate) mod pit_counts;
