@@ -66,7 +66,10 @@ fn looping(script: &str) -> Ask {
 /// Two indices, a policy between them, a source and two documents that refer to it.
 fn linked(mode: &str) -> Vec<Ask> {
     vec![
-        put("/user", json!({ "mappings": { "properties": { "name": { "type": "keyword" } } } })),
+        put(
+            "/user",
+            json!({ "mappings": { "properties": { "name": { "type": "keyword" } } } }),
+        ),
         put(
             "/post",
             json!({ "mappings": { "properties": { "user": { "properties": { "id": { "type": "keyword" }, "name": { "type": "keyword" } } } } } }),
@@ -294,7 +297,10 @@ fn row(name: &str) -> Option<Row> {
         ),
         "links.max_depth" => {
             let mut before = linked("sync");
-            before.push(put("/note", json!({ "mappings": { "properties": { "post_id": { "type": "keyword" } } } })));
+            before.push(put(
+                "/note",
+                json!({ "mappings": { "properties": { "post_id": { "type": "keyword" } } } }),
+            ));
             Refused(
                 &["links.max_depth=1"],
                 before,

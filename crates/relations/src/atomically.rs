@@ -279,8 +279,7 @@ async fn decide_once<T: Transaction>(
         let (mut plan, last) = transaction.run(newest)?.split(made);
         linked = None;
         if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
-            let mut check =
-                |index: &WriteIndex, at: &DocAddress, states: &[&Value]| transaction.check_linked(index, at, states);
+            let mut check = |index: &WriteIndex, at: &DocAddress, states: &[&Value]| transaction.check_linked(index, at, states);
             linked = Some(add_linked(upkeep, newest, &mut plan, &mut check)?);
         }
         ran = Some(last);
@@ -333,7 +332,11 @@ fn own_outcomes(mut outcomes: Vec<Outcome>, own: usize, origins: &[Origin]) -> V
     if outcomes.len() <= own {
         return outcomes;
     }
-    assert_eq!(outcomes.len(), own + origins.len(), "links.md K1: each write that was added has its origin");
+    assert_eq!(
+        outcomes.len(),
+        own + origins.len(),
+        "links.md K1: each write that was added has its origin"
+    );
     for (outcome, origin) in outcomes.split_off(own).into_iter().zip(origins) {
         let refusal = match outcome {
             Outcome::Written(_) | Outcome::Unknown => continue,

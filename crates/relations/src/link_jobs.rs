@@ -11,7 +11,7 @@ use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, job_at};
-use engine::{Barrier, Document, Expect, Gate, Newest, Plan, Read, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
+use engine::{Barrier, Document, Expect, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use model::settings::LINKS_MAX_SYNC;
@@ -153,18 +153,14 @@ impl Relations {
             return Ok(());
         };
         let kept_at = job_at(&id.0, &id.1);
-        let read = Read {
-            see: See::Everything,
-            ..Read::whole(kept_at.clone())
-        };
-        let Some(kept) = self.engine.read(vec![read]).await?.pop().flatten() else {
+        let Some(kept) = self.link_job_kept(&kept_at).await? else {
             self.links.pending.end(id, job.round);
             return Ok(());
         };
         if is_possible(&policy, &id.1) {
             self.rewrite_copies(&policy, id).await?;
         }
-        self.forget_link_job(kept_at, kept.stamp).await?;
+        self.forget_link_job(kept_at, kept).await?;
         self.links.pending.end(id, job.round);
         Ok(())
     }

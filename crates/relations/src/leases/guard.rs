@@ -198,12 +198,7 @@ impl<'a> Guard<'a> {
 ///
 /// # Errors
 /// `lock_conflict_exception`; a lock that is not alive.
-pub(crate) fn check_linked(
-    mut guard: Guard<'_>,
-    index: &WriteIndex,
-    at: &DocAddress,
-    states: &[&Value],
-) -> Result<()> {
+pub(crate) fn check_linked(mut guard: Guard<'_>, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
     if guard.is_open() {
         return Ok(());
     }

@@ -107,7 +107,10 @@ impl Relations {
         // Nobody leaves work behind from here on.
         self.take_out(name).await?;
         let jobs = self.links.pending.of_policy(name);
-        let gone = jobs.iter().map(|((policy, key), _)| job_at(policy, key)).chain([policy_at(name)]);
+        let gone = jobs
+            .iter()
+            .map(|((policy, key), _)| job_at(policy, key))
+            .chain([policy_at(name)]);
         let writes: Vec<Write> = gone.map(|at| Write::new(at, WriteOp::Delete)).collect();
         let how = TxnOptions {
             touches: writes.iter().map(|write| write.at.clone()).collect(),
@@ -122,7 +125,11 @@ impl Relations {
 
     /// The policies without one.
     async fn take_out(&self, name: &str) -> Result<()> {
-        let others: Vec<Arc<Policy>> = self.link_policies().into_iter().filter(|policy| policy.name != name).collect();
+        let others: Vec<Arc<Policy>> = self
+            .link_policies()
+            .into_iter()
+            .filter(|policy| policy.name != name)
+            .collect();
         let table = Table::of(others)?;
         self.replace_when_idle(table).await;
         Ok(())
@@ -165,6 +172,20 @@ impl Relations {
         Ok(())
     }
 
+    /// The stamp of the document of a job; `None`: there is none. A decision reads it: a job is known from inside the decision that
+    /// leaves it, and this one waits for that.
+    pub(crate) async fn link_job_kept(&self, at: &DocAddress) -> Result<Option<model::Stamp>> {
+        let how = TxnOptions {
+            touches: vec![at.clone()],
+            ..TxnOptions::default()
+        };
+        let body = |newest: &mut dyn Newest| {
+            let found = newest.read(at, See::Everything)?;
+            Ok(Step::Reply(found.map(|document| document.stamp)))
+        };
+        self.atomically_once(how, body).await
+    }
+
     /// The work that one change left is done, unless the change was followed by another one.
     pub(crate) async fn forget_link_job(&self, at: DocAddress, stamp: model::Stamp) -> Result<()> {
         let how = TxnOptions {
@@ -198,7 +219,10 @@ pub(crate) fn check_kept(kept: &serde_json::Value) -> Result<()> {
 /// The circle that a policy would close.
 fn named(error: &Error, policy: &Policy) -> Error {
     let (from, to) = (&policy.source.index, &policy.target.index);
-    let reason = format!("link policy [{}] from [{from}] to [{to}] would copy an index into itself, by itself or by others", policy.name);
+    let reason = format!(
+        "link policy [{}] from [{from}] to [{to}] would copy an index into itself, by itself or by others",
+        policy.name
+    );
     Error::new(error.kind(), reason).with("policy", policy.name.as_str())
 }
 
@@ -210,7 +234,10 @@ fn check_limits(before: &Table, after: &Table) -> Result<()> {
     ] {
         let most = node_count(setting);
         if is > most {
-            let reason = format!("[{is}] {what} are too many; the limit of [{most}] is the setting [{}]", setting.name);
+            let reason = format!(
+                "[{is}] {what} are too many; the limit of [{most}] is the setting [{}]",
+                setting.name
+            );
             return Err(Error::illegal(reason).with("setting", setting.name));
         }
     }

@@ -147,6 +147,8 @@ impl Upkeep {
         let done = expansion.collect(plan).and_then(|()| expansion.pass());
         match done {
             Ok(()) => {}
+            // What is found may alter what was refused.
+            Err(Stop::Refused(..)) if !expansion.wanted.is_empty() => {}
             Err(Stop::Refused(cause, error)) => return Ok(Next::Refused(cause, error)),
             Err(Stop::Failed(error)) => return Err(error),
         }

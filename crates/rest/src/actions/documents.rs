@@ -71,7 +71,9 @@ impl Place {
             propagates: take_propagates(call)?,
         };
         if place.propagates && place.transaction.is_some() {
-            return Err(Error::illegal("[propagate] has no place in a transaction: nothing follows before its commit"));
+            return Err(Error::illegal(
+                "[propagate] has no place in a transaction: nothing follows before its commit",
+            ));
         }
         Ok(place)
     }
@@ -85,7 +87,11 @@ impl Place {
             let mut out = Map::new();
             out.insert("policy".into(), (&*link.policy).into());
             out.insert("updated".into(), link.updated.into());
-            out.extend(link.failure.as_ref().map(|failure| ("failure".to_owned(), Value::Object(failure.to_json()))));
+            out.extend(
+                link.failure
+                    .as_ref()
+                    .map(|failure| ("failure".to_owned(), Value::Object(failure.to_json()))),
+            );
             Value::Object(out)
         };
         body.insert("links".into(), followed.iter().map(one).collect());
@@ -109,7 +115,9 @@ pub(crate) fn take_propagates(call: &mut Call) -> Result<bool> {
     match call.params.take("propagate").as_deref() {
         None | Some("false") => Ok(false),
         Some("wait_for") => Ok(true),
-        Some(other) => Err(Error::illegal(format!("[propagate] must be [wait_for] or [false], but was [{other}]"))),
+        Some(other) => Err(Error::illegal(format!(
+            "[propagate] must be [wait_for] or [false], but was [{other}]"
+        ))),
     }
 }
 

@@ -39,7 +39,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks()?;
     let propagates = take_propagates(&mut call)?;
     if propagates && transaction.is_some() {
-        return Err(Error::illegal("[propagate] has no place in a transaction: nothing follows before its commit"));
+        return Err(Error::illegal(
+            "[propagate] has no place in a transaction: nothing follows before its commit",
+        ));
     }
     let require_alias = call.params.flag("require_alias")?;
     let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
