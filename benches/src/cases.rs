@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tests::Server;
 
 mod changes;
+mod links;
 mod peers;
 mod relations;
 mod size;
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("memory", memory),
     ("many", many),
     ("changes", changes::changes),
+    ("links", links::links),
     ("relations", relations::relations),
     ("trees", trees::trees),
     ("peers", peers::peers),

@@ -26,6 +26,7 @@ names (all but peers and size if none is given):
   memory   anonymous memory idle and after the commits
   many     1,000 indices: memory, opening, opening with an old unflushed write
   changes  locks and changes beside etcd (Debian's etcd-server) and PostgreSQL (its initdb and runuser), where they are
+  links    copies that follow their source, in one change and by a job
   relations  nested, parents and children, joins, collapse beside the flat query of the same term
   trees    moves, queries, loading, memory and the start of a tree_path, beside the mapping of 2015 and PostgreSQL
   peers    ../shared/bench/es_compare.py beside a server of the same API:

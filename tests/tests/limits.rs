@@ -74,6 +74,29 @@ fn looping(script: &str) -> Ask {
     post("/i/_update/1", json!({ "script": { "source": script } }))
 }
 
+/// Two indices, a policy between them, a source and two documents that refer to it.
+fn linked(mode: &str) -> Vec<Ask> {
+    vec![
+        put(
+            "/user",
+            json!({ "mappings": { "properties": { "name": { "type": "keyword" } } } }),
+        ),
+        put(
+            "/post",
+            json!({ "mappings": { "properties": { "user": { "properties": { "id": { "type": "keyword" }, "name": { "type": "keyword" } } } } } }),
+        ),
+        put("/_link/policy/a", link("user", "name", "post", "user.id", mode)),
+        put("/user/_doc/1", json!({ "name": "Ann" })),
+        put("/post/_doc/1", json!({ "user": { "id": "1" } })),
+        put("/post/_doc/2", json!({ "user": { "id": "1" } })),
+    ]
+}
+fn link(source: &str, field: &str, target: &str, on: &str, mode: &str) -> Value {
+    json!({
+        "source": { "index": source, "fields": [field] }, "target": { "index": target, "on": { on: "_id" }, "into": source }, "mode": mode,
+    })
+}
+
 fn row(name: &str) -> Option<Row> {
     use Row::{Chosen, Crowded, Elsewhere, Refused};
     let number = json!({ "properties": { "n": { "type": "long" } } });
@@ -289,6 +312,37 @@ fn row(name: &str) -> Option<Row> {
             post("/fs/_tree/_copy", json!({ "from": "/a", "to": "/b" })),
             413,
         ),
+        "links.max_sync" => Refused(
+            &["links.max_sync=1"],
+            linked("sync"),
+            put("/user/_doc/1", json!({ "name": "Bea" })),
+            400,
+        ),
+        "links.max_pending" => Refused(
+            &["links.max_pending=0"],
+            linked("async")[..3].to_vec(),
+            put("/user/_doc/1", json!({ "name": "Bea" })),
+            429,
+        ),
+        "links.max_policies" => Refused(
+            &["links.max_policies=1"],
+            linked("sync"),
+            put("/_link/policy/b", link("user", "name", "post", "user.id", "sync")),
+            400,
+        ),
+        "links.max_depth" => {
+            let mut before = linked("sync");
+            before.push(put(
+                "/note",
+                json!({ "mappings": { "properties": { "post_id": { "type": "keyword" } } } }),
+            ));
+            Refused(
+                &["links.max_depth=1"],
+                before,
+                put("/_link/policy/b", link("post", "user.name", "note", "post_id", "sync")),
+                400,
+            )
+        }
         "log.checkpoint_bytes" => Elsewhere("embedded: write_path bounds::a_cold_index_does_not_pin_the_log"),
         "log.checkpoint_ops" => Elsewhere("embedded: write_path bounds::operations_start_a_checkpoint_too"),
         "log.max_bytes" => Elsewhere("embedded: write_path bounds::a_log_without_checkpoints_stops_writers_by_name"),

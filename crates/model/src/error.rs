@@ -75,6 +75,10 @@ error_kinds! {
     TreeMissing            = "tree_missing_exception", 404;
     TreeExists             = "tree_exists_exception", 409;
     TreeCycle              = "tree_cycle_exception", 409;
+    LinkCycle              = "link_cycle_exception", 400;
+    LinkMissing            = "link_missing_exception", 409;
+    LinkRestrict           = "link_restrict_exception", 409;
+    LinkCopy               = "link_copy_exception", 400;
     IdempotencyKeyReused   = "idempotency_key_reused_exception", 409;
     TransactionConflict    = "transaction_conflict_exception", 409;
     TransactionFailed      = "transaction_failed_exception", 400;

@@ -97,6 +97,10 @@ settings! {
     LOCKS_MAX_TEXT_BYTES: "locks.max_text_bytes" = "4096", Node, "Bytes of a name, an id or a path that is locked, and of an owner's words.";
     LOCKS_MAX_PATH_DEPTH: "locks.max_path_depth" = "64", Node, "Components of a locked path, or of a document's lock_path.";
     LOCKS_MAX_PLACES: "locks.max_places" = "100", Node, "Places of one document, whose lock_path has several values.";
+    LINKS_MAX_POLICIES: "links.max_policies" = "100", Node, "Link policies of the store.";
+    LINKS_MAX_DEPTH: "links.max_depth" = "8", Node, "Link policies in one chain, where the target of one is the source of the next.";
+    LINKS_MAX_SYNC: "links.max_sync" = "1000", Node, "Documents that follow in one change by link policies in mode sync.";
+    LINKS_MAX_PENDING: "links.max_pending" = "100000", Node, "Changed sources whose copies are still to follow by link policies in mode async; more are answered 429.";
     TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
     TREE_MAX_LISTED: "tree.max_listed" = "1000", Node, "Directories that one answer of `_tree` or `_cat/tree` lists.";

@@ -3,15 +3,17 @@
 //!
 //! A [`Transaction`] reads and says what comes next ([`Step`]). Over `AtomicWrites` the driver runs it in the engine's critical
 //! section; it alone calls `decide`, and keeps what a run came to, so that no caller needs a loop, an enum of its own or a
-//! variable that its closure captures. Over an engine without a section a transaction is a change by intents
+//! variable that its closure captures. Link policies add to the plan what they ask for (`links`), whoever made it. Over an engine without a section a transaction is a change by intents
 //! (`transactions::by_intents::without_section`).
 //!
 //! Not here: what transactions do, changes by intents.
 
 use crate::Relations;
+use crate::links::{Next, Origin, Upkeep};
 use crate::outcomes::{all_written, log_failed};
-use engine::{Alteration, Decision, Newest, Outcome, Plan, TxnOptions, TxnResult};
-use model::{CommitSeq, Error, ErrorKind, Result, Stamp};
+use engine::{Alteration, AtomicWrites, Decision, Gate, Newest, Outcome, Plan, Source, TxnOptions, TxnResult, WriteIndex};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
+use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,6 +78,14 @@ pub(crate) trait Transaction: Send {
     fn unknown(&self) -> Error {
         log_failed()
     }
+    /// May a document be written that a link policy brings into the plan, and that was and will be like this?
+    ///
+    /// # Errors
+    /// Locks of others refuse it, as they refuse the transaction's own writes.
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+        let _ = (index, at, states);
+        Ok(())
+    }
 }
 
 /// The result of a transaction.
@@ -87,6 +97,8 @@ pub(crate) struct Done<T> {
     pub(crate) commit_seq: CommitSeq,
     /// For each write of the plan the stamp it got; none if nothing was to be written.
     pub(crate) stamps: Vec<Stamp>,
+    /// The sources of those writes of the plan that link policies altered.
+    pub(crate) altered: Vec<(usize, Source)>,
 }
 
 /// The last run, while the engine carries it out.
@@ -101,14 +113,17 @@ enum Ran<T> {
     Busy(Error),
 }
 
+/// Nobody is answered by a run that is followed by another.
+fn nothing() -> Plan {
+    Plan {
+        reveals_nothing: true,
+        ..Plan::default()
+    }
+}
+
 impl<T: Send + 'static> Step<T> {
     /// The plan for the engine, and what is kept here meanwhile.
     fn split(self, made: &Arc<Mutex<Option<T>>>) -> (Plan, Ran<T>) {
-        // Nobody is answered by a run that is followed by another.
-        let nothing = || Plan {
-            reveals_nothing: true,
-            ..Plan::default()
-        };
         match self {
             Step::Commit(plan, answer) => (plan, Ran::Commit(answer)),
             Step::CommitWith(mut plan, answer) => {
@@ -141,17 +156,24 @@ impl Relations {
             return self.atomically_by_intents(transaction).await;
         };
         let until = self.clock.monotonic() + TIMEOUT;
+        let mut upkeep: Option<Upkeep> = None;
         loop {
+            // A policy that is put waits until this decision has its place.
+            let policies = self.links.table();
+            if !upkeep.as_ref().is_some_and(|upkeep| upkeep.is_of(&policies)) {
+                upkeep = Upkeep::of(&self.links, &policies, self.clock.wall_ms());
+            }
             let made: Arc<Mutex<Option<T::Answer>>> = Arc::default();
-            let mut ran = None;
-            let options = transaction.options();
-            let result = {
-                let mut body = |newest: &mut dyn Newest| {
-                    let (plan, last) = transaction.run(newest)?.split(&made);
-                    ran = Some(last);
-                    Ok(plan)
-                };
-                atomic.decide(&mut body, options).await?
+            let Decided { mut result, ran, linked } = decide_once(atomic, transaction, upkeep.as_mut(), &made).await?;
+            let altered = match self.after_links(linked, &mut upkeep, &mut result, until).await? {
+                After::Done(altered) => altered,
+                After::Again => continue,
+                After::Wait(at) => {
+                    // Who waits keeps nobody else waiting.
+                    drop((upkeep.take(), policies));
+                    self.links.latches.released(&at).await;
+                    continue;
+                }
             };
             let Some(ran) = ran else {
                 // The engine refused before it ran anything: for want of room, for one.
@@ -165,15 +187,15 @@ impl Relations {
                     if self.portable.is_some() && !late && is_held(&result) {
                         self.breathe().await;
                     } else if let Refused::Reply(answer) = transaction.on_refusal(&result.outcomes)? {
-                        return Ok(done(answer, &result));
+                        return Ok(done(answer, &result, altered));
                     }
                 }
                 Ran::Commit(_) | Ran::CommitWith if is_unknown(&result) => return Err(transaction.unknown()),
-                Ran::Commit(answer) | Ran::Reply(answer) => return Ok(done(answer, &result)),
+                Ran::Commit(answer) | Ran::Reply(answer) => return Ok(done(answer, &result, altered)),
                 Ran::CommitWith => {
                     let answer = made.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let answer = answer.ok_or_else(|| transaction.unknown())?;
-                    return Ok(done(answer, &result));
+                    return Ok(done(answer, &result, altered));
                 }
                 Ran::Exclusive => {}
                 Ran::CreateFirst(indices) => {
@@ -192,6 +214,38 @@ impl Relations {
         }
     }
 
+    /// What comes after a run, as far as link policies say.
+    ///
+    /// # Errors
+    /// Documents that cannot be looked for; others that are in the way for too long.
+    async fn after_links(
+        &self,
+        linked: Option<Next>,
+        upkeep: &mut Option<Upkeep>,
+        result: &mut TxnResult,
+        until: Duration,
+    ) -> Result<After> {
+        match linked {
+            None => {}
+            Some(Next::Whole { own, origins, altered }) => {
+                result.outcomes = own_outcomes(std::mem::take(&mut result.outcomes), own, &origins);
+                // What was found is latched no longer.
+                *upkeep = None;
+                return Ok(After::Done(altered));
+            }
+            Some(Next::Refused(n, error)) => result.outcomes = refused_at(n, error),
+            Some(_) if self.clock.monotonic() >= until => return Err(too_busy()),
+            Some(Next::Find(wanted)) => {
+                if let Some(upkeep) = upkeep {
+                    upkeep.find(self.engine.as_ref(), wanted, result.commit_seq).await?;
+                }
+                return Ok(After::Again);
+            }
+            Some(Next::Wait(at)) => return Ok(After::Wait(at)),
+        }
+        Ok(After::Done(Vec::new()))
+    }
+
     /// Runs a transaction that is one closure and takes the default for everything else.
     ///
     /// # Errors
@@ -204,6 +258,109 @@ impl Relations {
         let mut once = Once { options, body };
         Ok(self.atomically(&mut once).await?.answer)
     }
+}
+
+/// One decision of the engine, and the last run in it.
+struct Decided<T> {
+    result: TxnResult,
+    ran: Option<Ran<T>>,
+    linked: Option<Next>,
+}
+
+async fn decide_once<T: Transaction>(
+    atomic: &dyn AtomicWrites,
+    transaction: &mut T,
+    mut upkeep: Option<&mut Upkeep>,
+    made: &Arc<Mutex<Option<T::Answer>>>,
+) -> Result<Decided<T::Answer>> {
+    let options = options_with(transaction.options(), upkeep.as_deref());
+    let (mut ran, mut linked) = (None, None);
+    let mut body = |newest: &mut dyn Newest| {
+        let (mut plan, last) = transaction.run(newest)?.split(made);
+        linked = None;
+        if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
+            let mut check = |index: &WriteIndex, at: &DocAddress, states: &[&Value]| transaction.check_linked(index, at, states);
+            linked = Some(add_linked(upkeep, newest, &mut plan, &mut check)?);
+        }
+        ran = Some(last);
+        Ok(plan)
+    };
+    let result = atomic.decide(&mut body, options).await?;
+    Ok(Decided { result, ran, linked })
+}
+
+/// What comes after a run.
+enum After {
+    /// The engine's answer holds; policies altered these sources.
+    Done(Vec<(usize, Source)>),
+    /// Run again.
+    Again,
+    /// Run again once nobody looks for the references to this source.
+    Wait(DocAddress),
+}
+
+/// The options of a run beside link policies: what they found is read, and locks are looked at.
+fn options_with(mut options: TxnOptions, upkeep: Option<&Upkeep>) -> TxnOptions {
+    if let Some(upkeep) = upkeep {
+        options.touches.extend(upkeep.touches());
+        if options.gate == Gate::None {
+            options.gate = Gate::Shared;
+        }
+    }
+    options
+}
+
+/// Adds what policies ask for to a plan, which is dropped where it cannot be carried out yet, or at all.
+fn add_linked(
+    upkeep: &mut Upkeep,
+    newest: &mut dyn Newest,
+    plan: &mut Plan,
+    check: &mut crate::links::LockCheck<'_>,
+) -> Result<Next> {
+    let next = upkeep.expand(newest, plan, check)?;
+    match &next {
+        Next::Whole { .. } => {}
+        // The refusal rests on what was read.
+        Next::Refused(..) => *plan = Plan::default(),
+        Next::Find(_) | Next::Wait(_) => *plan = nothing(),
+    }
+    Ok(next)
+}
+
+/// The outcomes of a transaction's own writes: one is refused where a write that follows from it was.
+fn own_outcomes(mut outcomes: Vec<Outcome>, own: usize, origins: &[Origin]) -> Vec<Outcome> {
+    if outcomes.len() <= own {
+        return outcomes;
+    }
+    assert_eq!(
+        outcomes.len(),
+        own + origins.len(),
+        "links.md K1: each write that was added has its origin"
+    );
+    for (outcome, origin) in outcomes.split_off(own).into_iter().zip(origins) {
+        let refusal = match outcome {
+            Outcome::Written(_) | Outcome::Unknown => continue,
+            Outcome::Refused(error) => origin.refusal(error),
+            Outcome::Conflict(_) | Outcome::Held(_) => {
+                let reason = "a document that was read in the same decision has changed";
+                origin.refusal(Error::new(ErrorKind::Internal, reason))
+            }
+        };
+        outcomes[origin.cause] = Outcome::Refused(refusal);
+    }
+    outcomes
+}
+
+/// A write of the plan cannot be, so none of it was written.
+fn refused_at(n: usize, error: Error) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = (0..n).map(|_| Outcome::Unknown).collect();
+    outcomes.push(Outcome::Refused(error));
+    outcomes
+}
+
+fn too_busy() -> Error {
+    let reason = format!("changes of linked documents were in the way for longer than {TIMEOUT:?}; nothing was changed");
+    Error::new(ErrorKind::Timeout, reason)
 }
 
 struct Once<F> {
@@ -221,7 +378,7 @@ impl<T: Send + 'static, F: FnMut(&mut dyn Newest) -> Result<Step<T>> + Send> Tra
     }
 }
 
-fn done<T>(answer: T, result: &TxnResult) -> Done<T> {
+fn done<T>(answer: T, result: &TxnResult, altered: Vec<(usize, Source)>) -> Done<T> {
     let stamp = |outcome: &Outcome| match outcome {
         Outcome::Written(written) => written.stamp,
         _ => Stamp::default(),
@@ -230,6 +387,7 @@ fn done<T>(answer: T, result: &TxnResult) -> Done<T> {
         answer,
         commit_seq: result.commit_seq,
         stamps: result.outcomes.iter().map(stamp).collect(),
+        altered,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Everything that spans documents: lookups, joins, by-query jobs, locks, sessions, changes.
+//! Everything that spans documents: lookups, joins, by-query jobs, locks, sessions, changes, links.
 //!
 //! Made of the engine's per-document calls alone. Not here: HTTP, tantivy, a runtime.
 
@@ -18,6 +18,9 @@ mod joins;
 mod kept_time;
 mod lease_ends;
 pub mod leases;
+mod link_jobs;
+pub mod link_policies;
+pub mod links;
 pub mod lock_documents;
 pub mod locks;
 mod outcomes;
@@ -40,6 +43,7 @@ pub struct Relations {
     held: transactions::interactive::Registry,
     kept_time: Arc<kept_time::KeptTime>,
     control: control::Control,
+    links: links::Links,
     /// The name of this server, by which the ids that it gives out begin.
     server: Arc<str>,
 }
@@ -57,6 +61,7 @@ impl Relations {
             locks: leases::Locks::default(),
             held: transactions::interactive::Registry::of(server.clone()),
             control: control::Control::default(),
+            links: links::Links::default(),
             portable: None,
             server,
         }

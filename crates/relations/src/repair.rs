@@ -21,6 +21,8 @@ const KINDS: &[&str] = &[
     "task_done",
     "task_stop",
     "key",
+    "link_policy",
+    "link_job",
 ];
 
 /// The documents of the control index.
@@ -65,6 +67,7 @@ impl crate::Relations {
         match source["kind"].as_str().unwrap_or_default() {
             "key" => contents.keys += 1,
             "server" => drop(Session::parse(&source)?),
+            "link_policy" | "link_job" => crate::link_policies::check_kept(&source)?,
             kind if kind.starts_with("task") => {
                 if !crate::jobs::is_sound(&source) {
                     return Err(Error::new(ErrorKind::Corruption, "no sound record of a task"));

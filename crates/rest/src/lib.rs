@@ -229,6 +229,7 @@ impl Rest {
     pub(crate) fn go_on(self: &Arc<Rest>) {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         crate::actions::jobs::go_on(self, left);
+        crate::actions::link_work::begin(self);
     }
 
     /// The indices behind a target.

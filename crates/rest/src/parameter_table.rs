@@ -116,6 +116,8 @@ const LOCK: Group = changes!(lock);
 const SIGHT: Group = changes!(lock after read_level);
 /// The transaction in which something is done.
 const HELD: Group = changes!(transaction);
+/// Waiting for copies that follow later.
+const PROPAGATE: Group = changes!(propagate);
 /// Changes of several documents.
 const CHANGE: Group = changes!(lock idempotency_key timeout ack);
 /// Options of jobs.
@@ -183,6 +185,10 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["transaction.commit"], &[changes!(refresh)]),
     (&["transaction.resolve"], &[BODY, BODY_TYPE]),
     (&["cat.transactions"], &[TABLE_FORM, CAT_SIZES, CAT_TIMES, LOCAL]),
+    (&["index", "create", "update", "delete", "bulk", "transaction"], &[PROPAGATE]),
+    (&["link.put_policy"], &[BODY, BODY_TYPE]),
+    (&["link.execute_policy"], &[changes!(wait_for_completion refresh)]),
+    (&["link.check_policy"], &[changes!(size)]),
     (&["changes.put_consumer"], &[BODY, BODY_TYPE]),
     (&["tree.list", "cat.tree"], &[changes!(field path size after depth)]),
     (&["cat.tree"], &[TABLE_FORM, NO_SIZES, NO_TIMES, LOCAL]),

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    cat, changes, cluster, documents, es2, indices, jobs, locks, search, stubs, transactions, trees, unsupported,
+    cat, changes, cluster, documents, es2, indices, jobs, links, locks, search, stubs, transactions, trees, unsupported,
 };
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
@@ -65,6 +65,13 @@ endpoints! {
     "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;
     "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::leases::renew;
     "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::leases::break_lock;
+
+    "link.put_policy" ["PUT"] ["/_link/policy/{name}"] => links::policies::put;
+    "link.get_policy" ["GET"] ["/_link/policy", "/_link/policy/{name}"] => links::policies::get;
+    "link.delete_policy" ["DELETE"] ["/_link/policy/{name}"] => links::policies::delete;
+    "link.execute_policy" ["POST"] ["/_link/policy/{name}/_execute"] => links::upkeep::execute;
+    "link.check_policy" ["GET"] ["/_link/policy/{name}/_check"] => links::upkeep::check;
+    "link.stats" ["GET"] ["/_link/policy/{name}/_stats"] => links::upkeep::stats;
 
     "tree.list" ["GET"] ["/{index}/_tree"] => trees::list::list;
     "tree.remove" ["DELETE"] ["/{index}/_tree"] => trees::removals::remove_directory;

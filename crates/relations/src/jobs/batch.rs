@@ -7,7 +7,7 @@ use super::record::Record;
 use super::run::{Destinations, Progress, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::atomically::{Refused, Step, Transaction};
-use crate::leases::guard::Guard;
+use crate::leases::guard::{Guard, check_linked};
 use crate::leases::place_fields;
 use crate::lock_documents::apply::{PreparedLocks, TableChanges};
 use crate::lock_documents::format::LockWrite;
@@ -18,7 +18,7 @@ use engine::{
     WriteOp,
 };
 use model::lock_index::LockIndex;
-use model::{Error, ErrorKind, Result};
+use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -218,6 +218,12 @@ impl Transaction for Batch<'_> {
     fn unknown(&self) -> Error {
         let reason = "the outcome of a batch is unknown: the log failed; the task goes on after a restart";
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+    }
+
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+        let (relations, job) = (self.relations, self.job);
+        let guard = Guard::new(&relations.locks, &relations.clock, &job.guards, job.whole.is_some())?.of(&job.caller);
+        check_linked(guard, index, at, states)
     }
 }
 

@@ -36,6 +36,7 @@ impl crate::Relations {
             // What is not applied yet is found by whoever needs it.
             return self.bring_table_up(portable).await;
         }
+        self.recover_links().await?;
         let Some(documents) = self.control_documents(&["lease", "lease_expired", "lease_broken"]).await? else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use super::acquire::{Respect, mode_of};
 use super::caller::Caller;
 use super::lease::Lease;
 use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner, do_cover};
-use engine::{Clock, Source};
+use engine::{Clock, Source, WriteIndex};
 use model::{DocAddress, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -191,6 +191,25 @@ impl<'a> Guard<'a> {
             .with("id", &*at.id.id)
             .with("lock", ids))
     }
+}
+
+/// A write that follows from another one by a link policy: locks of others refuse it, as they refuse that one. Which locks it
+/// is written under, and what they cover, was asked for the other one.
+///
+/// # Errors
+/// `lock_conflict_exception`; a lock that is not alive.
+pub(crate) fn check_linked(mut guard: Guard<'_>, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    if guard.is_open() {
+        return Ok(());
+    }
+    let fields = super::place_fields(&index.settings)?;
+    let mut places: Vec<LockPath> = Vec::new();
+    if !fields.is_unset() {
+        for state in states {
+            places.extend(fields.places(state)?);
+        }
+    }
+    guard.respects(Some(&index.settings), at, &places)
 }
 
 impl crate::Relations {

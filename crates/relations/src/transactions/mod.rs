@@ -3,7 +3,7 @@
 //! `request` is what a client asks for. `evaluate` works out what it comes to, each document once. `serial` commits it in one
 //! critical section of the engine, `by_intents` by compare-and-set of single documents, where `changes.path` says so.
 //! `interactive` has transactions that are held open over many requests, `isolation` the levels at which reads see those by
-//! intents, `idempotency` the outcomes kept under clients' keys. Every outcome is a value; a refusal of the whole request is
+//! intents, `idempotency` the outcomes kept under clients' keys, `linked` plain writes beside link policies. Every outcome is a value; a refusal of the whole request is
 //! an error.
 //!
 //! Not here: intents and records (`intents`), reading request bodies, wording answers.
@@ -13,6 +13,7 @@ mod evaluate;
 mod idempotency;
 pub mod interactive;
 mod isolation;
+mod linked;
 mod request;
 mod serial;
 

@@ -10,10 +10,12 @@ use super::{Committed, Failures, Verdict};
 use crate::Relations;
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction};
 use crate::leases::Place;
+use crate::leases::guard::{Guard, check_linked};
 use crate::lock_documents::apply::PreparedLocks;
-use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TreeMoved, TxnOptions};
+use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TreeMoved, TxnOptions, WriteIndex};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
+use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Relations {
@@ -55,6 +57,13 @@ impl Relations {
             (None, None) => return Err(Error::new(ErrorKind::Internal, "a decision without an outcome")),
         };
         let mut items = items(&folded, &done.stamps);
+        for (place, source) in done.altered {
+            // The last operation on a document shows it as it is written.
+            let item = folded.writers.get(place).and_then(|writer| items.get_mut(*writer));
+            if let Some(shown) = item.and_then(|item| item.written.source.as_mut()) {
+                *shown = source;
+            }
+        }
         if change.refresh == Refresh::Now {
             for item in items.iter_mut().filter(|item| item.written.effect != Effect::Noop) {
                 item.written.forced_refresh = true;
@@ -229,6 +238,13 @@ impl Transaction for Serial<'_> {
     fn unknown(&self) -> Error {
         let reason = "the outcome of the change is unknown: the log failed; repeat it with its idempotency key";
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+    }
+
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+        let (relations, change) = (self.relations, self.change);
+        let strict = change.kind == Kind::Change;
+        let guard = Guard::new(&relations.locks, &relations.clock, &change.guards, strict)?.of(&change.caller);
+        check_linked(guard, index, at, states)
     }
 }
 

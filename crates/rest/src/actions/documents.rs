@@ -59,23 +59,65 @@ pub(crate) const LARGE_BYTES: usize = 1 << 20;
 pub(crate) struct Place {
     locks: Vec<String>,
     transaction: Option<String>,
+    /// The answer waits for the copies that follow the write.
+    propagates: bool,
 }
 
 impl Place {
     pub(crate) fn take(call: &mut Call) -> Result<Place> {
-        Ok(Place {
+        let place = Place {
             locks: call.take_locks()?,
             transaction: call.params.take("transaction"),
-        })
+            propagates: take_propagates(call)?,
+        };
+        if place.propagates && place.transaction.is_some() {
+            return Err(Error::illegal(
+                "[propagate] has no place in a transaction: nothing follows before its commit",
+            ));
+        }
+        Ok(place)
+    }
+    /// Waits for the copies that follow a write, if that was asked, and shows what became of them.
+    pub(crate) async fn show_links(&self, call: &Call, written: &engine::Written, body: &mut Map<String, Value>) {
+        if !self.propagates {
+            return;
+        }
+        let followed = call.rest.relations.links_followed(&written.at, written.stamp.seq_no).await;
+        let one = |link: &relations::links::Propagated| {
+            let mut out = Map::new();
+            out.insert("policy".into(), (&*link.policy).into());
+            out.insert("updated".into(), link.updated.into());
+            out.extend(
+                link.failure
+                    .as_ref()
+                    .map(|failure| ("failure".to_owned(), Value::Object(failure.to_json()))),
+            );
+            Value::Object(out)
+        };
+        body.insert("links".into(), followed.iter().map(one).collect());
     }
     /// The answer says nothing of it.
     pub(crate) fn says_nothing(&self) -> bool {
-        self.locks.is_empty() && self.transaction.is_none()
+        self.locks.is_empty() && self.transaction.is_none() && !self.propagates
     }
     /// The members of the answer.
     pub(crate) fn show(self, body: &mut Map<String, Value>) {
         body.extend(self.locks.into_iter().next().map(|id| ("lock".to_owned(), id.into())));
         body.extend(self.transaction.map(|id| ("transaction".to_owned(), id.into())));
+    }
+}
+
+/// `?propagate=wait_for`
+///
+/// # Errors
+/// Another word.
+pub(crate) fn take_propagates(call: &mut Call) -> Result<bool> {
+    match call.params.take("propagate").as_deref() {
+        None | Some("false") => Ok(false),
+        Some("wait_for") => Ok(true),
+        Some(other) => Err(Error::illegal(format!(
+            "[propagate] must be [wait_for] or [false], but was [{other}]"
+        ))),
     }
 }
 

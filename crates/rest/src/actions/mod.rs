@@ -10,6 +10,7 @@ pub(crate) mod es2_shards;
 pub(crate) mod feed;
 pub(crate) mod initial_copy;
 pub(crate) mod jobs;
+pub(crate) mod link_work;
 pub(crate) mod locks;
 pub(crate) mod path_field;
 pub(crate) mod percolator;

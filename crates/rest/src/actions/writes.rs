@@ -73,7 +73,7 @@ impl From<Outcome> for Sent {
     }
 }
 
-/// Sends writes; those under locks, and those to indices that look at locks, by way of these.
+/// Sends writes; those under locks, and those to indices that look at locks or are linked, by way of these.
 async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
     let mut looked_at = false;
     for guarded in &writes {
@@ -99,7 +99,8 @@ async fn through_locks(rest: &Rest, guarded: &Guarded) -> bool {
     }
     let at = &guarded.write.at;
     let known = rest.known(at.index.as_str()).await;
-    known.is_some_and(|known| known.locks || known.is_lock(&at.id))
+    let is_linked = |index: &model::IndexName| rest.relations.is_linked(index.as_str());
+    known.is_some_and(|known| known.locks || known.is_lock(&at.id) || known.written.iter().chain(&known.read).any(is_linked))
 }
 
 async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {

@@ -9,6 +9,7 @@ pub(crate) mod documents;
 pub(crate) mod es2;
 pub(crate) mod indices;
 pub(crate) mod jobs;
+pub(crate) mod links;
 pub(crate) mod locks;
 pub(crate) mod search;
 pub(crate) mod stubs;

@@ -373,7 +373,7 @@ impl Relations {
     /// The engine's.
     pub async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         let Some(portable) = &self.portable else {
-            return self.engine.write(writes, refresh).await;
+            return self.write_beside_links(writes, refresh).await;
         };
         let mut outcomes = Vec::with_capacity(writes.len());
         // A write that waits for a change is not overtaken by a later one of the same document.

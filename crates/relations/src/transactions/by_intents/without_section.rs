@@ -140,6 +140,8 @@ impl<T> Made<T> {
             answer,
             commit_seq,
             stamps,
+            // Over such an engine no policy can be put.
+            altered: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::registry::{Began, State, Transaction, Wrote};
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction as Decided};
 use crate::intents::{Token, origin};
-use crate::leases::guard::Guard;
+use crate::leases::guard::{Guard, check_linked};
 use crate::leases::place_fields;
 use crate::locks::LockPath;
 use crate::schema;
@@ -237,6 +237,11 @@ impl Decided for Committing<'_> {
     fn unknown(&self) -> Error {
         let reason = "the outcome of the transaction is unknown: the log failed; ask for it once more after a restart";
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
+    }
+
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+        let guard = Guard::new(&self.relations.locks, &self.relations.clock, &self.locks, true)?;
+        check_linked(guard, index, at, states)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `_bulk`: many writes in one request, each on its own.
 
 use crate::actions::bulk::{Planned, failed, settle, text};
+use crate::actions::documents::take_propagates;
 use crate::actions::transaction;
 use crate::actions::writes::{Guarded, refuse_pipeline, send_in, with_warnings};
 use crate::call::Call;
@@ -36,6 +37,12 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let default_source = crate::actions::read::source_params(&mut call)?;
     let routing = call.params.take("routing");
     let locks = call.take_locks()?;
+    let propagates = take_propagates(&mut call)?;
+    if propagates && transaction.is_some() {
+        return Err(Error::illegal(
+            "[propagate] has no place in a transaction: nothing follows before its commit",
+        ));
+    }
     let require_alias = call.params.flag("require_alias")?;
     let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
     let default_type = call.params.take("type");
@@ -53,7 +60,11 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         let limits = transaction::Limits::of(&call).await?;
         limits.check_bytes(body.len())?;
         let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
-        return transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await;
+        let answer = transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await?;
+        if propagates {
+            call.rest.relations.all_links_followed().await;
+        }
+        return Ok(answer);
     }
     let mut request = Request {
         transaction,
@@ -79,6 +90,9 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     answered.unrefreshed.dedup();
     for index in std::mem::take(&mut answered.unrefreshed) {
         call.rest.engine.refresh(&Target::index(index.as_str()), None).await?;
+    }
+    if propagates {
+        call.rest.relations.all_links_followed().await;
     }
     let took = (call.rest.clock.monotonic() - start).as_millis();
     Ok(answered.finish(&call, u64::try_from(took).unwrap_or(u64::MAX), request.transaction))

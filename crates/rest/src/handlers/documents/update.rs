@@ -79,6 +79,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     if let Some(get) = after(&written, &spec, fields.as_deref(), call.dialect)? {
         out.insert("get".into(), get);
     }
+    place.show_links(&call, &written, &mut out).await;
     place.show(&mut out);
     Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }

@@ -63,6 +63,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
             if call.dialect.rules.former_document_answers {
                 body.insert("created".into(), (written.effect == Effect::Created).into());
             }
+            place.show_links(call, &written, &mut body).await;
             place.show(&mut body);
             Answer::ok(Value::Object(body))
         }
@@ -135,6 +136,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
         out.insert("found".into(), (written.effect == Effect::Deleted).into());
     }
     out.extend(body);
+    place.show_links(&call, &written, &mut out).await;
     place.show(&mut out);
     Ok(with_warnings(Answer::of(status(&written), Value::Object(out)), &warnings))
 }

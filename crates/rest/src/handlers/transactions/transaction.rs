@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let mut options = Options::take(&mut call)?;
+    let propagates = crate::actions::documents::take_propagates(&mut call)?;
     let refresh = call.params.take_refresh()?;
     call.params.finish()?;
     let limits = Limits::of(&call).await?;
@@ -58,6 +59,9 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     match verdict {
         Verdict::Waits(..) => Err(timed_out()),
         Verdict::Committed(done) => {
+            if propagates {
+                call.rest.relations.all_links_followed().await;
+            }
             let of = if done.otherwise { &otherwise } else { &operations };
             let mut out = format!("{{\"took\":{took},\"committed\":true,\"commit_seq\":{}", done.commit_seq);
             if done.otherwise {

@@ -238,7 +238,11 @@ impl Target {
             }
             _ => {
                 let removed = segment(operation["path"].as_str().unwrap_or_default());
-                ("DELETE", format!("{path}?field={}&path={removed}", segment(field)), String::new())
+                (
+                    "DELETE",
+                    format!("{path}?field={}&path={removed}", segment(field)),
+                    String::new(),
+                )
             }
         };
         let answer = self.exchange(method, &path, body.as_bytes())?;

@@ -1,0 +1,88 @@
+//! Looking for the documents that refer to a source, outside of every critical section.
+//!
+//! The source is latched meanwhile, so what is found is every document that refers to it, and perhaps some that did
+//! (links.md K4); the critical section reads each again. Not here: what becomes of them (`upkeep`).
+
+use super::policy::Policy;
+use dsl::json::Node;
+use dsl::query::{Parsing, Query};
+use engine::{Barrier, Engine, See};
+use futures::StreamExt as _;
+use model::{CommitSeq, Dialect, DocAddress, ErrorKind, Result, Target};
+use serde_json::{Value, json};
+
+/// The documents that may refer to one source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carriers {
+    pub(crate) found: Vec<DocAddress>,
+    /// There are more than were wanted.
+    pub(crate) more: bool,
+}
+
+/// The documents of a policy's target with one of these keys.
+///
+/// # Errors
+/// A key that no query can have.
+pub(crate) fn query_of_keys<'a>(policy: &Policy, keys: impl IntoIterator<Item = &'a str>) -> Result<Query> {
+    let value = |key: &str| match key.parse::<i64>() {
+        Ok(number) if policy.key.integer => json!(number),
+        _ => json!(key),
+    };
+    let keys: Vec<Value> = keys.into_iter().map(value).collect();
+    within(policy, json!({ "terms": { &policy.on: keys } }))
+}
+
+/// The documents of a policy's target that refer to anything.
+///
+/// # Errors
+/// None that a policy which was checked has.
+pub(crate) fn query_of_all(policy: &Policy) -> Result<Query> {
+    within(policy, json!({ "exists": { "field": &policy.on } }))
+}
+
+/// The body of the same query.
+pub fn body_of_all(policy: &Policy) -> Value {
+    around(policy, json!({ "exists": { "field": &policy.on } }))
+}
+
+fn within(policy: &Policy, query: Value) -> Result<Query> {
+    Query::parse(Node::from_value(around(policy, query)), &mut Parsing::new(Dialect::default()))
+}
+
+fn around(policy: &Policy, query: Value) -> Value {
+    match &policy.key.nested {
+        Some(path) => json!({ "nested": { "path": path, "query": query } }),
+        None => query,
+    }
+}
+
+/// Can the field of the keys have this one? A number field has no other keys than numbers.
+pub(crate) fn is_possible(policy: &Policy, key: &str) -> bool {
+    !policy.key.integer || key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
+}
+
+/// Looks for the documents that refer to a source, `most` of them, with everything that was committed up to `position`.
+///
+/// # Errors
+/// The engine's.
+pub(crate) async fn find(engine: &dyn Engine, policy: &Policy, key: &str, most: usize, position: CommitSeq) -> Result<Carriers> {
+    let mut carriers = Carriers::default();
+    if !is_possible(policy, key) {
+        return Ok(carriers);
+    }
+    let target = Target::index(&policy.target.index);
+    match engine.refresh(&target, Some(position)).await {
+        Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(carriers),
+        other => drop(other?),
+    }
+    let query = query_of_keys(policy, [key])?;
+    let mut found = engine.scan(&target, query, See::Plain, Barrier::None).await?;
+    while let Some(document) = found.next().await {
+        if carriers.found.len() >= most {
+            carriers.more = true;
+            break;
+        }
+        carriers.found.push(document?.at);
+    }
+    Ok(carriers)
+}

@@ -1,0 +1,706 @@
+//! What the policies add to the plan of one decision, inside the critical section.
+//!
+//! Indices are gone through in the order of the table, sources before targets. A document of a target gets its copies
+//! from its sources as they will be. A document of a source that changes brings the documents that refer to it into the plan,
+//! and these are gone through in their turn. So chains of policies need no recursion, and one pass is enough.
+//!
+//! An expansion may end without a plan: documents have to be looked for first, a latch is in the way, or a write is
+//! refused. Not here: looking (`carriers`), the loop around it (`atomically`).
+
+use super::Links;
+use super::carriers::{self, Carriers};
+use super::latches::Latch;
+use super::pending::{JobId, job_write};
+use super::policy::{Mode, OnDelete, OnMissing, Policy};
+use super::references::{Copied, Fate, copied, keys, rewrite};
+use super::table::Table;
+use crate::schema;
+use engine::{Decision, Document, Engine, Expect, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
+use model::settings::{LINKS_MAX_PENDING, LINKS_MAX_SYNC, node_count};
+use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, IndexName, Result};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Documents that a refusal names.
+const SAMPLE: usize = 3;
+
+/// May this document be written, which was and will be like this? Locks of others refuse it.
+pub(crate) type LockCheck<'a> = dyn FnMut(&WriteIndex, &DocAddress, &[&Value]) -> Result<()> + 'a;
+
+/// The end of an expansion.
+pub(crate) enum Next {
+    /// The plan is whole; whence the writes behind the first `own` come, and the sources of those that policies altered.
+    Whole {
+        own: usize,
+        origins: Vec<Origin>,
+        altered: Vec<(usize, Source)>,
+    },
+    /// These are to be looked for: the sources are latched.
+    Find(Vec<(Arc<Policy>, Arc<str>)>),
+    /// Somebody looks for the references to this source, and one would be added: wait until that is over.
+    Wait(DocAddress),
+    /// This write of the plan cannot be.
+    Refused(usize, Error),
+}
+
+/// Whence a write comes that a policy added.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The write of the plan that it follows from.
+    pub(crate) cause: usize,
+    pub(crate) policy: Arc<str>,
+    pub(crate) at: DocAddress,
+}
+
+impl Origin {
+    /// The refusal of the write that this one follows from.
+    pub(crate) fn refusal(&self, cause: Error) -> Error {
+        // Room and time say nothing about the copy.
+        if cause.is_transient() {
+            return cause;
+        }
+        let reason = format!(
+            "the copy of link policy [{}] in [{}][{}] was refused: {}",
+            self.policy,
+            self.at.index,
+            self.at.id.id,
+            cause.reason()
+        );
+        Error::new(ErrorKind::LinkCopy, reason)
+            .with("policy", &*self.policy)
+            .with("index", self.at.index.as_str())
+            .with("id", &*self.at.id.id)
+            .caused_by(cause)
+    }
+}
+
+/// The upkeep of one decision, over its runs.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    links: Links,
+    table: Arc<Table>,
+    latches: HashMap<DocAddress, Latch>,
+    carriers: HashMap<(String, Arc<str>), Carriers>,
+    now_ms: i64,
+}
+
+impl Upkeep {
+    /// `None`: there are no policies. The table is held either way until the decision has its place.
+    pub(crate) fn of(links: &Links, table: &Arc<Table>, now_ms: i64) -> Option<Upkeep> {
+        (!table.is_empty()).then(|| Upkeep {
+            links: links.clone(),
+            table: table.clone(),
+            latches: HashMap::new(),
+            carriers: HashMap::new(),
+            now_ms,
+        })
+    }
+
+    /// Is it about these policies?
+    pub(crate) fn is_of(&self, table: &Arc<Table>) -> bool {
+        Arc::ptr_eq(&self.table, table)
+    }
+
+    /// The documents that were found: they will be read.
+    pub(crate) fn touches(&self) -> impl Iterator<Item = DocAddress> {
+        self.carriers.values().flat_map(|carriers| carriers.found.iter().cloned())
+    }
+
+    /// Looks for documents, with everything that was committed up to `position`.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub(crate) async fn find(
+        &mut self,
+        engine: &dyn Engine,
+        wanted: Vec<(Arc<Policy>, Arc<str>)>,
+        position: CommitSeq,
+    ) -> Result<()> {
+        let most = node_count(LINKS_MAX_SYNC).saturating_add(1);
+        for (policy, key) in wanted {
+            let found = carriers::find(engine, &policy, &key, most, position).await?;
+            self.carriers.insert((policy.name.clone(), key), found);
+        }
+        Ok(())
+    }
+
+    /// Adds to a plan what the policies ask for.
+    ///
+    /// # Errors
+    /// An engine that cannot read.
+    pub(crate) fn expand(&mut self, newest: &mut dyn Newest, plan: &mut Plan, check: &mut LockCheck<'_>) -> Result<Next> {
+        let own = plan.writes.len();
+        let mut expansion = Expansion {
+            upkeep: self,
+            newest,
+            docs: Vec::new(),
+            places: HashMap::new(),
+            indices: HashMap::new(),
+            sources: HashMap::new(),
+            followed: Vec::new(),
+            left: Vec::new(),
+            wanted: Vec::new(),
+            waits: None,
+            added: 0,
+        };
+        let done = expansion.collect(plan).and_then(|()| expansion.pass());
+        match done {
+            Ok(()) => {}
+            // What is found may alter what was refused.
+            Err(Stop::Refused(..)) if !expansion.wanted.is_empty() => {}
+            Err(Stop::Refused(cause, error)) => return Ok(Next::Refused(cause, error)),
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        if let Some(at) = expansion.waits.take() {
+            return Ok(Next::Wait(at));
+        }
+        if !expansion.wanted.is_empty() {
+            return Ok(Next::Find(std::mem::take(&mut expansion.wanted)));
+        }
+        match expansion.complete(plan, check) {
+            Ok((origins, altered)) => Ok(Next::Whole { own, origins, altered }),
+            Err(Stop::Refused(cause, error)) => Ok(Next::Refused(cause, error)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+/// Why an expansion ends.
+enum Stop {
+    /// This write of the plan cannot be.
+    Refused(usize, Error),
+    /// The engine cannot.
+    Failed(Error),
+}
+
+/// A document in the plan, or to be brought into it.
+struct Doc {
+    at: DocAddress,
+    index: WriteIndex,
+    before: Option<Document>,
+    old: Option<Value>,
+    now: Option<Value>,
+    /// Its write in the plan.
+    place: Option<usize>,
+    /// The write of the plan that it follows from: its own, if it has one.
+    cause: usize,
+    /// The policy that brought it.
+    policy: Option<Arc<str>>,
+    /// A policy altered what it will be.
+    altered: bool,
+}
+
+struct Expansion<'a> {
+    upkeep: &'a mut Upkeep,
+    newest: &'a mut dyn Newest,
+    docs: Vec<Doc>,
+    places: HashMap<DocAddress, usize>,
+    indices: HashMap<String, Option<WriteIndex>>,
+    /// The copies of sources that are not in the plan.
+    sources: HashMap<(String, String), Option<Copied>>,
+    /// A policy, its source and the documents that refer to it.
+    followed: Vec<(Arc<Policy>, usize, Vec<usize>)>,
+    /// Sources whose copies follow later.
+    left: Vec<(Arc<Policy>, usize)>,
+    wanted: Vec<(Arc<Policy>, Arc<str>)>,
+    waits: Option<DocAddress>,
+    /// Documents that policies brought.
+    added: usize,
+}
+
+impl Expansion<'_> {
+    /// The documents of linked indices among the writes. What the engine will refuse by itself is left to it.
+    fn collect(&mut self, plan: &Plan) -> Result<(), Stop> {
+        for (n, write) in plan.writes.iter().enumerate() {
+            let name = write.at.index.as_str();
+            if schema::is_system(name) {
+                continue;
+            }
+            let Some(index) = self.index(name)? else {
+                if self.upkeep.table.has(name) {
+                    return Err(Stop::Refused(n, made_anew(name)));
+                }
+                continue;
+            };
+            let known = index.name.as_str();
+            if !self.upkeep.table.has(known) {
+                continue;
+            }
+            let of_index = self
+                .upkeep
+                .table
+                .from(known)
+                .into_iter()
+                .map(|policy| policy.source.uuid.clone());
+            let of_index = of_index.chain(
+                self.upkeep
+                    .table
+                    .to(known)
+                    .into_iter()
+                    .map(|policy| policy.target.uuid.clone()),
+            );
+            if of_index.into_iter().any(|uuid| uuid != index.uuid) {
+                return Err(Stop::Refused(n, made_anew(known)));
+            }
+            let mut at = DocAddress {
+                index: index.name.clone(),
+                id: write.at.id.clone(),
+            };
+            let Ok(id) = self.newest.identity(&at) else { continue };
+            at.id = id;
+            let Ok(before) = self.newest.read(&at, See::Plain) else {
+                continue;
+            };
+            let now = match &write.op {
+                WriteOp::Delete => None,
+                WriteOp::Put(source) => match source.parse() {
+                    Ok(value) if value.is_object() => Some(value),
+                    _ => continue,
+                },
+                WriteOp::Update(_) => {
+                    let reason = "a decision writes what its updates came to";
+                    return Err(Stop::Failed(Error::new(ErrorKind::Internal, reason)));
+                }
+            };
+            let old = parsed(before.as_ref())?;
+            self.places.insert(at.clone(), self.docs.len());
+            self.docs.push(Doc {
+                at,
+                index,
+                before,
+                old,
+                now,
+                place: Some(n),
+                cause: n,
+                policy: None,
+                altered: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, name: &str) -> Result<Option<WriteIndex>, Stop> {
+        if !self.indices.contains_key(name) {
+            let found = match self.newest.index(name) {
+                Ok(index) => Some(index),
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+                // The engine refuses the write by it.
+                Err(_) if !self.upkeep.table.has(name) => None,
+                Err(e) => return Err(Stop::Failed(e)),
+            };
+            self.indices.insert(name.to_owned(), found);
+        }
+        Ok(self.indices.get(name).cloned().flatten())
+    }
+
+    /// Every document once, sources before targets.
+    fn pass(&mut self) -> Result<(), Stop> {
+        let deepest = self.upkeep.table.deepest();
+        for rank in 0..=deepest {
+            let at_rank = |doc: &Doc| self.upkeep.table.rank(doc.at.index.as_str()) == rank;
+            let docs: Vec<usize> = (0..self.docs.len()).filter(|d| at_rank(&self.docs[*d])).collect();
+            for d in docs {
+                self.fill(d)?;
+                self.follow(d)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The copies of a document, from its sources as they will be.
+    fn fill(&mut self, d: usize) -> Result<(), Stop> {
+        let policies = self.upkeep.table.to(self.docs[d].at.index.as_str());
+        let cause = self.docs[d].cause;
+        for policy in policies {
+            let Some(mut now) = self.docs[d].now.take() else {
+                return Ok(());
+            };
+            let had = match &self.docs[d].old {
+                Some(old) => keys(&policy, old).unwrap_or_default(),
+                None => Vec::new(),
+            };
+            let mut failed = None;
+            let at = self.docs[d].at.clone();
+            let changed = rewrite(&policy, &mut now, &mut |key| {
+                let is_new = !had.iter().any(|known| known == key);
+                self.fate(&policy, key, is_new, &at).map_err(|stop| match stop {
+                    Stop::Refused(_, error) => error,
+                    Stop::Failed(error) => {
+                        failed = Some(error.clone());
+                        error
+                    }
+                })
+            });
+            if let Some(error) = failed {
+                return Err(Stop::Failed(error));
+            }
+            let changed = changed.map_err(|error| match &self.docs[d].policy {
+                // The client did not name it: the refusal does.
+                Some(policy) => Stop::Refused(
+                    cause,
+                    Origin {
+                        cause,
+                        policy: policy.clone(),
+                        at,
+                    }
+                    .refusal(error),
+                ),
+                None => Stop::Refused(cause, error),
+            });
+            self.docs[d].altered |= changed?;
+            self.docs[d].now = Some(now);
+        }
+        Ok(())
+    }
+
+    fn fate(&mut self, policy: &Policy, key: &str, is_new: bool, at: &DocAddress) -> Result<Fate, Stop> {
+        let source = source_of(policy, key);
+        // Read first: what is read is held to the end.
+        let copied = self.source(policy, &source)?;
+        let own = usize::from(self.upkeep.latches.contains_key(&source));
+        if is_new && self.upkeep.links.latches.is_held(&source, own) {
+            self.waits = Some(source);
+            return Ok(Fate::Leave);
+        }
+        match copied {
+            Some(copied) => Ok(Fate::Copy(copied)),
+            None if is_new && policy.on_missing == OnMissing::Reject => {
+                let (index, id, name) = (&policy.source.index, &at.id.id, &policy.name);
+                let reason = format!(
+                    "[{}][{id}] refers to [{index}][{key}], which is missing, by link policy [{name}]",
+                    at.index
+                );
+                let error = Error::new(ErrorKind::LinkMissing, reason);
+                Err(Stop::Refused(0, error.with("policy", name.as_str()).with("missing", key)))
+            }
+            None => Ok(Fate::Leave),
+        }
+    }
+
+    /// The copies of a source as it will be; `None`: there will be none.
+    fn source(&mut self, policy: &Policy, at: &DocAddress) -> Result<Option<Copied>, Stop> {
+        if let Some(d) = self.places.get(at) {
+            return Ok(self.docs[*d].now.as_ref().map(|now| copied(policy, now)));
+        }
+        let known = (policy.name.clone(), at.id.id.to_string());
+        if let Some(known) = self.sources.get(&known) {
+            return Ok(known.clone());
+        }
+        let found = match self.newest.read(at, See::Plain) {
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+            found => found.map_err(Stop::Failed)?,
+        };
+        let found = parsed(found.as_ref())?.map(|source| copied(policy, &source));
+        self.sources.insert(known, found.clone());
+        Ok(found)
+    }
+
+    /// The documents that refer to one that changes or goes.
+    fn follow(&mut self, d: usize) -> Result<(), Stop> {
+        for policy in self.upkeep.table.from(self.docs[d].at.index.as_str()) {
+            let of = |value: &Option<Value>| value.as_ref().map(|value| copied(&policy, value));
+            let goes = match (of(&self.docs[d].old), of(&self.docs[d].now)) {
+                (None, None) => continue,
+                (Some(before), Some(after)) if before == after => continue,
+                (None, Some(_)) if !policy.may_dangle() => continue,
+                (_, Some(_)) => false,
+                (Some(_), None) if policy.on_delete == OnDelete::Ignore => continue,
+                (Some(_), None) => true,
+            };
+            let restricts = goes && policy.on_delete == OnDelete::Restrict;
+            if policy.mode == Mode::Async && !restricts {
+                self.leave(policy, d)?;
+                continue;
+            }
+            let at = self.docs[d].at.clone();
+            let key = at.id.id.clone();
+            let latches = &self.upkeep.links.latches;
+            self.upkeep
+                .latches
+                .entry(at.clone())
+                .or_insert_with(|| latches.latch(at.clone()));
+            let Some(carriers) = self.upkeep.carriers.get(&(policy.name.clone(), key.clone())).cloned() else {
+                self.wanted.push((policy, key));
+                continue;
+            };
+            let linked = self.linked(&policy, d, &carriers, !restricts)?;
+            if restricts && !linked.is_empty() {
+                let more = carriers.more;
+                return Err(Stop::Refused(
+                    self.docs[d].cause,
+                    self.restricted(&policy, &at, &linked, more),
+                ));
+            }
+            if carriers.more && !restricts {
+                return Err(Stop::Refused(self.docs[d].cause, too_many(&policy, &at)));
+            }
+            if goes && !restricts {
+                self.let_go(&policy, &key, &linked)?;
+            }
+            self.followed.push((policy, d, linked));
+        }
+        Ok(())
+    }
+
+    /// Copies that follow later.
+    fn leave(&mut self, policy: Arc<Policy>, d: usize) -> Result<(), Stop> {
+        let most = node_count(LINKS_MAX_PENDING);
+        if self.upkeep.links.pending.count() + self.left.len() >= most {
+            let name = LINKS_MAX_PENDING.name;
+            let reason = format!("[{most}] changed sources wait for their copies; the limit is the setting [{name}]");
+            let error = Error::new(ErrorKind::RejectedExecution, reason).with("setting", name);
+            return Err(Stop::Refused(self.docs[d].cause, error));
+        }
+        self.left.push((policy, d));
+        Ok(())
+    }
+
+    /// The documents that will refer to a source, unless a policy alters that; all of them are in the plan from here on.
+    /// `bounded`: they are written, so `links.max_sync` counts them.
+    fn linked(&mut self, policy: &Arc<Policy>, source: usize, carriers: &Carriers, bounded: bool) -> Result<Vec<usize>, Stop> {
+        let key = self.docs[source].at.id.id.clone();
+        let cause = self.docs[source].cause;
+        let refers = |value: &Option<Value>| {
+            let value = value.as_ref();
+            value.is_some_and(|value| keys(policy, value).is_ok_and(|keys| keys.iter().any(|known| **known == *key)))
+        };
+        // Those of the plan may be new, and no search shows them.
+        let mut linked: Vec<usize> = Vec::new();
+        for (d, doc) in self.docs.iter().enumerate() {
+            if doc.at.index.as_str() == policy.target.index && refers(&doc.now) {
+                linked.push(d);
+            }
+        }
+        for at in &carriers.found {
+            if self.places.contains_key(at) {
+                continue;
+            }
+            let Some(before) = self.newest.read(at, See::Plain).map_err(Stop::Failed)? else {
+                continue;
+            };
+            let old = parsed(Some(&before))?;
+            if !refers(&old) {
+                continue;
+            }
+            let Some(index) = self.index(at.index.as_str())? else {
+                continue;
+            };
+            self.added += 1;
+            if bounded && self.added > node_count(LINKS_MAX_SYNC) {
+                return Err(Stop::Refused(cause, too_many(policy, &self.docs[source].at)));
+            }
+            linked.push(self.docs.len());
+            self.places.insert(at.clone(), self.docs.len());
+            self.docs.push(Doc {
+                at: at.clone(),
+                index,
+                before: Some(before),
+                now: old.clone(),
+                old,
+                place: None,
+                cause,
+                policy: Some(Arc::from(policy.name.as_str())),
+                altered: false,
+            });
+        }
+        debug_assert!(
+            linked
+                .iter()
+                .all(|d| self.upkeep.table.rank(self.docs[*d].at.index.as_str()) > self.upkeep.table.rank(&policy.source.index)),
+            "links.md K3: sources stand before their targets"
+        );
+        Ok(linked)
+    }
+
+    /// The source of these goes.
+    fn let_go(&mut self, policy: &Policy, key: &str, linked: &[usize]) -> Result<(), Stop> {
+        for d in linked {
+            let doc = &mut self.docs[*d];
+            match policy.on_delete {
+                OnDelete::Cascade if doc.place.is_some() => {
+                    let (index, id) = (&doc.at.index, &doc.at.id.id);
+                    let reason = format!(
+                        "[{index}][{id}] is written by the change that deletes [{}][{key}], which it refers to by link policy [{}]",
+                        policy.source.index, policy.name
+                    );
+                    return Err(Stop::Refused(doc.cause, Error::new(ErrorKind::LinkRestrict, reason)));
+                }
+                OnDelete::Cascade => {
+                    doc.now = None;
+                    doc.altered = true;
+                }
+                OnDelete::Unset => {
+                    let Some(now) = &mut doc.now else { continue };
+                    let fate = &mut |one: &str| Ok(if one == key { Fate::Unset } else { Fate::Leave });
+                    let cause = doc.cause;
+                    doc.altered |= rewrite(policy, now, fate).map_err(|error| Stop::Refused(cause, error))?;
+                }
+                OnDelete::Restrict | OnDelete::Ignore => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn restricted(&self, policy: &Policy, at: &DocAddress, linked: &[usize], more: bool) -> Error {
+        let (count, least) = (linked.len(), if more { "at least " } else { "" });
+        let noun = if count == 1 { "document" } else { "documents" };
+        let reason = format!(
+            "[{}][{}] is linked from {least}{count} {noun} by [{}]",
+            at.index, at.id.id, policy.name
+        );
+        let one = |d: &usize| json!({ "_index": self.docs[*d].at.index.as_str(), "_id": &*self.docs[*d].at.id.id });
+        let sample: Vec<Value> = linked.iter().take(SAMPLE).map(one).collect();
+        Error::new(ErrorKind::LinkRestrict, reason)
+            .with("policy", policy.name.as_str())
+            .with("sample", sample)
+    }
+
+    /// Puts what was altered into the plan. Whence the writes come that are added, and the new sources of those that were there.
+    fn complete(mut self, plan: &mut Plan, check: &mut LockCheck<'_>) -> Result<(Vec<Origin>, Vec<(usize, Source)>), Stop> {
+        let own = plan.writes.len();
+        let (mut origins, mut altered) = (Vec::new(), Vec::new());
+        for doc in self.docs.iter_mut().filter(|doc| doc.altered) {
+            match (doc.place, &doc.now) {
+                (Some(place), Some(now)) => {
+                    let source = Source::from_value(now);
+                    altered.push((place, source.clone()));
+                    plan.writes[place].op = WriteOp::Put(source);
+                }
+                (Some(_), None) => {}
+                (None, now) => {
+                    let states: Vec<&Value> = doc.old.iter().chain(now).collect();
+                    check(&doc.index, &doc.at, &states).map_err(|error| Stop::Refused(doc.cause, error))?;
+                    let policy = doc.policy.clone().unwrap_or_default();
+                    origins.push(Origin {
+                        cause: doc.cause,
+                        policy,
+                        at: doc.at.clone(),
+                    });
+                    doc.place = Some(plan.writes.len());
+                    plan.writes.push(write_of(doc));
+                }
+            }
+        }
+        for (policy, d) in &self.left {
+            let write = job_write(policy, &self.docs[*d].at.id.id, self.upkeep.now_ms);
+            origins.push(Origin {
+                cause: self.docs[*d].cause,
+                policy: Arc::from(policy.name.as_str()),
+                at: write.at.clone(),
+            });
+            plan.writes.push(write);
+        }
+        assert_eq!(
+            plan.writes.len() - own,
+            origins.len(),
+            "links.md K1: each write that was added has its origin"
+        );
+        self.tell(plan, own);
+        Ok((origins, altered))
+    }
+
+    /// The plan's own steps are told of its own writes alone; the work of the policies is noted.
+    fn tell(&mut self, plan: &mut Plan, own: usize) {
+        let id = |policy: &Policy, d: usize| -> JobId { (Arc::from(policy.name.as_str()), self.docs[d].at.id.id.clone()) };
+        let altered = |linked: &[usize]| linked.iter().filter(|d| self.docs[**d].altered).count() as u64;
+        let synced: Vec<(JobId, Option<usize>, u64)> = self
+            .followed
+            .iter()
+            .map(|(policy, d, linked)| (id(policy, *d), self.docs[*d].place, altered(linked)))
+            .collect();
+        let left: Vec<(JobId, Option<usize>)> = self
+            .left
+            .iter()
+            .map(|(policy, d)| (id(policy, *d), self.docs[*d].place))
+            .collect();
+        if let Some((place, seal)) = plan.seal.take() {
+            let seal = move |decision: &Decision<'_>| {
+                seal(&Decision {
+                    stamps: &decision.stamps[..own],
+                    ..*decision
+                })
+            };
+            plan.seal = Some((place, Box::new(seal)));
+        }
+        if plan.writes.len() == own && synced.is_empty() {
+            return;
+        }
+        let (then, pending, now_ms) = (plan.then.take(), self.upkeep.links.pending.clone(), self.upkeep.now_ms);
+        // Once the record has its place nobody needs to be kept out.
+        let latches: Vec<Latch> = self.upkeep.latches.drain().map(|(_, latch)| latch).collect();
+        plan.then = Some(Box::new(move |decision: &Decision<'_>| {
+            let seq_no = |place: Option<usize>| {
+                place
+                    .and_then(|place| decision.stamps.get(place))
+                    .map_or(0, |stamp| stamp.seq_no)
+            };
+            for (id, place, updated) in synced {
+                pending.note_sync(id, seq_no(place), updated);
+            }
+            for (id, place) in left {
+                pending.add(id, now_ms, seq_no(place));
+            }
+            if let Some(then) = then {
+                then(&Decision {
+                    stamps: &decision.stamps[..own],
+                    ..*decision
+                });
+            }
+            drop(latches);
+        }));
+    }
+}
+
+fn parsed(document: Option<&Document>) -> Result<Option<Value>, Stop> {
+    document
+        .map(|document| document.source.parse())
+        .transpose()
+        .map_err(Stop::Failed)
+}
+
+/// The write of a document that a policy brought: on condition that it is as it was read.
+fn write_of(doc: &Doc) -> Write {
+    let op = match &doc.now {
+        Some(now) => WriteOp::Put(Source::from_value(now)),
+        None => WriteOp::Delete,
+    };
+    let mut write = Write::new(doc.at.clone(), op);
+    write.index_uuid = Some(Arc::from(doc.index.uuid.as_str()));
+    if let Some(before) = &doc.before {
+        write.expect = Expect::Unchanged {
+            seq_no: before.stamp.seq_no,
+            primary_term: before.stamp.primary_term,
+        };
+        (write.routing, write.parent) = (before.routing.clone(), before.parent.clone());
+        write.timing = mapping::Timing::kept(before.times);
+        write.tree = before.tree.clone();
+    }
+    write
+}
+
+fn source_of(policy: &Policy, key: &str) -> DocAddress {
+    DocAddress {
+        index: IndexName::new(policy.source.index.as_str()),
+        id: DocId::plain(key),
+    }
+}
+
+fn too_many(policy: &Policy, at: &DocAddress) -> Error {
+    let (most, name) = (node_count(LINKS_MAX_SYNC), LINKS_MAX_SYNC.name);
+    let reason = format!(
+        "more than [{most}] documents would follow [{}][{}] in one change by link policy [{}]; the limit is the setting [{name}]; with \
+         [mode] [async] there is none",
+        at.index, at.id.id, policy.name
+    );
+    Error::illegal(reason)
+        .with("setting", name)
+        .with("policy", policy.name.as_str())
+}
+
+fn made_anew(index: &str) -> Error {
+    Error::illegal(format!(
+        "index [{index}] is not the one that its link policies were put for: delete them, or delete and put them again"
+    ))
+    .with("index", index)
+}
