@@ -5,6 +5,7 @@
 use crate::Relations;
 use crate::atomically::{Step, Transaction};
 use crate::leases::guard::Guard;
+use crate::links::OnDelete;
 use crate::locks::LockPath;
 use engine::{DirectoryAt, Gate, Newest, Plan, TreeChange, TreeMoved, TxnOptions};
 use model::lock_index::LockIndex;
@@ -121,6 +122,10 @@ impl Transaction for Change<'_> {
     fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<Self::Answer>> {
         let mut guard = Guard::new(&self.relations.locks, &self.relations.clock, self.locks, false)?;
         check_change(newest, &mut guard, self.change)?;
+        if self.change.removes() {
+            self.relations
+                .check_no_copies(newest.index(&self.change.index)?.name.as_str())?;
+        }
         let plan = Plan {
             moves: vec![self.change.clone()],
             ..Plan::default()
@@ -151,6 +156,23 @@ impl Relations {
             commit_seq: done.commit_seq,
             warnings,
         })
+    }
+
+    /// Documents that go with their directory are not looked at one by one, so no policy can say what becomes of their copies.
+    ///
+    /// # Errors
+    /// The index is the source of a link policy whose `on_delete` is not `ignore`.
+    fn check_no_copies(&self, index: &str) -> Result<()> {
+        let policies = self.links.table().from(index);
+        let Some(policy) = policies.iter().find(|policy| policy.on_delete != OnDelete::Ignore) else {
+            return Ok(());
+        };
+        let reason = format!(
+            "a directory of [{index}] is not removed in one step while link policy [{}] copies its documents: delete them by query, \
+             which does what its [on_delete] says",
+            policy.name
+        );
+        Err(Error::new(ErrorKind::UnsupportedOperation, reason).with("policy", policy.name.as_str()))
     }
 
     /// # Errors

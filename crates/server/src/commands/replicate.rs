@@ -1,21 +1,20 @@
 //! `pleach replicate`: keeps another Pleach, OpenSearch or Elasticsearch equal to a running server.
 //!
 //! A consumer at the source keeps the position, so the command goes on after either end, or itself, was killed. It begins with a copy
-//! of what is there. A second consumer, made before the copy, says that the copy is not whole yet: a command that finds it copies
-//! again and goes on from the position before the first copy, so that deletions of the time between reach the target too.
+//! of what is there, into indices that the target does not have yet. A second consumer, made before the copy, says that the copy is not
+//! whole yet: a command that finds it deletes what the first one made, and copies again.
 //!
 //! Each document is written with its `commit_seq` as an external version. The target refuses what is older than what it has, so
 //! whatever is sent twice changes nothing. Moves and removals of directories have no version: the position is noted right before and
-//! right after each, so only the last one may be sent twice, and then its directory is gone. Those that the copy shows already are left
-//! out, by a third consumer that keeps the copy's moment.
+//! right after each, so only the last one may be sent twice, and then its directory is gone.
 //!
 //! Not here: requests to the target (`target`), reading the feed (`feed_client`).
 
 mod target;
 
-use crate::client::{Client, ServerFlags};
+use crate::client::{Client, ServerFlags, segment};
 use crate::console::complain;
-use crate::feed_client::{FeedPart, FeedReader, consumer_position, delete_consumer, put_consumer};
+use crate::feed_client::{FeedPart, FeedReader, consumer_position, delete_consumer, put_consumer, refused};
 use model::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,7 +53,7 @@ pub(crate) struct Flags {
     /// End when the target has everything.
     #[arg(long)]
     once: bool,
-    /// Begin anew with a copy; the target's indices are to be deleted before.
+    /// Begin anew with a copy; delete the target's indices before.
     #[arg(long)]
     restart: bool,
     #[command(flatten)]
@@ -65,10 +64,8 @@ pub(crate) struct Flags {
 struct Names {
     /// The target has everything up to its position.
     following: String,
-    /// A copy was begun behind its position.
+    /// A copy was begun, and is not whole.
     copying: String,
-    /// The copy shows everything up to its position.
-    copied: String,
 }
 
 /// Keeps the target equal.
@@ -79,7 +76,6 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let names = Names {
         following: flags.name.clone(),
         copying: format!("{}.copying", flags.name),
-        copied: format!("{}.copied", flags.name),
     };
     let patience = if flags.once { Duration::from_secs(60) } else { PATIENCE };
     let mut source = flags.server.client()?;
@@ -88,7 +84,6 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     if flags.restart {
         delete_consumer(&mut source, &names.following)?;
         delete_consumer(&mut source, &names.copying)?;
-        delete_consumer(&mut source, &names.copied)?;
     }
     let from = match consumer_position(&mut source, &names.following, patience)? {
         Some(position) => position,
@@ -106,10 +101,12 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
 
 /// Copies what is there. Gives the position to follow from, which the consumer has.
 fn copy(flags: &Flags, names: &Names, source: &mut Client, target: &mut Target, patience: Duration) -> Result<u64> {
-    let before = match consumer_position(source, &names.copying, patience)? {
-        Some(position) => position,
-        None => put_consumer(source, &names.copying, None, patience)?,
-    };
+    let is_again = consumer_position(source, &names.copying, patience)?.is_some();
+    if !is_again {
+        target.check_absent(&indices(source, flags.index.as_deref())?)?;
+        put_consumer(source, &names.copying, None, patience)?;
+    }
+    target.begin_copy(is_again);
     let mut reader = FeedReader::new(flags.server.client()?, "0", flags.index.as_deref(), true, patience);
     let mut part = reader.begin_copy()?;
     let moment = loop {
@@ -122,11 +119,25 @@ fn copy(flags: &Flags, names: &Names, source: &mut Client, target: &mut Target, 
         part = reader.next(Duration::ZERO)?;
     };
     target.end_copy()?;
-    put_consumer(source, &names.copied, Some(moment), patience)?;
     complain(&format!("copied {} documents; following", target.documents()));
-    put_consumer(source, &names.following, Some(before), patience)?;
+    put_consumer(source, &names.following, Some(moment), patience)?;
     delete_consumer(source, &names.copying)?;
-    Ok(before)
+    Ok(moment)
+}
+
+/// The names of the source's indices, closed and hidden ones too.
+fn indices(source: &mut Client, patterns: Option<&str>) -> Result<Vec<String>> {
+    let patterns = patterns.map_or_else(String::new, |patterns| format!("/{}", segment(patterns).replace("%2C", ",")));
+    let path = format!("/_cat/indices{patterns}?format=json&h=index&expand_wildcards=all");
+    let answer = source.send("GET", &path, "application/json", b"")?;
+    match (answer.status, answer.body.as_array()) {
+        (404, _) => Ok(Vec::new()),
+        (200, Some(rows)) => Ok(rows
+            .iter()
+            .filter_map(|row| row["index"].as_str().map(str::to_owned))
+            .collect()),
+        (status, _) => Err(refused(&answer.body, status, &format!("GET {path}"))),
+    }
 }
 
 /// Applies changes as they come. A thread reads ahead.
@@ -144,7 +155,6 @@ fn follow(
     thread
         .spawn(move || read_ahead(reader, wait, &parts))
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("no thread can be started: {cause}")))?;
-    target.leave_directories_upto(consumer_position(source, &names.copied, patience)?);
     let mut noted = Instant::now();
     let mut unnoted = None;
     loop {

@@ -37,8 +37,8 @@ pub(super) struct Target {
     doc_type: Option<&'static str>,
     /// Lines of the next bulk request.
     lines: String,
-    /// Directories that changed up to here are as they should be.
-    directories_upto: u64,
+    /// A copy that was begun before left indices behind.
+    replaces: bool,
     /// Indices of a copy that are closed at its end.
     closed: Vec<String>,
     documents: u64,
@@ -56,7 +56,7 @@ impl Target {
             is_pleach: false,
             doc_type: None,
             lines: String::new(),
-            directories_upto: 0,
+            replaces: false,
             closed: Vec::new(),
             documents: 0,
         };
@@ -78,17 +78,30 @@ impl Target {
         self.documents
     }
 
-    /// Changes of directories up to a position are left out: the copy showed them.
-    pub(super) fn leave_directories_upto(&mut self, position: Option<u64>) {
-        self.directories_upto = position.unwrap_or_default();
+    /// Checks that the target has none of these indices: it could not become equal with what is in them.
+    ///
+    /// # Errors
+    /// It has one.
+    pub(super) fn check_absent(&mut self, indices: &[String]) -> Result<()> {
+        for index in indices {
+            if self.exchange("HEAD", &format!("/{}", segment(index)), b"")?.status != 404 {
+                return Err(there_already(index));
+            }
+        }
+        Ok(())
     }
 
-    /// The position of a change that moves or removes a directory, and is to be applied.
+    /// A copy begins. `is_again`: one was begun before, whose indices are deleted as they come.
+    pub(super) fn begin_copy(&mut self, is_again: bool) {
+        self.replaces = is_again;
+    }
+
+    /// The position of a change that moves or removes a directory.
     pub(super) fn changes_directories(&self, change: &Value) -> Option<u64> {
         let commit_seq = change["commit_seq"].as_u64()?;
         let operations = change["operations"].as_array()?;
         let is_of_directory = |operation: &Value| matches!(operation["op"].as_str(), Some("move" | "remove"));
-        (commit_seq > self.directories_upto && operations.iter().any(is_of_directory)).then_some(commit_seq)
+        operations.iter().any(is_of_directory).then_some(commit_seq)
     }
 
     /// Applies one change; writes of documents may wait for more.
@@ -112,7 +125,6 @@ impl Target {
                 None => {
                     self.flush()?;
                     match operation["op"].as_str() {
-                        Some("move" | "remove") if version <= self.directories_upto => {}
                         Some("move" | "remove") => self.change_directory(operation)?,
                         _ => self.alter(operation, is_initial)?,
                     }
@@ -205,14 +217,7 @@ impl Target {
                 }
                 None => self.put_mappings(&path, &operation["mappings"]),
             },
-            Some("delete_index") => {
-                let answer = self.exchange("DELETE", &path, b"")?;
-                match answer.status {
-                    404 => Ok(()),
-                    status if status < 400 => Ok(()),
-                    status => Err(refused(&answer.body, status, &format!("DELETE {path}"))),
-                }
-            }
+            Some("delete_index") => self.delete_index(&path),
             other => {
                 let op = other.unwrap_or_default();
                 let reason = format!("the feed has the operation [{op}], which this version of the command cannot apply");
@@ -253,9 +258,22 @@ impl Target {
         }
     }
 
-    /// Makes an index. One that is there gets what it lacks: it was made before the command stopped.
+    /// Deletes an index, if it is there.
+    fn delete_index(&mut self, path: &str) -> Result<()> {
+        let answer = self.exchange("DELETE", path, b"")?;
+        match answer.status {
+            404 => Ok(()),
+            status if status < 400 => Ok(()),
+            status => Err(refused(&answer.body, status, &format!("DELETE {path}"))),
+        }
+    }
+
+    /// Makes an index. One that is there gets what it lacks: it was made before the command stopped. In a copy there is none.
     fn create(&mut self, operation: &Value, name: &str, path: &str, is_initial: bool) -> Result<()> {
         let is_closed = operation["open"] == false;
+        if is_initial && self.replaces {
+            self.delete_index(path)?;
+        }
         let body = json!({
             "settings": self.settings(operation, SETTINGS), "mappings": operation["mappings"], "aliases": operation["aliases"],
         });
@@ -263,10 +281,10 @@ impl Target {
         let exists = answer.body["error"]["type"]
             .as_str()
             .is_some_and(|kind| kind.contains("already_exists"));
+        if exists && is_initial {
+            return Err(there_already(name));
+        }
         if exists {
-            if is_initial {
-                self.send("POST", &format!("{path}/_open"), b"")?;
-            }
             self.put_mappings(path, &operation["mappings"])?;
             self.put_aliases(name, path, &operation["aliases"])?;
         } else if answer.status >= 400 {
@@ -356,6 +374,12 @@ impl Target {
             waits.wait(failure)?;
         }
     }
+}
+
+/// The refusal of a copy into an index that is there.
+fn there_already(index: &str) -> Error {
+    let reason = format!("the target has index [{index}] already: delete it there, or leave it out with --index");
+    Error::new(ErrorKind::IndexAlreadyExists, reason)
 }
 
 /// Index, type and id of an operation on a document; `None`: it alters an index.
