@@ -174,7 +174,7 @@ fn a_refusal_of_the_target_ends_the_command_and_names_the_document() {
     let (code, told) = run(&["--once", "--index", "b", "--name", "of-b"]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("/b/_mapping") && told.contains("[word]"), "{told}");
-    let (code, told) = run(&["--once", "--name", "No"]);
+    let (code, told) = run(&["--once", "--name", "No", "--index", "nothing"]);
     assert!(code == Some(1) && told.contains("is no name of a consumer"), "{told}");
 }
 
