@@ -84,7 +84,7 @@ pub struct SegmentCore {
     invisible: Option<Arc<BitSet>>,
     roots: OnceLock<Arc<BitSet>>,
     stored: OnceLock<StoreReader>,
-    counts: Mutex<FxHashMap<Field, NormStatistics>>,
+    counts: Mutex<FxHashMap<Field, u64>>,
     /// Lengths that count each position once, for fields whose tokens share positions.
     lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
     derived: Derived,
@@ -192,41 +192,15 @@ impl SegmentCore {
     /// # Errors
     /// Unreadable files.
     pub fn doc_count(&self, reader: &SegmentReader, field: Field) -> Result<u64> {
-        self.norm_statistics(reader, field).map(|statistics| statistics.docs)
-    }
-
-    /// The norm of the longest value of a text field, deleted documents included. `None`: the field has no norms.
-    ///
-    /// # Errors
-    /// Unreadable files.
-    pub fn longest_norm(&self, reader: &SegmentReader, field: Field) -> Result<Option<u8>> {
-        self.norm_statistics(reader, field).map(|statistics| statistics.longest)
-    }
-
-    /// Counted once a segment.
-    fn norm_statistics(&self, reader: &SegmentReader, field: Field) -> Result<NormStatistics> {
-        if let Some(known) = self.counts.lock().get(&field) {
-            return Ok(*known);
+        if let Some(count) = self.counts.lock().get(&field) {
+            return Ok(*count);
         }
-        let statistics = match reader.fieldnorms_readers().get_field(field).map_err(broken)? {
-            Some(norms) => {
-                let (mut docs, mut longest) = (0, 0);
-                for norm in (0..reader.max_doc()).map(|doc| norms.fieldnorm_id(doc)) {
-                    docs += u64::from(norm > 0);
-                    longest = longest.max(norm);
-                }
-                NormStatistics {
-                    docs,
-                    longest: Some(longest),
-                }
-            }
-            None => NormStatistics {
-                docs: count_by_terms(reader, field)?,
-                longest: None,
-            },
+        let count = match reader.fieldnorms_readers().get_field(field).map_err(broken)? {
+            Some(norms) => (0..reader.max_doc()).filter(|doc| norms.fieldnorm_id(*doc) > 0).count() as u64,
+            None => count_by_terms(reader, field)?,
         };
-        self.counts.lock().insert(field, statistics);
-        Ok(statistics)
+        self.counts.lock().insert(field, count);
+        Ok(count)
     }
 
     /// Lengths that count positions, where [`SegmentCore::count_places`] made them.
@@ -305,15 +279,6 @@ fn marked(reader: &SegmentReader, field: Field) -> Result<Option<BitSet>> {
         postings.advance();
     }
     Ok(Some(bits))
-}
-
-/// The norms of a field in a segment, deleted documents included.
-#[derive(Clone, Copy, Debug)]
-struct NormStatistics {
-    /// Documents that have a value.
-    docs: u64,
-    /// The norm of the longest; `None`: the field has no norms.
-    longest: Option<u8>,
 }
 
 fn count_by_terms(reader: &SegmentReader, field: Field) -> Result<u64> {

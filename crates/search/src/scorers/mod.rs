@@ -45,7 +45,6 @@ pub(crate) mod small_disjunction;
 pub(crate) mod statistics;
 pub(crate) mod synonym;
 pub(crate) mod term;
-mod term_bounds;
 pub(crate) mod term_set;
 pub(crate) mod terms_set;
 #[cfg(test)]

@@ -10,7 +10,6 @@
 use super::constant::ConstantScorer;
 use super::node::Shared;
 use super::similarity::{Bm25, FieldStatistics};
-use super::term_bounds::TermBounds;
 use mapping::similarity::B;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -32,8 +31,6 @@ pub struct Numbers {
     bound: f32,
     /// A match has all of the terms.
     pub(crate) all_required: bool,
-    /// The scoring of a query that is one term.
-    single: Option<Bm25>,
     /// The field asked about last: the number of documents is asked for without one, right after its tokens.
     asked: Cell<u32>,
 }
@@ -55,7 +52,6 @@ impl Numbers {
     }
     /// Terms that are scored together: one, or those of a phrase.
     pub(crate) fn add_all<'a>(&mut self, bm25: &Bm25, terms: impl Iterator<Item = (&'a Term, u64)>) {
-        self.single = self.terms.is_empty().then(|| bm25.clone());
         self.bound += bm25.bound();
         for (term, doc_freq) in terms {
             self.add_one(term, bm25, doc_freq);
@@ -66,7 +62,6 @@ impl Numbers {
         // tantivy insists; ours puts up with a field whose texts had no tokens when they were counted.
         kept.docs = kept.docs.max(doc_freq);
         self.terms.insert(term.clone(), doc_freq);
-        self.single = self.single.take().filter(|_| self.terms.len() == 1 && !self.all_required);
     }
 }
 
@@ -154,8 +149,6 @@ pub struct Pruning {
     bound: f32,
     /// A match has all of the terms, so no list says how many there are.
     all_required: bool,
-    /// The scoring of a query that is one term.
-    single: Option<Bm25>,
 }
 
 impl Pruning {
@@ -178,7 +171,6 @@ impl Pruning {
             means,
             bound: numbers.bound,
             all_required: numbers.all_required,
-            single: numbers.single.clone().filter(|_| !numbers.all_required),
         })
     }
 
@@ -247,32 +239,10 @@ impl Pruning {
     /// Unreadable files.
     pub fn for_each(&self, segment: &SegmentView, threshold: f32, f: &mut dyn FnMut(DocId, f32) -> f32) -> Result<()> {
         let slack = self.slack(segment)?;
-        let mut bounds = self.term_bounds(segment)?;
-        let mut lower = |threshold: f32| match &mut bounds {
-            Some(bounds) if threshold > 0.0 => bounds.lower(threshold),
-            _ => self.lower_threshold(threshold, slack),
-        };
-        let first = lower(threshold);
+        let lower = |threshold: f32| self.lower_threshold(threshold, slack);
         let mut lowered = |doc: DocId, score: f32| lower(f(doc, score));
         self.weight
-            .for_each_pruning(first, &segment.reader, &mut lowered)
+            .for_each_pruning(lower(threshold), &segment.reader, &mut lowered)
             .map_err(broken)
-    }
-
-    /// The exact bounds of a query that is one term, in a field of short texts.
-    fn term_bounds(&self, segment: &SegmentView) -> Result<Option<TermBounds<'_>>> {
-        let (Some(bm25), [(field, _)]) = (&self.single, self.means.as_slice()) else {
-            return Ok(None);
-        };
-        // Lengths that count each place once are not those that tantivy wrote.
-        if segment.core.lengths(*field).is_some() {
-            return Ok(None);
-        }
-        let Some(longest) = segment.core.longest_norm(&segment.reader, *field)? else {
-            return Ok(None);
-        };
-        let tokens = segment.reader.inverted_index(*field).map_err(broken)?.total_num_tokens();
-        let written = tokens as f64 / f64::from(segment.reader.max_doc().max(1));
-        Ok(TermBounds::new(bm25, written, longest))
     }
 }
