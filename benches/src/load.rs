@@ -74,6 +74,17 @@ impl Http {
     }
 }
 
+impl Http {
+    /// How long an answer takes, in milliseconds.
+    pub(crate) fn timed(&mut self, method: &str, path: &str, body: &str) -> f64 {
+        let mut out = Vec::new();
+        request(&mut out, method, path, body);
+        let begun = Instant::now();
+        self.send(&out);
+        begun.elapsed().as_secs_f64() * 1e3
+    }
+}
+
 /// Loads a server with requests that do not depend on answers.
 pub(crate) fn run(address: &str, load: Load, request: Request<'_>) -> Sample {
     drive(load, &|client| {

@@ -1,15 +1,14 @@
 //! Copies that follow their source: 1,000 in the change itself, and 100,000 by a job.
 //!
-//! Documents are of some hundred bytes. What is timed is the rename of one source until its copies are written and durable.
+//! Documents are of some hundred bytes. A figure is the time of a rename until all copies are written and durable.
 //! Not here: what a write of a target costs beside a plain one.
 
 use super::{SETTINGS, folder, started};
 use crate::Options;
 use crate::commits::{bulk, put};
-use crate::load::{Http, median, request};
+use crate::load::{Http, median};
 use crate::report::{Bar, Report};
 use std::fmt::Write as _;
-use std::time::Instant;
 use tests::Server;
 
 /// Copies that follow in one change, as many as may.
@@ -73,17 +72,7 @@ fn fill(server: &Server, index: &str, copies: usize) {
 /// Milliseconds of a rename, the median.
 fn rename(server: &Server, id: &str, rounds: usize, query: &str) -> f64 {
     let mut http = Http::open(server.address(""));
-    let times = (0..rounds).map(|round| {
-        let mut out = Vec::new();
-        request(
-            &mut out,
-            "PUT",
-            &format!("/user/_doc/{id}{query}"),
-            &format!(r#"{{"name":"n{round}"}}"#),
-        );
-        let begun = Instant::now();
-        http.send(&out);
-        begun.elapsed().as_secs_f64() * 1000.0
-    });
+    let path = format!("/user/_doc/{id}{query}");
+    let times = (0..rounds).map(|round| http.timed("PUT", &path, &format!(r#"{{"name":"n{round}"}}"#)));
     median(times.collect())
 }

@@ -21,9 +21,9 @@ use std::time::Instant;
 const LOADERS: usize = 2;
 /// Documents of a bulk request.
 const BULK_DOCS: usize = 2000;
-/// What a search that may be pruned is to take at most, of the other server's p50.
+/// The bar of searches that may be pruned: a share of the other server's p50.
 const PRUNED: f64 = 0.3;
-/// The same of every other search.
+/// The bar of all others.
 const WHOLE: f64 = 0.5;
 
 /// A kind of search: its name, its bar, its body without what makes a request unlike any other.

@@ -172,16 +172,7 @@ fn moves(options: &Options, server: &Server, sizes: &[(&str, usize)], report: &m
                     0 => (format!("/{top}"), format!("/moved/{top}")),
                     _ => (format!("/moved/{top}"), format!("/{top}")),
                 };
-                let mut out = Vec::new();
-                request(
-                    &mut out,
-                    "POST",
-                    "/tree/_tree/_move",
-                    &json!({ "from": from, "to": to }).to_string(),
-                );
-                let begun = Instant::now();
-                http.send(&out);
-                times.push(begun.elapsed().as_secs_f64() * 1e3);
+                times.push(move_directory(&mut http, &from, &to));
             }
         }
     }
@@ -208,6 +199,11 @@ fn moves(options: &Options, server: &Server, sizes: &[(&str, usize)], report: &m
             Bar::AtMost(1.10),
         );
     }
+}
+
+/// Milliseconds of a move.
+fn move_directory(http: &mut Http, from: &str, to: &str) -> f64 {
+    http.timed("POST", "/tree/_tree/_move", &json!({ "from": from, "to": to }).to_string())
 }
 
 /// The same move as an update of rows, where PostgreSQL is.
@@ -246,16 +242,7 @@ fn postgres(options: &Options, report: &mut Report) {
             from.len() + 1
         ));
         theirs.push(begun.elapsed().as_secs_f64() * 1e3);
-        let mut out = Vec::new();
-        request(
-            &mut out,
-            "POST",
-            "/tree/_tree/_move",
-            &json!({ "from": from, "to": to }).to_string(),
-        );
-        let begun = Instant::now();
-        http.send(&out);
-        ours.push(begun.elapsed().as_secs_f64() * 1e3);
+        ours.push(move_directory(&mut http, from, to));
     }
     let (ours, theirs) = (median(ours), median(theirs));
     report.row(

@@ -8,7 +8,7 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::commit::{Committed, SideEffects};
+use crate::commit::{Committed, SideEffects, Uncommitted};
 use crate::counts::share;
 use crate::current_document::{CurrentDocument, CurrentDocuments};
 use crate::document_key::Key;
@@ -19,7 +19,7 @@ use crate::lock_order::{LockRank, is_held};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
-use crate::tree_record::{MOVE_BYTES, has_moved_meanwhile};
+use crate::tree_record::MOVE_BYTES;
 use crate::trees::Trees;
 use crate::versions::Versions;
 use crate::wait_for::WaitFor;
@@ -319,11 +319,12 @@ impl DecisionRun<'_> {
             .map(|item| (item.state.clone(), item.write.put.is_none()))
             .collect();
         let committed = match store.commit(items, beside, &mut room) {
-            Err(error) if has_moved_meanwhile(&error) => {
+            Err(Uncommitted::HasMoved) => {
                 (self.numbers, self.moved) = (Vec::new(), Vec::new());
                 return Ok(Attempt::Missing(Vec::new()));
             }
-            committed => committed?,
+            Err(Uncommitted::Failed(error)) => return Err(error),
+            Ok(committed) => committed,
         };
         let Committed {
             outcomes: written,

@@ -18,7 +18,7 @@ use crate::tree_record::{TreeMove, TreeRecord};
 use crate::versions::Newest;
 use crate::wait_for::WaitFor;
 use engine::{Outcome, Source, TreeMoved, Written};
-use model::{Result, Stamp, settings};
+use model::{Error, ErrorKind, Result, Stamp, settings};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,6 +57,32 @@ pub(crate) struct Committed {
     pub(crate) position: u64,
 }
 
+/// Why a record was not written.
+pub(crate) enum Uncommitted {
+    /// A directory has moved since its plan looked at it: the plan is to run again.
+    HasMoved,
+    Failed(Error),
+}
+
+impl From<Error> for Uncommitted {
+    fn from(error: Error) -> Uncommitted {
+        Uncommitted::Failed(error)
+    }
+}
+
+/// For records that rest on no directory.
+impl From<Uncommitted> for Error {
+    fn from(why: Uncommitted) -> Error {
+        match why {
+            Uncommitted::Failed(error) => error,
+            Uncommitted::HasMoved => {
+                let reason = "directories have moved since they were looked at";
+                Error::new(ErrorKind::TransactionConflict, reason)
+            }
+        }
+    }
+}
+
 impl Store {
     /// A place among all changes for one that writes nothing: a record without parts. Nobody waits for it: if it is lost,
     /// the next start begins behind it all the same.
@@ -78,7 +104,12 @@ impl Store {
 
     /// Grows mappings, gives stamps, enqueues one record, tells the map and the pending lists. After the stamp nothing fails
     /// (write-path.md 1.2). With growth among them the caller holds the catalog lock.
-    pub(crate) fn commit(&self, mut all: Vec<CommitItem>, beside: SideEffects, room: &mut Reservation) -> Result<Committed> {
+    pub(crate) fn commit(
+        &self,
+        mut all: Vec<CommitItem>,
+        beside: SideEffects,
+        room: &mut Reservation,
+    ) -> Result<Committed, Uncommitted> {
         let (grown, growth) = grow(&mut all)?;
         self.assert_locked(&all, &beside, !growth.is_empty());
         let mut parts = Vec::with_capacity(all.len() + beside.deltas.len() + growth.len());
@@ -114,7 +145,9 @@ impl Store {
         let rested_on = beside.rests_on.iter().map(|(no, _)| *no);
         let cells = self.trees_of(changed.chain(rested_on).chain(placed_in(&all)));
         let mut trees = TreeRecord::begin(&cells);
-        trees.check(&beside.rests_on)?;
+        if trees.has_moved_since(&beside.rests_on) {
+            return Err(Uncommitted::HasMoved);
+        }
         trees.settle(&mut all)?;
         trees.plan(&beside.moves)?;
         parts.extend(trees.parts());

@@ -17,11 +17,10 @@ impl Store {
     /// As `engine::changes::ChangeFeed::put_consumer`.
     pub(crate) fn put_consumer(&self, name: &str, position: CommitSeq, consumers_max: usize) -> Result<u64> {
         let _altering = self.catalog.alter_alone();
-        let known = self.consumers.list();
-        if known.len() >= consumers_max && known.iter().all(|consumer| consumer.name != name) {
+        let (others, is_known) = self.consumers.beside(name);
+        if others >= consumers_max && !is_known {
             let reason = format!(
-                "there are [{}] consumers of the feed, and consumer [{name}] would be one more; the most is the setting [{}]",
-                known.len(),
+                "there are [{others}] consumers of the feed, and consumer [{name}] would be one more; the most is the setting [{}]",
                 CONSUMERS_MAX.name
             );
             return Err(Error::illegal(reason));
@@ -42,7 +41,7 @@ impl Store {
     /// A log without room.
     pub(crate) fn delete_consumer(&self, name: &str) -> Result<Option<u64>> {
         let _altering = self.catalog.alter_alone();
-        if self.consumers.list().iter().all(|consumer| consumer.name != name) {
+        if !self.consumers.beside(name).1 {
             return Ok(None);
         }
         self.move_consumer(name, None).map(Some)

@@ -38,6 +38,13 @@ impl Consumers {
         consumers.collect()
     }
 
+    /// How many there are besides this one, and whether it is there.
+    pub(crate) fn beside(&self, name: &str) -> (usize, bool) {
+        let all = self.0.lock();
+        let is_known = all.contains_key(name);
+        (all.len() - usize::from(is_known), is_known)
+    }
+
     /// The lowest position.
     pub(crate) fn lowest(&self) -> Option<CommitSeq> {
         self.0.lock().values().min().copied()

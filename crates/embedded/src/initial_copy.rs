@@ -7,15 +7,10 @@
 
 use crate::catalog::resolve::Resolved;
 use crate::change_feed::state_of;
-use crate::open_views::ViewContent;
 use crate::store::Store;
 use engine::changes::{IndexState, InitialCopy};
-use engine::{View, ViewPromise};
 use model::system_index::is_system;
 use model::{IndexName, Result, path};
-use segment::searchable::{IndexView, Searchable};
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Store {
@@ -42,29 +37,14 @@ impl Store {
         }
         let numbers: Vec<u32> = opened.iter().map(|one| one.entry.no).collect();
         let shown = self.publish_as(&numbers, self.catalog.altered_at())?;
-        let set_of = |no: &u32| shown.indices.get(no).map(|set| (*no, set.clone()));
-        let indices: HashMap<u32, Arc<IndexView>> = numbers.iter().filter_map(set_of).collect();
-        let position = indices.values().map(|set| set.position).max();
-        let position = position.unwrap_or_else(|| self.log.durable_position());
+        let positions = || numbers.iter().filter_map(|no| shown.indices.get(no)).map(|set| set.position);
+        let position = positions().max().unwrap_or_else(|| self.log.durable_position());
         assert!(
-            indices.values().all(|set| set.position == position),
+            positions().all(|one| one == position),
             "1.7: a copy shows every index up to {position}"
         );
-        let view = View {
-            id: self.fresh_view_id(),
-            as_of: Some(position),
-            indices: opened.iter().map(|one| one.entry.name.clone()).collect(),
-            promise: ViewPromise::OneMoment,
-            created_ms: self.env.wall_ms(),
-            keep_alive,
-        };
-        let content = ViewContent {
-            searchable: Arc::new(Searchable { indices, position }),
-            catalog,
-            opened,
-            failures: Arc::default(),
-        };
-        self.views.insert(view.clone(), content, self.env.monotonic());
+        let id = self.fresh_view_id();
+        let view = self.keep_moment(id, (opened.clone(), Vec::new()), &opened, &shown, catalog, keep_alive);
         let moment = position.saturating_sub(1);
         Ok(InitialCopy { view, moment })
     }
@@ -76,11 +56,14 @@ impl Store {
     pub(crate) fn copied_index(&self, copy: &str, after: Option<&IndexName>) -> Result<Option<IndexState>> {
         self.expire_views();
         let content = self.views.use_view(copy, self.env.monotonic())?;
-        let behind = content
-            .opened
-            .iter()
-            .filter(|one| after.is_none_or(|after| one.entry.name.as_str() > after.as_str()));
-        let next = behind.min_by(|a, b| a.entry.name.as_str().cmp(b.entry.name.as_str()));
+        debug_assert!(
+            content
+                .opened
+                .is_sorted_by(|one, next| one.entry.name.as_str() < next.entry.name.as_str()),
+            "a copy has its indices in the order of the catalog, which is that of names"
+        );
+        let is_passed = |one: &Resolved| after.is_some_and(|after| one.entry.name.as_str() <= after.as_str());
+        let next = content.opened.get(content.opened.partition_point(is_passed));
         Ok(next.map(|one| state_of(&one.entry)))
     }
 }

@@ -416,6 +416,19 @@ impl Store {
         keep_alive: Duration,
     ) -> Result<View> {
         let searchable = self.moment(read)?;
+        Ok(self.keep_moment(id, (found, failures), read, &searchable, catalog, keep_alive))
+    }
+
+    /// Keeps these sets of the indices that are read.
+    pub(crate) fn keep_moment(
+        &self,
+        id: String,
+        (found, failures): (Vec<Resolved>, Vec<ShardFailure>),
+        read: &[Resolved],
+        searchable: &Searchable,
+        catalog: Arc<Catalog>,
+        keep_alive: Duration,
+    ) -> View {
         let kept: HashMap<u32, Arc<IndexView>> = read
             .iter()
             .filter_map(|r| searchable.indices.get(&r.entry.no).map(|view| (r.entry.no, view.clone())))
@@ -444,7 +457,7 @@ impl Store {
             failures: failures.into(),
         };
         self.views.insert(view.clone(), content, self.env.monotonic());
-        Ok(view)
+        view
     }
 
     /// Refuses to keep a view for longer than allowed.

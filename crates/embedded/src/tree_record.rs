@@ -18,13 +18,6 @@ use std::sync::Arc;
 /// Room in the log for a move: its two names, and those of the directories that it makes.
 pub(crate) const MOVE_BYTES: u64 = 16 << 10;
 
-const MOVED_MEANWHILE: &str = "directories have moved since they were looked at";
-
-/// Is it the refusal of [`TreeRecord::check`]?
-pub(crate) fn has_moved_meanwhile(error: &Error) -> bool {
-    error.kind() == ErrorKind::TransactionConflict && error.reason() == MOVED_MEANWHILE
-}
-
 /// A change of a directory whose index is known.
 pub(crate) struct TreeMove {
     pub(crate) entry: Arc<IndexEntry>,
@@ -37,7 +30,7 @@ pub(crate) struct TreeMove {
 /// The changes of trees in one record, not yet to be seen. While it lives nobody makes directories there.
 pub(crate) struct TreeRecord<'c> {
     trees: Vec<TreeOfRecord<'c>>,
-    /// What came of each change.
+    /// The result of each change, in order.
     pub(crate) moved: Vec<TreeMoved>,
 }
 
@@ -76,19 +69,12 @@ impl<'c> TreeRecord<'c> {
         }
     }
 
-    /// No directory has moved since the plan of the record looked at its tree.
-    ///
-    /// # Errors
-    /// One has: the plan is to run again ([`has_moved_meanwhile`]).
-    pub(crate) fn check(&self, rests_on: &[(u32, u64)]) -> Result<()> {
-        let has_moved = |(no, moved): &(u32, u64)| {
+    /// Has a directory moved since the plan of the record looked at these trees? Then it is to run again.
+    pub(crate) fn has_moved_since(&self, rests_on: &[(u32, u64)]) -> bool {
+        rests_on.iter().any(|(no, moved)| {
             let own = self.trees.iter().find(|tree| tree.no == *no);
             own.is_none_or(|own| own.state.newest.moved() != *moved)
-        };
-        match rests_on.iter().find(|basis| has_moved(basis)) {
-            Some((no, _)) => Err(Error::new(ErrorKind::TransactionConflict, MOVED_MEANWHILE).with("index", *no)),
-            None => Ok(()),
-        }
+        })
     }
 
     /// Brings documents that were evaluated before a change up to it: their sources have the paths of this moment, and a

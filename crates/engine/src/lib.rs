@@ -332,6 +332,22 @@ impl Write {
             routed_among: 1,
         }
     }
+
+    /// A write over a document as it was read: on condition that it has not changed, with its routing, its parent, its times and
+    /// its tree.
+    pub fn over(document: &Document, op: WriteOp) -> Write {
+        Write {
+            expect: Expect::Unchanged {
+                seq_no: document.stamp.seq_no,
+                primary_term: document.stamp.primary_term,
+            },
+            routing: document.routing.clone(),
+            parent: document.parent.clone(),
+            timing: Timing::kept(document.times),
+            tree: document.tree.clone(),
+            ..Write::new(document.at.clone(), op)
+        }
+    }
 }
 
 /// The operation of a write.

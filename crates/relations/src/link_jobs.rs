@@ -11,11 +11,11 @@ use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, job_at};
-use engine::{Barrier, Document, Expect, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
+use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use model::settings::LINKS_MAX_SYNC;
-use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -71,16 +71,10 @@ impl Transaction for Batch<'_> {
                 Some(new) => WriteOp::Put(Source::from_value(new)),
                 None => WriteOp::Delete,
             };
-            let mut write = Write::new(at.clone(), op);
-            write.index_uuid = Some(Arc::from(target.uuid.as_str()));
-            write.expect = Expect::Unchanged {
-                seq_no: document.stamp.seq_no,
-                primary_term: document.stamp.primary_term,
-            };
-            (write.routing, write.parent) = (document.routing, document.parent);
-            write.timing = mapping::Timing::kept(document.times);
-            write.tree = document.tree;
-            writes.push(write);
+            writes.push(Write {
+                index_uuid: Some(Arc::from(target.uuid.as_str())),
+                ..Write::over(&document, op)
+            });
         }
         let count = writes.len() as u64;
         Ok(Step::Commit(Plan::of(writes), count))
@@ -168,10 +162,7 @@ impl Relations {
     /// Makes every document that refers to a source as it should be.
     async fn rewrite_copies(&self, policy: &Policy, id: &JobId) -> Result<()> {
         let target = Target::index(&policy.target.index);
-        let source = DocAddress {
-            index: IndexName::new(policy.source.index.as_str()),
-            id: DocId::plain(id.1.clone()),
-        };
+        let source = policy.source_at(&id.1);
         // A document that refers to it since its change was filled in when it was written. Earlier ones are there, also those
         // that nobody was told of yet.
         match self.engine.refresh(&target, Some(0)).await {

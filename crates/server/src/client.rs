@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+/// The media type of JSON.
+pub(crate) const JSON: &str = "application/json";
 /// The longest an answer may be: a bulk answer of many small documents is a few megabytes.
 const ANSWER_MAX_BYTES: u64 = 256 << 20;
 /// A bulk that waits longer than this waits for a server that is gone.
@@ -93,6 +95,18 @@ impl Write for Connection {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
+}
+
+impl Answer {
+    /// The reason of a refusal, if the server gave one.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        reason(&self.body["error"])
+    }
+}
+
+/// The reason in the `error` of an answer or of an item: an object today, a text in 2015.
+pub(crate) fn reason(error: &Value) -> Option<&str> {
+    error["reason"].as_str().or_else(|| error.as_str())
 }
 
 impl Client {

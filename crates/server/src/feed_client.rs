@@ -2,7 +2,7 @@
 //!
 //! It asks for part after part, and waits out a server that restarts. Not here: what is done with changes (`commands`).
 
-use crate::client::{Client, segment};
+use crate::client::{Answer, Client, JSON, segment};
 use crate::console::complain;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
@@ -123,46 +123,60 @@ pub(crate) fn put_consumer(client: &mut Client, name: &str, position: Option<u64
 /// Forgets a consumer, if it is there.
 ///
 /// # Errors
-/// The server cannot be reached.
-pub(crate) fn delete_consumer(client: &mut Client, name: &str) -> Result<()> {
-    let path = format!("/_changes/consumer/{}", segment(name));
-    client.send("DELETE", &path, JSON, b"").map(drop)
+/// As [`FeedReader::next`].
+pub(crate) fn delete_consumer(client: &mut Client, name: &str, patience: Duration) -> Result<()> {
+    delete_if_there(client, &format!("/_changes/consumer/{}", segment(name)), patience)
 }
 
-const JSON: &str = "application/json";
+/// Deletes what is at a path, if it is there.
+///
+/// # Errors
+/// As [`FeedReader::next`].
+pub(crate) fn delete_if_there(client: &mut Client, path: &str, patience: Duration) -> Result<()> {
+    let answer = exchange(client, ("DELETE", path, JSON), b"", patience)?;
+    match answer.status {
+        404 => Ok(()),
+        status if status < 400 => Ok(()),
+        _ => Err(refusal(&answer, "DELETE", path)),
+    }
+}
 
-/// Sends a request that may be applied twice, until the server answers it. A server that is gone or busy is asked again.
+/// Sends a request that may be applied twice, until the server answers it and does not refuse it.
 ///
 /// # Errors
 /// A refusal; no answer within the patience.
 fn ask(client: &mut Client, method: &str, path: &str, body: &[u8], patience: Duration) -> Result<Value> {
+    let answer = exchange(client, (method, path, JSON), body, patience)?;
+    match answer.status {
+        status if status < 400 => Ok(answer.body),
+        _ => Err(refusal(&answer, method, path)),
+    }
+}
+
+/// Sends a request that may be applied twice, of a method, a path and a media type, until the server answers it. A server that
+/// is gone or busy is asked again.
+///
+/// # Errors
+/// No answer within the patience.
+pub(crate) fn exchange(client: &mut Client, request: (&str, &str, &str), body: &[u8], patience: Duration) -> Result<Answer> {
+    let (method, path, media) = request;
     let mut waits = Waits::new(patience);
     loop {
-        let refusal = match client.send(method, path, JSON, body) {
-            Ok(answer) if answer.status < 400 => return Ok(answer.body),
-            Ok(answer) => {
-                let error = refused(&answer.body, answer.status, &format!("{method} {path}"));
-                match answer.status {
-                    429 | 502 | 503 => error,
-                    _ => return Err(error),
-                }
-            }
+        let failure = match client.send(method, path, media, body) {
+            Ok(answer) if !matches!(answer.status, 429 | 502 | 503) => return Ok(answer),
+            Ok(answer) => refusal(&answer, method, path),
             Err(error) => error,
         };
-        waits.wait(refusal)?;
+        waits.wait(failure)?;
     }
 }
 
 /// The refusal in an answer.
-pub(crate) fn refused(body: &Value, status: u16, request: &str) -> Error {
-    let error = &body["error"];
-    let reason = error["reason"]
-        .as_str()
-        .or_else(|| error.as_str())
-        .unwrap_or("it gave no reason");
+pub(crate) fn refusal(answer: &Answer, method: &str, path: &str) -> Error {
+    let reason = answer.reason().unwrap_or("it gave no reason");
     Error::new(
         ErrorKind::Internal,
-        format!("the server answered [{request}] with {status}: {reason}"),
+        format!("the server answered [{method} {path}] with {}: {reason}", answer.status),
     )
 }
 

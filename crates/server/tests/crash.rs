@@ -14,11 +14,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod fixtures;
+mod stopping_disk;
 
 use async_trait::async_trait;
 use disk::FaultyDisk;
 use dsl::search::SearchRequest;
-use embedded::{EmbeddedEngine, Limits};
+use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::tasks::{Task, Tasks};
 use engine::{
@@ -33,10 +34,10 @@ use relations::leases::{Ask, Asked, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Digest, Key, Operation, Verdict};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use stopping_disk::{create_index, engine_on, in_time, seeds};
 
 const BEGIN: i64 = 100;
 
@@ -48,23 +49,6 @@ enum Way {
 }
 
 const WAYS: [Way; 2] = [Way::Record, Way::Portable];
-
-fn seeds() -> u64 {
-    std::env::var("PLEACH_TEST_CELL")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(2)
-}
-
-fn engine_on(disk: &FaultyDisk) -> Result<Arc<EmbeddedEngine>> {
-    let limits = Limits {
-        log_file_bytes: 4 << 20,
-        queue_bytes: 1 << 20,
-        ..Limits::default()
-    };
-    let clock = Arc::new(SystemClock::default());
-    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock, limits).map(Arc::new)
-}
 
 fn relations_over(engine: Arc<dyn Engine>, way: Way) -> Relations {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -81,15 +65,7 @@ fn account(n: usize) -> DocAddress {
 
 async fn accounts(engine: &dyn Engine) {
     for index in ["left", "right"] {
-        let create = Alteration::CreateIndex {
-            name: index.to_owned(),
-            settings: serde_json::Map::new(),
-            mappings: Some(json!({ "properties": { "n": { "type": "long" } } })),
-            aliases: serde_json::Map::new(),
-            typed: false,
-            if_absent: true,
-        };
-        engine.alter(create).await.unwrap();
+        create_index(engine, index, json!({ "n": { "type": "long" } })).await;
     }
     let first = (0..4).map(|n| Write::new(account(n), WriteOp::Put(Source::from_value(&json!({ "n": BEGIN })))));
     for outcome in engine.write(first.collect(), Refresh::No).await.unwrap() {
@@ -170,23 +146,13 @@ async fn restarted(disk: &FaultyDisk, way: Way) -> (Arc<EmbeddedEngine>, Relatio
     (engine, relations)
 }
 
-fn in_time<T>(work: impl Future<Output = T>) -> T {
-    // Decisions wait for each other on the threads that ask.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(8)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), work).await.unwrap() })
-}
-
 /// The disk stops at every step of one change; then power fails. All of it or none; what was told is there; the key, repeated,
 /// brings it to exactly once.
 #[test]
 fn contract_08_the_disk_stops_at_every_step_of_a_change() {
     for way in WAYS {
         for seed in 0..seeds() {
-            in_time(async {
+            in_time(8, 120, async {
                 let mut told = 0;
                 let mut lost = 0;
                 let mut struck = 0;
@@ -263,7 +229,7 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
         let seeds = if whole { 4 * seeds() } else { seeds() };
         let (mut all_halfway, mut all_lost) = (0, 0);
         for seed in 0..seeds {
-            in_time(async {
+            in_time(8, 120, async {
                 let job = || Job {
                     whole: whole.then_some(Whole {
                         operations_max: 100,
@@ -397,7 +363,7 @@ fn held(relations: &Relations) -> Vec<String> {
 fn contract_29_and_33_the_disk_stops_at_every_step_of_a_change_of_lock_documents() {
     for way in WAYS {
         for seed in 0..seeds() {
-            in_time(async {
+            in_time(8, 120, async {
                 let (mut struck, mut before_it, mut after_it) = (0, 0, 0);
                 for stop in 0.. {
                     let what = format!("{way:?}, seed {seed}, stopped after {stop} steps");
@@ -455,7 +421,7 @@ fn contract_29_and_33_the_disk_stops_at_every_step_of_a_change_of_lock_documents
 #[test]
 fn contract_29_changes_of_lock_documents_beside_each_other() {
     for way in WAYS {
-        in_time(async {
+        in_time(8, 120, async {
             let engine = engine_on(&FaultyDisk::new(7)).unwrap();
             let relations = relations_over(engine.clone(), way);
             relations.recover().await.unwrap();
@@ -515,7 +481,7 @@ fn contract_29_changes_of_lock_documents_beside_each_other() {
 fn contract_33_the_disk_stops_in_a_checkpoint_and_in_the_replay() {
     for way in WAYS {
         for seed in 0..seeds() {
-            in_time(async {
+            in_time(8, 120, async {
                 for stop in 0..40 {
                     let what = format!("{way:?}, seed {seed}, checkpoint stopped after {stop} steps");
                     let disk = FaultyDisk::new(seed * 1000 + stop);
@@ -684,7 +650,7 @@ async fn broken_between(way: Way, without_gate: bool) -> (std::result::Result<Ve
 /// break that was answered. Without the gate just that happens: the test can fail.
 #[test]
 fn contract_25_a_lock_broken_between_check_and_append() {
-    in_time(async {
+    in_time(8, 120, async {
         let (verdict, answered, shown) = broken_between(Way::Record, false).await;
         assert!(matches!(verdict, Ok(Verdict::Committed(_))), "{verdict:?}");
         assert!(
@@ -712,7 +678,7 @@ fn contract_25_a_lock_broken_between_check_and_append() {
 #[test]
 fn contract_01_changes_beside_each_other_by_both_ways() {
     for way in WAYS {
-        in_time(async {
+        in_time(8, 120, async {
             let engine = engine_on(&FaultyDisk::new(7)).unwrap();
             let relations = relations_over(engine.clone(), way);
             relations.recover().await.unwrap();
@@ -761,7 +727,7 @@ fn contract_01_changes_beside_each_other_by_both_ways() {
 #[test]
 fn deletes_and_creations_by_both_ways() {
     for way in WAYS {
-        in_time(async {
+        in_time(8, 120, async {
             let disk = FaultyDisk::new(3);
             let engine = engine_on(&disk).unwrap();
             let relations = relations_over(engine.clone(), way);

@@ -10,19 +10,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod stopping_disk;
+
 use disk::FaultyDisk;
 use dsl::json::Node;
-use embedded::{EmbeddedEngine, Limits};
+use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
-use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Write, WriteOp, address};
+use engine::{Clock, Engine, EngineExt as _, Source, Write, WriteOp, address};
 use model::{DocId, Result};
 use relations::Relations;
 use relations::transactions::{Change, Operation, Verdict};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use stopping_disk::{create_index, engine_on, in_time, seeds};
 
 const POSTS: usize = 3;
 
@@ -31,21 +33,6 @@ const POSTS: usize = 3;
 enum Act {
     Rename,
     Delete,
-}
-
-fn seeds() -> u64 {
-    let given = std::env::var("PLEACH_TEST_CELL").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(2)
-}
-
-fn engine_on(disk: &FaultyDisk) -> Result<Arc<EmbeddedEngine>> {
-    let limits = Limits {
-        log_file_bytes: 4 << 20,
-        queue_bytes: 1 << 20,
-        ..Limits::default()
-    };
-    let clock = Arc::new(SystemClock::default());
-    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock, limits).map(Arc::new)
 }
 
 async fn relations_over(engine: &Arc<EmbeddedEngine>) -> Result<Relations> {
@@ -78,15 +65,7 @@ async fn set_up(engine: &EmbeddedEngine, relations: &Relations, mode: &str) {
             json!({ "user": { "properties": { "id": keyword, "name": keyword } } }),
         ),
     ] {
-        let create = Alteration::CreateIndex {
-            name: index.to_owned(),
-            settings: serde_json::Map::new(),
-            mappings: Some(json!({ "properties": properties })),
-            aliases: serde_json::Map::new(),
-            typed: false,
-            if_absent: true,
-        };
-        engine.alter(create).await.unwrap();
+        create_index(engine, index, properties).await;
     }
     let policy = json!({
         "source": { "index": "user", "fields": ["name"] }, "target": { "index": "post", "on": { "user.id": "_id" }, "into": "user" },
@@ -110,15 +89,6 @@ async fn names(engine: &EmbeddedEngine) -> (Option<String>, Vec<Option<String>>)
     let found = engine.read_one(address("user", DocId::plain("1"))).await.unwrap();
     let name = found.and_then(|document| document.source.parse().unwrap()["name"].as_str().map(str::to_owned));
     (name, copies)
-}
-
-fn in_time<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), work).await.unwrap() })
 }
 
 /// One run against a disk that stops after so many steps: was the change told, did it reach its end, is it there?
@@ -180,7 +150,7 @@ fn the_disk_stops_at_every_step_of_a_change_and_its_copies() {
     ] {
         let (mut steps, mut lost, mut kept) = (0, 0, 0);
         for seed in 0..seeds() {
-            in_time(async {
+            in_time(4, 120, async {
                 for stop in 0.. {
                     let (_, whole, there) = struck(mode, act, seed, stop).await;
                     steps += 1;

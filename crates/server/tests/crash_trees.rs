@@ -11,10 +11,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod stopping_disk;
+
 use disk::FaultyDisk;
 use dsl::query::{Clause, Query, TermQuery};
 use dsl::search::{SearchRequest, TrackTotal};
-use embedded::{EmbeddedEngine, Limits};
+use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
 use engine::{Alteration, Clock, Engine, EngineExt as _, Outcome, Refresh, Source, TreeAct, TreeChange, Write, WriteOp, address};
@@ -22,8 +24,8 @@ use model::{DocId, Result, Target};
 use relations::Relations;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
+use stopping_disk::{create_index, engine_on, in_time, seeds};
 
 const INDEX: &str = "fs";
 /// The documents and their directories before a change.
@@ -57,35 +59,16 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn seeds() -> u64 {
-    let given = std::env::var("PLEACH_TEST_CELL").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(2)
-}
-
 fn open(disk: &FaultyDisk) -> Result<(Arc<EmbeddedEngine>, Relations)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let limits = Limits {
-        log_file_bytes: 4 << 20,
-        queue_bytes: 1 << 20,
-        ..Limits::default()
-    };
-    let engine = EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock.clone(), limits)?;
-    let engine = Arc::new(engine);
+    let engine = engine_on(disk)?;
     let relations = Relations::new(engine.clone(), clock, Arc::new(Tasks::new(10)), "n1");
     Ok((engine, relations))
 }
 
 /// Half of the documents are in segments of a checkpoint, half in no segment.
 async fn fill(engine: &EmbeddedEngine) {
-    let create = Alteration::CreateIndex {
-        name: INDEX.to_owned(),
-        settings: serde_json::Map::new(),
-        mappings: Some(json!({ "properties": { "path": { "type": "tree_path" } } })),
-        aliases: serde_json::Map::new(),
-        typed: false,
-        if_absent: true,
-    };
-    engine.alter(create).await.unwrap();
+    create_index(engine, INDEX, json!({ "path": { "type": "tree_path" } })).await;
     for (n, (id, path)) in BEFORE.iter().enumerate() {
         let source = Source::from_value(&json!({ "path": path }));
         let write = Write::new(address(INDEX, DocId::plain(*id)), WriteOp::Put(source));
@@ -153,20 +136,11 @@ fn map(all: &[(&str, &str)]) -> BTreeMap<String, String> {
     all.iter().map(|(id, path)| ((*id).to_owned(), (*path).to_owned())).collect()
 }
 
-fn in_time<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::time::timeout(std::time::Duration::from_secs(300), work).await.unwrap() })
-}
-
 /// The disk stops at every step of a change, then power fails.
 #[test]
 fn the_disk_stops_at_every_step_of_a_change() {
     for ((name, act, after), seed) in cases().iter().flat_map(|case| (0..seeds()).map(move |seed| (case, seed))) {
-        in_time(async {
+        in_time(2, 300, async {
             let (mut told, mut lost) = (0, 0);
             for stop in 0.. {
                 let what = format!("{name}, seed {seed}, stopped after {stop} steps");
@@ -198,7 +172,7 @@ fn the_disk_stops_at_every_step_of_a_change() {
 #[test]
 fn the_disk_stops_at_every_step_of_a_flush_and_of_a_start() {
     for ((name, act, after), seed) in cases().iter().flat_map(|case| (0..seeds()).map(move |seed| (case, seed))) {
-        in_time(async {
+        in_time(2, 300, async {
             for stop in 0.. {
                 let what = format!("{name}, seed {seed}, stopped after {stop} steps");
                 let disk = FaultyDisk::new(seed * 1000 + stop);

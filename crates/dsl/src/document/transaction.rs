@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub struct TransactionBody {
     /// All must hold when the change commits.
     pub conditions: Vec<Condition>,
-    /// Those on directories, each with its place among all.
+    /// Conditions on directories, each with its number among all conditions.
     pub directories: Vec<(usize, DirectoryCondition)>,
     /// The change, if they do.
     pub operations: Vec<TransactionItem>,

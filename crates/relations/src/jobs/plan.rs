@@ -13,17 +13,10 @@ use serde_json::{Map, Value};
 /// # Errors
 /// A script's.
 pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<Option<Write>> {
-    let mut write = Write::new(document.at.clone(), WriteOp::Delete);
-    write.routing = document.routing.clone();
-    write.parent = document.parent.clone();
-    write.timing = mapping::Timing::kept(document.times);
-    write.expect = Expect::Unchanged {
-        seq_no: document.stamp.seq_no,
-        primary_term: document.stamp.primary_term,
-    };
-    // A job that updates writes into the index that it read, and knows its directories as it read them.
-    if let Action::Update { .. } = action {
-        write.tree = document.tree.clone();
+    let mut write = Write::over(document, WriteOp::Delete);
+    // Only a job that updates writes into the index that it read, and knows its directories as it read them.
+    if !matches!(action, Action::Update { .. }) {
+        write.tree = None;
     }
     match action {
         Action::Delete => {}

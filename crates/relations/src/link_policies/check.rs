@@ -6,10 +6,10 @@ use crate::Relations;
 use crate::joins::read_in_view;
 use crate::links::Policy;
 use crate::links::carriers::query_of_all;
-use crate::links::references::{Copied, Fate, copied, rewrite};
+use crate::links::references::{Copied, Fate, copied, keys, rewrite};
 use engine::ViewPromise;
 use futures::StreamExt as _;
-use model::{DocAddress, DocId, IndexName, Result, Target};
+use model::{DocAddress, Result, Target};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Relations {
             let document = document?;
             let is = document.source.parse()?;
             checked.documents += 1;
-            for key in crate::links::references::keys(policy, &is)? {
+            for key in keys(policy, &is)? {
                 if sources.contains_key(&key) {
                     continue;
                 }
@@ -77,11 +77,7 @@ impl Relations {
                     // A long check keeps its view.
                     self.engine.renew_view(view, VIEW_ALIVE).await?;
                 }
-                let at = DocAddress {
-                    index: IndexName::new(policy.source.index.as_str()),
-                    id: DocId::plain(key.as_str()),
-                };
-                let source = read_in_view(self.engine.as_ref(), at, view).await?;
+                let source = read_in_view(self.engine.as_ref(), policy.source_at(&key), view).await?;
                 let source = source.map(|source| source.source.parse()).transpose()?;
                 sources.insert(key, source.map(|source| copied(policy, &source)));
             }

@@ -4,7 +4,7 @@
 //! index. Not here: the checks, the references inside documents (`references`).
 
 use dsl::json::{Fields, Node};
-use model::{Error, ErrorKind, Result, nearest};
+use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, nearest};
 use serde_json::{Value, json};
 
 /// The longest name of a policy, in bytes.
@@ -114,6 +114,14 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The source that a key names.
+    pub(crate) fn source_at(&self, key: &str) -> DocAddress {
+        DocAddress {
+            index: IndexName::new(self.source.index.as_str()),
+            id: DocId::plain(key),
+        }
+    }
+
     /// Reads a request. What only mappings say is not known yet.
     ///
     /// # Errors

@@ -15,9 +15,9 @@ use super::policy::{Mode, OnDelete, OnMissing, Policy};
 use super::references::{Copied, Fate, copied, keys, rewrite};
 use super::table::Table;
 use crate::schema;
-use engine::{Decision, Document, Engine, Expect, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
+use engine::{Decision, Document, Engine, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
 use model::settings::{LINKS_MAX_PENDING, LINKS_MAX_SYNC, node_count};
-use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, IndexName, Result};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -355,7 +355,7 @@ impl Expansion<'_> {
     }
 
     fn fate(&mut self, policy: &Policy, key: &str, is_new: bool, at: &DocAddress) -> Result<Fate, Stop> {
-        let source = source_of(policy, key);
+        let source = policy.source_at(key);
         // Read first: what is read is held to the end.
         let copied = self.source(policy, &source)?;
         let own = usize::from(self.upkeep.latches.contains_key(&source));
@@ -665,24 +665,12 @@ fn write_of(doc: &Doc) -> Write {
         Some(now) => WriteOp::Put(Source::from_value(now)),
         None => WriteOp::Delete,
     };
-    let mut write = Write::new(doc.at.clone(), op);
-    write.index_uuid = Some(Arc::from(doc.index.uuid.as_str()));
-    if let Some(before) = &doc.before {
-        write.expect = Expect::Unchanged {
-            seq_no: before.stamp.seq_no,
-            primary_term: before.stamp.primary_term,
-        };
-        (write.routing, write.parent) = (before.routing.clone(), before.parent.clone());
-        write.timing = mapping::Timing::kept(before.times);
-        write.tree = before.tree.clone();
-    }
-    write
-}
-
-fn source_of(policy: &Policy, key: &str) -> DocAddress {
-    DocAddress {
-        index: IndexName::new(policy.source.index.as_str()),
-        id: DocId::plain(key),
+    Write {
+        index_uuid: Some(Arc::from(doc.index.uuid.as_str())),
+        ..match &doc.before {
+            Some(before) => Write::over(before, op),
+            None => Write::new(doc.at.clone(), op),
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Not here: what policies add to a decision (`links::upkeep`).
 
+use super::Verdict;
 use super::request::{Change, Kind, Operation};
-use super::{NotDone, Verdict};
 use crate::Relations;
 use engine::{Outcome, Refresh, Write, WriteOp};
 use futures::StreamExt as _;
-use model::{Error, ErrorKind, Result};
+use model::Result;
 
 /// Decisions that are made at once, to share the wait for the disk.
 const AT_ONCE: usize = 256;
@@ -45,18 +45,7 @@ impl Relations {
             refresh,
             ..Change::of(vec![operation])
         };
-        match self.change(&change).await {
-            Ok(Verdict::Committed(mut done)) => {
-                let written = done.items.pop().map(|item| Outcome::Written(item.written));
-                written.unwrap_or(Outcome::Unknown)
-            }
-            Ok(Verdict::Failed(failures)) => match failures.operations.into_iter().next() {
-                Some(NotDone::Conflict(conflict)) => Outcome::Conflict(conflict),
-                Some(NotDone::Refused(error)) => Outcome::Refused(error),
-                _ => Outcome::Unknown,
-            },
-            Ok(Verdict::Waits(..)) => Outcome::Refused(Error::new(ErrorKind::Internal, "a plain write waits for nothing")),
-            Err(error) => Outcome::Refused(error),
-        }
+        // Whoever writes this way has no answer for warnings to stand in.
+        Verdict::of_plain_write(self.change(&change).await).0
     }
 }

@@ -24,7 +24,7 @@ pub use request::{Change, Condition, DirectoryChange, Kind, Operation};
 
 use crate::leases::{Place, Turn};
 use engine::{Conflict, Outcome, TreeMoved, Written};
-use model::{CommitSeq, Error, ErrorKind};
+use model::{CommitSeq, Error, ErrorKind, Result};
 
 /// The result of a change.
 #[derive(Debug)]
@@ -35,6 +35,26 @@ pub enum Verdict {
     Committed(Committed),
     /// Nothing of it is.
     Failed(Failures),
+}
+
+impl Verdict {
+    /// The outcome of a change that is one plain write, and the foreign locks that it passed.
+    pub fn of_plain_write(decided: Result<Verdict>) -> (Outcome, Vec<String>) {
+        let outcome = match decided {
+            Ok(Verdict::Committed(mut done)) => {
+                let written = done.items.pop().map(|item| Outcome::Written(item.written));
+                return (written.unwrap_or(Outcome::Unknown), done.warnings);
+            }
+            Ok(Verdict::Failed(failures)) => match failures.operations.into_iter().next() {
+                Some(NotDone::Conflict(conflict)) => Outcome::Conflict(conflict),
+                Some(NotDone::Refused(error)) => Outcome::Refused(error),
+                _ => Outcome::Unknown,
+            },
+            Ok(Verdict::Waits(..)) => Outcome::Refused(Error::new(ErrorKind::Internal, "a plain write waits for nothing")),
+            Err(error) => Outcome::Refused(error),
+        };
+        (outcome, Vec::new())
+    }
 }
 
 /// Why nothing of a change was done.

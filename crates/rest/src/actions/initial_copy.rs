@@ -97,7 +97,7 @@ pub(crate) async fn read(
     rest.engine
         .renew_view(&place.view, node_duration(FEED_KEEP_ALIVE))
         .await
-        .map_err(closed)?;
+        .map_err(as_gone)?;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let (mut operations, mut bytes) = (Vec::new(), 0);
     while operations.len() < limit && bytes < bytes_max {
@@ -114,7 +114,7 @@ pub(crate) async fn read(
                     now_ms: rest.clock.wall_ms(),
                     cancellation: cancellation.clone(),
                 };
-                // The view may have been closed or may hold an index that was closed since.
+                // The copy has indices that are closed, or hidden.
                 let target = Target {
                     expand_closed: true,
                     expand_hidden: true,
@@ -125,7 +125,7 @@ pub(crate) async fn read(
                     .engine
                     .numbered(&target, Clause::MatchAll.into(), &place.view, part)
                     .await;
-                read.map_err(closed)?
+                read.map_err(as_gone)?
             }
         };
         match documents.last() {
@@ -137,7 +137,7 @@ pub(crate) async fn read(
             }
             None => {
                 let before = place.index.as_ref().map(|(index, _)| index);
-                let Some(state) = feed.copied_index(&place.view, before).map_err(closed)? else {
+                let Some(state) = feed.copied_index(&place.view, before).map_err(as_gone)? else {
                     break;
                 };
                 place.index = Some((state.index.clone(), None));
@@ -148,7 +148,8 @@ pub(crate) async fn read(
     Ok((operations, place))
 }
 
-fn closed(error: Error) -> Error {
+/// A copy that is closed is refused as a position that is gone is.
+fn as_gone(error: Error) -> Error {
     if error.kind() != ErrorKind::SearchContextMissing {
         return error;
     }

@@ -3,6 +3,7 @@
 //! Not here: what is done with them (`handlers::trees`).
 
 use crate::call::Call;
+use dsl::json::Fields;
 use engine::IndexInfo;
 use mapping::tree::PathSyntax;
 use mapping::{FieldType, Kind};
@@ -71,6 +72,15 @@ impl PathField {
         }
         Ok((from, to))
     }
+}
+
+/// A member that a request has to have.
+///
+/// # Errors
+/// It is missing, or is no text.
+pub(crate) fn needed_text(fields: &mut Fields, name: &str) -> Result<String> {
+    let given = fields.take_string(name)?;
+    given.ok_or_else(|| Error::illegal(format!("[{name}] is missing")))
 }
 
 /// The name of the field, and how a `tree_path` writes its paths.

@@ -12,7 +12,7 @@ use model::text::{push_number, quote};
 use model::{Dialect, DocAddress, Error, ErrorKind, Result};
 use relations::leases::Caller;
 use relations::schema::{forbidden, is_system};
-use relations::transactions::{Change, Kind, NotDone, Operation, Verdict};
+use relations::transactions::{Change, Kind, Operation, Verdict};
 use script::{Lang, Params, Program};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -132,23 +132,7 @@ async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
         };
         let relations = rest.relations.clone();
         let decided = aside(is_scripted(&guarded.write), async move { relations.change(&change).await });
-        let outcome = match decided.await {
-            Ok(Verdict::Committed(mut done)) => {
-                let warnings = std::mem::take(&mut done.warnings);
-                let written = done.items.pop().map(|item| Outcome::Written(item.written));
-                return Ok(Sent {
-                    outcome: written.unwrap_or(Outcome::Unknown),
-                    warnings,
-                });
-            }
-            Ok(Verdict::Failed(failures)) => match failures.operations.into_iter().next() {
-                Some(NotDone::Conflict(conflict)) => Outcome::Conflict(conflict),
-                Some(NotDone::Refused(error)) => Outcome::Refused(error),
-                _ => Outcome::Unknown,
-            },
-            Ok(Verdict::Waits(..)) => Outcome::Refused(Error::new(ErrorKind::Internal, "a plain write waits for nothing")),
-            Err(error) => Outcome::Refused(error),
-        };
+        let (outcome, warnings) = Verdict::of_plain_write(decided.await);
         match &outcome {
             Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound && !made && creates(&guarded.write, dialect) => {
                 made = true;
@@ -164,7 +148,7 @@ async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
                 let untold = crate::actions::locks::told(rest, &guarded.locks).await.err();
                 return Ok(untold.map_or(outcome, Outcome::Refused).into());
             }
-            _ => return Ok(outcome.into()),
+            _ => return Ok(Sent { outcome, warnings }),
         }
     }
 }

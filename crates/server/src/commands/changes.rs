@@ -3,10 +3,9 @@
 //! Not here: reading the feed (`feed_client`), applying it elsewhere (`replicate`).
 
 use crate::client::ServerFlags;
-use crate::console::complain;
-use crate::feed_client::{FeedPart, FeedReader, consumer_position, put_consumer};
-use model::{Error, ErrorKind, Result};
-use std::io::Write as _;
+use crate::console::{complain, print};
+use crate::feed_client::{FeedReader, consumer_position, put_consumer};
+use model::{Error, Result};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -66,7 +65,8 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     };
     let wait = if flags.follow { POLL } else { Duration::ZERO };
     loop {
-        if !print(&part)? {
+        let lines: String = part.changes.iter().map(|change| format!("{change}\n")).collect();
+        if !print(&lines)? {
             // Who reads no further has enough.
             return Ok(ExitCode::SUCCESS);
         }
@@ -90,19 +90,5 @@ fn given(since: &str) -> Result<Option<u64>> {
                 "--since is [{number}] but must be [now] or a position, a whole number from 0"
             ))
         }),
-    }
-}
-
-/// False: standard output is closed.
-fn print(part: &FeedPart) -> Result<bool> {
-    let mut out = std::io::stdout().lock();
-    let lines: String = part.changes.iter().map(|change| format!("{change}\n")).collect();
-    match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(cause) => Err(Error::new(
-            ErrorKind::Internal,
-            format!("standard output cannot be written: {cause}"),
-        )),
     }
 }

@@ -3,9 +3,9 @@
 //! Tables for people at a terminal, a line of JSON a row for programs. Not here: filling an index from files of any form
 //! (`import`), locks (`lock`).
 
-use crate::client::{Answer, Client, ServerFlags, segment};
-use crate::console::complain;
-use model::{Error, ErrorKind, Result};
+use crate::client::{Answer, Client, JSON, ServerFlags, segment};
+use crate::console::{self, complain};
+use model::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -398,8 +398,6 @@ pub(crate) fn export(flags: &ExportFlags) -> Result<ExitCode> {
     done
 }
 
-const JSON: &str = "application/json";
-
 /// Names in a path; commas and stars stay.
 fn targets(names: &str) -> String {
     segment(names).replace("%2C", ",").replace("%2A", "*")
@@ -424,11 +422,7 @@ fn failure(answer: &Answer) -> Option<ExitCode> {
     if answer.status < 400 {
         return None;
     }
-    let error = &answer.body["error"];
-    let reason = error["reason"]
-        .as_str()
-        .or_else(|| error.as_str())
-        .unwrap_or("the server gave no reason");
+    let reason = answer.reason().unwrap_or("the server gave no reason");
     complain(&format!("answered {}: {reason}", answer.status));
     Some(ExitCode::from(match answer.status {
         404 => NOT_FOUND,
@@ -488,14 +482,7 @@ fn render(columns: &[&str], rows: &[Map<String, Value>]) -> String {
 
 /// To standard output; who reads no further has enough.
 fn print(text: &str) -> Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
-            ErrorKind::Internal,
-            format!("standard output cannot be written: {cause}"),
-        )),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    console::print(text).map(|_| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 mod lines;
 
-use crate::client::{Answer, Client, ServerFlags, segment};
+use crate::client::{Answer, Client, JSON, ServerFlags, segment};
 use crate::console::say;
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -431,7 +431,7 @@ fn create_index(sender: &mut Sender, index: &str) -> Result<()> {
             "mtime": { "type": "date" }
         } }
     });
-    let answer = client.send("PUT", &path, "application/json", body.to_string().as_bytes())?;
+    let answer = client.send("PUT", &path, JSON, body.to_string().as_bytes())?;
     match answer.status {
         200 | 201 => Ok(()),
         _ => Err(Error::illegal(format!(

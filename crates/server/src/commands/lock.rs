@@ -4,7 +4,7 @@
 //! command is ended before the lease is over. The command learns its fencing token from `PLEACH_FENCING_TOKEN`.
 //! Not here: what a lock is (docs/relations/locks.md).
 
-use crate::client::{Answer, Client, ServerFlags, segment};
+use crate::client::{Answer, Client, JSON, ServerFlags, segment};
 use crate::console::complain;
 use model::{Error, ErrorKind, Result, units};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn ask(client: &mut Client, flags: &RunFlags, timeout: Duration) -> Result<Answe
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let path = format!("/_lock?timeout={}ms", left.min(ONCE_MOST).as_millis());
-        let answer = client.send_once("POST", &path, "application/json", body.as_bytes())?;
+        let answer = client.send_once("POST", &path, JSON, body.as_bytes())?;
         if answer.status != 409 || left <= ONCE_MOST {
             return Ok(answer);
         }
@@ -220,7 +220,7 @@ impl Held {
         }
         if !is_lost {
             let path = format!("/_lock/{}", segment(&self.lease.id));
-            if let Err(error) = self.client.send("DELETE", &path, "application/json", b"") {
+            if let Err(error) = self.client.send("DELETE", &path, JSON, b"") {
                 complain(error.reason());
             }
         }
@@ -239,7 +239,7 @@ fn renew(renewals: &Renewals, lease: &Lease, mut client: Client) {
             return;
         }
         let sent = Instant::now();
-        wait = match client.send("POST", &path, "application/json", b"") {
+        wait = match client.send("POST", &path, JSON, b"") {
             Ok(answer) if answer.status == 200 => {
                 *renewals.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent;
                 third
@@ -345,7 +345,7 @@ fn send(child: &Child, signal: i32) {
 }
 
 fn reason(answer: &Answer) -> &str {
-    answer.body["error"]["reason"].as_str().unwrap_or("the server refused")
+    answer.reason().unwrap_or("the server refused")
 }
 
 fn refused(answer: &Answer) -> Error {

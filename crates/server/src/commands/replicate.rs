@@ -12,9 +12,9 @@
 
 mod target;
 
-use crate::client::{Client, ServerFlags, segment};
+use crate::client::{Client, JSON, ServerFlags, segment};
 use crate::console::complain;
-use crate::feed_client::{FeedPart, FeedReader, consumer_position, delete_consumer, put_consumer, refused};
+use crate::feed_client::{FeedPart, FeedReader, consumer_position, delete_consumer, exchange, put_consumer, refusal};
 use model::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ pub(crate) struct Flags {
 struct Names {
     /// The target has everything up to its position.
     following: String,
-    /// A copy was begun, and is not whole.
+    /// A copy was begun, and is not whole; the changes behind it stay meanwhile.
     copying: String,
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let to = Client::new(&flags.to, || crate::tls::client_config(flags.to_ca.as_deref(), None))?;
     let mut target = Target::connect(to, patience)?;
     if flags.restart {
-        delete_consumer(&mut source, &names.following)?;
-        delete_consumer(&mut source, &names.copying)?;
+        delete_consumer(&mut source, &names.following, patience)?;
+        delete_consumer(&mut source, &names.copying, patience)?;
     }
     let from = match consumer_position(&mut source, &names.following, patience)? {
         Some(position) => position,
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
 fn copy(flags: &Flags, names: &Names, source: &mut Client, target: &mut Target, patience: Duration) -> Result<u64> {
     let is_again = consumer_position(source, &names.copying, patience)?.is_some();
     if !is_again {
-        target.check_absent(&indices(source, flags.index.as_deref())?)?;
+        target.check_absent(&indices(source, flags.index.as_deref(), patience)?)?;
         put_consumer(source, &names.copying, None, patience)?;
     }
     target.begin_copy(is_again);
@@ -121,22 +121,22 @@ fn copy(flags: &Flags, names: &Names, source: &mut Client, target: &mut Target, 
     target.end_copy()?;
     complain(&format!("copied {} documents; following", target.documents()));
     put_consumer(source, &names.following, Some(moment), patience)?;
-    delete_consumer(source, &names.copying)?;
+    delete_consumer(source, &names.copying, patience)?;
     Ok(moment)
 }
 
 /// The names of the source's indices, closed and hidden ones too.
-fn indices(source: &mut Client, patterns: Option<&str>) -> Result<Vec<String>> {
+fn indices(source: &mut Client, patterns: Option<&str>, patience: Duration) -> Result<Vec<String>> {
     let patterns = patterns.map_or_else(String::new, |patterns| format!("/{}", segment(patterns).replace("%2C", ",")));
     let path = format!("/_cat/indices{patterns}?format=json&h=index&expand_wildcards=all");
-    let answer = source.send("GET", &path, "application/json", b"")?;
+    let answer = exchange(source, ("GET", &path, JSON), b"", patience)?;
     match (answer.status, answer.body.as_array()) {
         (404, _) => Ok(Vec::new()),
         (200, Some(rows)) => Ok(rows
             .iter()
             .filter_map(|row| row["index"].as_str().map(str::to_owned))
             .collect()),
-        (status, _) => Err(refused(&answer.body, status, &format!("GET {path}"))),
+        _ => Err(refusal(&answer, "GET", &path)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Not here: the job that copies them (`actions::directory_documents`).
 
 use crate::actions::directory_documents::DocumentsOf;
-use crate::actions::path_field::PathField;
+use crate::actions::path_field::{PathField, needed_text};
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::respond::Answer;
@@ -19,10 +19,9 @@ pub(crate) async fn copy_directory(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     call.params.finish()?;
     let mut fields = node.fields("copy")?;
-    let text = |given: Option<String>, name: &str| given.ok_or_else(|| Error::illegal(format!("[{name}] is missing")));
     let field = fields.take_string("field")?;
-    let from = text(fields.take_string("from")?, "from")?;
-    let to = text(fields.take_string("to")?, "to")?;
+    let from = needed_text(&mut fields, "from")?;
+    let to = needed_text(&mut fields, "to")?;
     let prefix = fields.take_string("id_prefix")?;
     fields.finish()?;
     if prefix.as_deref() == Some("") {

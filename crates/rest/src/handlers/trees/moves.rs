@@ -4,7 +4,7 @@
 //! it, the documents are rewritten by a job that is one change. Not here: the tree (`mapping::tree`), the job (`actions::directory_documents`).
 
 use crate::actions::directory_documents::DocumentsOf;
-use crate::actions::path_field::PathField;
+use crate::actions::path_field::{PathField, needed_text};
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::respond::Answer;
@@ -28,11 +28,10 @@ pub(crate) async fn move_directory(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     call.params.finish()?;
     let mut fields = node.fields("move")?;
-    let text = |given: Option<String>, name: &str| given.ok_or_else(|| Error::illegal(format!("[{name}] is missing")));
     let field = fields.take_string("field")?;
     let asked = Asked {
-        from: text(fields.take_string("from")?, "from")?,
-        to: text(fields.take_string("to")?, "to")?,
+        from: needed_text(&mut fields, "from")?,
+        to: needed_text(&mut fields, "to")?,
         merge: fields.take_bool("merge")?.unwrap_or(false),
         locks,
     };

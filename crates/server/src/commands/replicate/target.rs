@@ -4,8 +4,8 @@
 //!
 //! Not here: which changes (`replicate`).
 
-use crate::client::{Answer, Client, segment};
-use crate::feed_client::{Waits, refused};
+use crate::client::{Answer, Client, JSON, reason, segment};
+use crate::feed_client::{Waits, delete_if_there, exchange, refusal};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -254,18 +254,13 @@ impl Target {
         match answer.status {
             status if status < 400 => Ok(()),
             404 if answer.body["error"]["type"] == "tree_missing_exception" => Ok(()),
-            status => Err(refused(&answer.body, status, &format!("{method} {path}"))),
+            _ => Err(refusal(&answer, method, &path)),
         }
     }
 
     /// Deletes an index, if it is there.
     fn delete_index(&mut self, path: &str) -> Result<()> {
-        let answer = self.exchange("DELETE", path, b"")?;
-        match answer.status {
-            404 => Ok(()),
-            status if status < 400 => Ok(()),
-            status => Err(refused(&answer.body, status, &format!("DELETE {path}"))),
-        }
+        delete_if_there(&mut self.client, path, self.patience)
     }
 
     /// Makes an index. One that is there gets what it lacks: it was made before the command stopped. In a copy there is none.
@@ -288,7 +283,7 @@ impl Target {
             self.put_mappings(path, &operation["mappings"])?;
             self.put_aliases(name, path, &operation["aliases"])?;
         } else if answer.status >= 400 {
-            return Err(refused(&answer.body, answer.status, &format!("PUT {path}")));
+            return Err(refusal(&answer, "PUT", path));
         }
         if is_closed && is_initial {
             self.closed.push(name.to_owned());
@@ -354,7 +349,7 @@ impl Target {
         let answer = self.exchange(method, path, body)?;
         match answer.status {
             status if status < 400 => Ok(answer),
-            status => Err(refused(&answer.body, status, &format!("{method} {path}"))),
+            _ => Err(refusal(&answer, method, path)),
         }
     }
 
@@ -362,17 +357,9 @@ impl Target {
     fn exchange(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer> {
         let media = match path {
             "/_bulk" => "application/x-ndjson",
-            _ => "application/json",
+            _ => JSON,
         };
-        let mut waits = Waits::new(self.patience);
-        loop {
-            let failure = match self.client.send(method, path, media, body) {
-                Ok(answer) if !matches!(answer.status, 429 | 502 | 503) => return Ok(answer),
-                Ok(answer) => refused(&answer.body, answer.status, &format!("{method} {path}")),
-                Err(error) => error,
-            };
-            waits.wait(failure)?;
-        }
+        exchange(&mut self.client, (method, path, media), body, self.patience)
     }
 }
 
@@ -410,10 +397,7 @@ fn check_items(body: &Value) -> Result<Option<Error>> {
             continue;
         }
         let error = &outcome["error"];
-        let reason = error["reason"]
-            .as_str()
-            .or_else(|| error.as_str())
-            .unwrap_or("it gave no reason");
+        let reason = reason(error).unwrap_or("it gave no reason");
         let (index, id) = (&outcome["_index"], &outcome["_id"]);
         let error = Error::new(
             ErrorKind::Internal,
