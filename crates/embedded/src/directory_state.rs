@@ -5,7 +5,6 @@
 use crate::catalog::IndexEntry;
 use crate::index_state::IndexState;
 use crate::pending::Kind;
-use crate::scan::document_at;
 use crate::store::Store;
 use crate::trees::tree_field;
 use engine::{DirectoryAt, DirectoryNow};
@@ -13,6 +12,7 @@ use mapping::tree::DirId;
 use model::Result;
 use segment::searchable::IndexView;
 use segment::segment_view;
+use segment::stored_document::root_document;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED, Term};
 
@@ -71,13 +71,13 @@ impl Store {
         let Some(slot) = set.schema.slot(field) else {
             return Ok(false);
         };
-        for (n, segment) in set.segments.iter().enumerate() {
+        for segment in &set.segments {
             for dir in dirs {
                 let term = Term::from_field_u64(slot.field, u64::from(*dir));
                 let mut postings = segment_view::postings(segment, &term, IndexRecordOption::Basic)?;
                 while let Some(postings) = postings.as_mut().filter(|postings| postings.doc() != TERMINATED) {
                     if segment.is_alive(postings.doc()) {
-                        let document = document_at(set, n, postings.doc())?;
+                        let document = root_document(set, segment, postings.doc())?;
                         let key = self.versions.key(set.no, &document.at.id.uid());
                         if self.versions.get(key).is_none() {
                             return Ok(true);

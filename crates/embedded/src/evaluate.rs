@@ -18,7 +18,7 @@ use crate::pending::Put;
 use crate::prepared_write::PreparedWrite;
 use crate::resolved_write::ResolvedWrite;
 use crate::store::Store;
-use crate::trees::{PathsOf, Trees};
+use crate::trees::{PathsOf, ReadBy, Trees};
 use crate::wait_for::WaitFor;
 use engine::{Applied, Document, Effect, Expect, Found, Hidden, Hide, Judge, Outcome, See, Source, Write, WriteOp, Written};
 use mapping::{Parsed, ReadOptions, Times};
@@ -90,7 +90,11 @@ pub(crate) fn evaluate(
         return Ok(Evaluated::Done(Outcome::Held(mark.body.clone())));
     }
     // The paths of the new source are those of the tree that the old one was shown by (trees.md D5).
-    let then = write.tree.clone().or_else(|| current.tree.clone());
+    let read_by = match (&write.tree, &current.tree, &write.op) {
+        (Some(tree), _, _) => ReadBy::Tree(tree.clone()),
+        (None, Some(tree), WriteOp::Update(_)) => ReadBy::Tree(tree.clone()),
+        (None, tree, _) => ReadBy::Moves(tree.as_ref().map_or(0, |tree| tree.moved())),
+    };
     let basis = Basis::of(current, &write);
     if let (true, WriteOp::Delete) = (basis.elsewhere, &write.op) {
         return Ok(Evaluated::Done(absent_elsewhere(at, basis.found)));
@@ -124,7 +128,7 @@ pub(crate) fn evaluate(
         paths,
     } = read(&entry, &at, next, hidden, judge, documents, env)?;
     if let Some(put) = &mut put {
-        put.placed = trees.place(&entry, &paths, then.as_deref())?;
+        put.placed = trees.place(&entry, &paths, &read_by)?;
     }
     Ok(Evaluated::Write(Box::new(PreparedWrite {
         entry,

@@ -10,7 +10,8 @@ use mapping::{Mapping, Parsed, Times};
 use model::Stamp;
 use segment::directory::Held;
 use segment::hidden_mark::read_mark;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// An operation that is in the log and in no segment.
@@ -136,17 +137,18 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
     if parent.is_none() && hidden.is_none() && times.is_none() && placed.is_empty() {
         return None;
     }
-    let mark = hidden.map(|h| json!({ "body": h.body, "visible": h.visible, "held": h.held }));
-    let mut out = json!({ "parent": parent, "mark": mark });
-    for (name, time) in [("timestamp", times.timestamp), ("expires", times.expires)] {
-        if let Some(time) = time {
-            out[name] = time.into();
-        }
-    }
-    if !placed.is_empty() {
-        out["placed"] = placed.iter().map(Placed::to_json).collect();
-    }
-    let out = out.to_string().into_bytes();
+    let logged = LoggedExtras {
+        parent,
+        mark: hidden.map(|hidden| LoggedMark {
+            body: &hidden.body,
+            visible: hidden.visible,
+            held: hidden.held,
+        }),
+        timestamp: times.timestamp,
+        expires: times.expires,
+        placed,
+    };
+    let out = serde_json::to_vec(&logged).unwrap_or_else(|e| unreachable!("numbers and texts are JSON: {e}"));
     debug_assert!(
         {
             let read = read_extras(Some(&out));
@@ -155,6 +157,28 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
         "2: what a start reads beside a source is what was written"
     );
     Some(out)
+}
+
+/// The form in the log. It is written for each document of some indices, so it is not built as a tree first.
+#[derive(Serialize)]
+struct LoggedExtras<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<LoggedMark<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<i64>,
+    #[serde(skip_serializing_if = "<[Placed]>::is_empty")]
+    placed: &'a [Placed],
+}
+
+#[derive(Serialize)]
+struct LoggedMark<'a> {
+    body: &'a Value,
+    visible: bool,
+    held: bool,
 }
 
 /// The facts about a document that the log keeps beside its source.

@@ -4,11 +4,10 @@ use crate::evaluate::visible;
 use crate::store::Store;
 use dsl::query::Query;
 use engine::{Document, See};
-use model::{Dialect, DocAddress, DocId, Result};
+use model::{Dialect, Result};
 use search::Searched;
 use search::interrupt::Interrupt;
-use segment::searchable::IndexView;
-use segment::stored_document::{Location, stored};
+use segment::stored_document::root_document;
 
 /// Where a scan goes on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +42,7 @@ impl Store {
                         next = Some(at);
                         return Ok(false);
                     }
-                    match document_at(view, segment, doc) {
+                    match root_document(view, &view.segments[segment], doc) {
                         Ok(document) if visible(&document, see) => out.push(document),
                         Ok(_) => {}
                         Err(e) => failed = Err(e),
@@ -59,23 +58,4 @@ impl Store {
         })?;
         Ok((out, next))
     }
-}
-
-/// A root document of a segment.
-pub(crate) fn document_at(view: &IndexView, segment: usize, doc: u32) -> Result<Document> {
-    let location = Location {
-        segment: view.segments[segment].clone(),
-        block: vec![doc],
-    };
-    let mut id = DocId::plain("");
-    view.each_stored(&location.segment, doc, |field, value| {
-        if field == view.schema.id {
-            id = DocId::from_uid(&String::from_utf8_lossy(value), view.typed);
-        }
-    })?;
-    let at = DocAddress {
-        index: view.name.clone(),
-        id,
-    };
-    stored(view, &location, &at)
 }

@@ -2,7 +2,6 @@
 //!
 //! A part costs one look at the query's matches in segments that may hold some of it. Not here: what is done with them.
 
-use crate::scan::document_at;
 use crate::store::Store;
 use dsl::query::Query;
 use engine::{Cursor, Extent, Numbered, Part, See};
@@ -12,6 +11,7 @@ use search::context::Context;
 use search::interrupt::Interrupt;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
+use segment::stored_document::root_document;
 use std::collections::BinaryHeap;
 use tantivy::{DocId, TERMINATED};
 
@@ -96,7 +96,7 @@ impl Store {
                 break;
             }
             interrupt.check_run()?;
-            let document = document_at(&view, segment, doc)?;
+            let document = root_document(&view, &view.segments[segment], doc)?;
             bytes += document.source.0.len();
             out.push(Numbered::of_one_shard(document));
         }

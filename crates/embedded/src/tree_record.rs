@@ -12,6 +12,7 @@ use crate::trees::{TreeCell, TreeState};
 use engine::{TreeAct, TreeChange, TreeMoved};
 use mapping::tree::{DirId, Operation, PathSyntax, Placed, Tree, collect};
 use model::{Error, ErrorKind, Result};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -111,14 +112,17 @@ impl<'c> TreeRecord<'c> {
         let changed = self.trees.iter().filter(|tree| !tree.operations.is_empty());
         changed.map(|tree| {
             let before = tree.state.newest.seq() - tree.state.unlogged.len() as u64;
-            let operations: Vec<Value> = tree.operations.iter().map(Operation::to_json).collect();
-            let mut delta = json!({ "no": tree.no, "seq": before, "operations": operations });
-            if !tree.told.is_empty() {
-                delta["changes"] = Value::Array(tree.told.clone());
-            }
+            let delta = Delta {
+                tree: TreeDelta {
+                    no: tree.no,
+                    seq: before,
+                    operations: &tree.operations,
+                    changes: &tree.told,
+                },
+            };
             Part::Alter {
                 index_no: tree.no,
-                delta: json!({ "tree": delta }).to_string().into_bytes(),
+                delta: delta.to_bytes(),
             }
         })
     }
@@ -135,6 +139,27 @@ impl<'c> TreeRecord<'c> {
                 tree.state.advance(next, end, has_documents || tree.removes);
             }
         }
+    }
+}
+
+/// The form in the log; [`super::trees::Trees::replay`] reads it.
+#[derive(Serialize)]
+struct Delta<'a> {
+    tree: TreeDelta<'a>,
+}
+
+#[derive(Serialize)]
+struct TreeDelta<'a> {
+    no: u32,
+    seq: u64,
+    operations: &'a [Operation],
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    changes: &'a [Value],
+}
+
+impl Delta<'_> {
+    fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_else(|e| unreachable!("numbers and texts are JSON: {e}"))
     }
 }
 

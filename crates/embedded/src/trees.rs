@@ -15,6 +15,27 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The trees before so many moves are kept for writes that are being evaluated.
+const MOVES_KEPT: usize = 16;
+
+/// The tree that the paths of a source were read by. A write that takes nothing out of the document before it names the
+/// moves alone: whoever holds the newest tree makes the next new directory copy its nodes.
+pub(crate) enum ReadBy {
+    /// Any tree with so many moves: they give each path the same directory.
+    Moves(u64),
+    /// This one.
+    Tree(Arc<Tree>),
+}
+
+impl ReadBy {
+    fn moved(&self) -> u64 {
+        match self {
+            ReadBy::Moves(moved) => *moved,
+            ReadBy::Tree(tree) => tree.moved(),
+        }
+    }
+}
+
 /// The tree of one index.
 pub(crate) struct TreeCell {
     state: Mutex<TreeState>,
@@ -29,6 +50,8 @@ pub(crate) struct TreeState {
     pub(crate) unlogged: Vec<Operation>,
     /// The trees before records that moved something and that not every search sees yet, each with the end of its record.
     before: VecDeque<(u64, Arc<Tree>)>,
+    /// The trees before the last few moves, for writes that were evaluated meanwhile (trees.md D5).
+    before_moves: VecDeque<Arc<Tree>>,
     /// Searches may see every record that ends here or before.
     shown_to: u64,
     /// The end of the newest record that moved something.
@@ -55,6 +78,10 @@ impl TreeState {
         let has_moved = next.moved() > self.newest.moved();
         let before = std::mem::replace(&mut self.newest, Arc::new(next));
         if has_moved {
+            if self.before_moves.len() == MOVES_KEPT {
+                self.before_moves.pop_front();
+            }
+            self.before_moves.push_back(before.clone());
             self.before.push_back((end, before));
             self.moved_to = end;
             if is_mixed {
@@ -95,20 +122,39 @@ impl TreeCell {
     pub(crate) fn lock(&self) -> MutexGuard<'_, TreeState> {
         self.state.lock()
     }
-    /// The directory of a path that was read as of `then`. What is missing is made.
-    fn intern(&self, then: &Tree, field: &str, syntax: PathSyntax, path: &str, nodes_max: u64) -> Result<DirId> {
-        let components = syntax.components(path)?;
-        if let Some(dir) = then.resolve(field, &components) {
-            return Ok(dir);
-        }
+    /// The directories of paths, and the number of operations of the tree that they are texts of. What is missing is made.
+    fn intern(&self, read_by: &ReadBy, paths: &PathsOf, nodes_max: u64) -> Result<Placed> {
         let mut state = self.state.lock();
-        let made = state.newest.make_path(then, field, syntax, &components);
+        // A write that was evaluated during more moves than are kept is one after all of them.
+        let older = match read_by {
+            _ if read_by.moved() == state.newest.moved() => None,
+            ReadBy::Tree(tree) => Some(tree.clone()),
+            ReadBy::Moves(moved) => state.before_moves.iter().find(|tree| tree.moved() == *moved).cloned(),
+        };
+        let seq = older.as_ref().map_or(state.newest.seq(), |tree| tree.seq());
+        let one = |path: &String| {
+            let found = state.intern(older.as_deref(), paths, path, nodes_max);
+            found.map_err(|cause| refused(&paths.field, cause))
+        };
+        Ok(Placed {
+            field: paths.field.clone(),
+            dirs: paths.texts.iter().map(one).collect::<Result<_>>()?,
+            seq,
+        })
+    }
+}
+
+impl TreeState {
+    fn intern(&mut self, older: Option<&Tree>, paths: &PathsOf, path: &str, nodes_max: u64) -> Result<DirId> {
+        let components = paths.syntax.components(path)?;
+        let then = older.unwrap_or(&self.newest);
+        let made = self.newest.make_path(then, &paths.field, paths.syntax, &components);
         if made.operations.is_empty() {
             return Ok(made.dir);
         }
         // Only what is made is bounded: a path that is there may be longer after a move.
-        syntax.new_components(path)?;
-        let nodes = state.newest.len() as u64 + made.operations.len() as u64;
+        paths.syntax.new_components(path)?;
+        let nodes = self.newest.len() as u64 + made.operations.len() as u64;
         if nodes > nodes_max {
             let name = settings::TREE_MAX_NODES.name;
             let reason =
@@ -116,9 +162,9 @@ impl TreeCell {
             return Err(Error::illegal(reason).with("setting", name));
         }
         for operation in &made.operations {
-            Arc::make_mut(&mut state.newest).apply(operation)?;
+            Arc::make_mut(&mut self.newest).apply(operation)?;
         }
-        state.unlogged.extend(made.operations);
+        self.unlogged.extend(made.operations);
         Ok(made.dir)
     }
 }
@@ -172,30 +218,17 @@ impl Trees {
     pub(crate) fn at(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
         self.get(no).map(|cell| cell.state.lock().at(position).clone())
     }
-    /// The directories of a document whose paths were read as of `then`.
+    /// The directories of a document whose paths were read by a tree.
     ///
     /// # Errors
     /// A path beyond the limits of new ones, too many directories.
-    pub(crate) fn place(&self, entry: &IndexEntry, paths: &[PathsOf], then: Option<&Tree>) -> Result<Box<[Placed]>> {
+    pub(crate) fn place(&self, entry: &IndexEntry, paths: &[PathsOf], read_by: &ReadBy) -> Result<Box<[Placed]>> {
         if paths.is_empty() {
             return Ok(Box::default());
         }
-        let nothing = Tree::default();
-        let then = then.unwrap_or(&nothing);
         let cell = self.get_or_make(entry.no);
         let nodes_max = settings::number(&entry.settings, settings::TREE_MAX_NODES).min(u64::from(DirId::MAX - 1));
-        let place = |paths: &PathsOf| {
-            let one = |path: &String| {
-                let found = cell.intern(then, &paths.field, paths.syntax, path, nodes_max);
-                found.map_err(|cause| refused(&paths.field, cause))
-            };
-            Ok(Placed {
-                field: paths.field.clone(),
-                seq: then.seq(),
-                dirs: paths.texts.iter().map(one).collect::<Result<_>>()?,
-            })
-        };
-        paths.iter().map(place).collect()
+        paths.iter().map(|paths| cell.intern(read_by, paths, nodes_max)).collect()
     }
     /// The tree as of a position, which is durable, if the manifest has another. It may have directories that no record has yet:
     /// their numbers are not given again (trees.md D9).

@@ -8,7 +8,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 /// A set of documents, one bit each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocBits {
     words: Vec<u64>,
     count: u32,

@@ -11,6 +11,7 @@ pub mod cache_figures;
 pub mod column_bounds;
 pub mod derived;
 pub mod directory;
+pub mod directory_order;
 pub mod doc_bits;
 pub mod document;
 pub mod error;

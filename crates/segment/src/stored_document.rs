@@ -11,7 +11,7 @@ use mapping::tree::{Placed, Tree};
 use model::{DocAddress, Result, Stamp};
 use std::sync::Arc;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, TERMINATED, Term};
+use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// Where a live document lies.
 #[derive(Clone, Debug)]
@@ -79,21 +79,39 @@ pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<
 /// # Errors
 /// Unreadable files.
 pub fn stored_as_of(view: &IndexView, tree: &Arc<Tree>, location: &Location, at: &DocAddress) -> Result<Document> {
+    read(view, tree, &location.segment, location.root(), Some(at))
+}
+
+/// A root document of a segment, whose id is read with the rest.
+///
+/// # Errors
+/// Unreadable files.
+pub fn root_document(view: &IndexView, segment: &SegmentView, root: DocId) -> Result<Document> {
+    read(view, &view.tree, segment, root, None)
+}
+
+/// Reads a document in one pass over its stored fields. `at`: its address, if the caller knows it.
+fn read(view: &IndexView, tree: &Arc<Tree>, segment: &SegmentView, root: DocId, at: Option<&DocAddress>) -> Result<Document> {
     let schema = &view.schema;
     let mut document = Document {
-        at: at.clone(),
-        stamp: location.stamp(),
+        at: at.cloned().unwrap_or_else(|| DocAddress {
+            index: view.name.clone(),
+            id: model::DocId::plain(""),
+        }),
+        stamp: segment.core.stamp(root),
         source: Source(Arc::from([])),
         stored_fields: None,
         routing: None,
         parent: None,
-        times: crate::times::times_of(view, &location.segment, location.root())?,
+        times: crate::times::times_of(view, segment, root)?,
         tree: (!tree.is_empty()).then(|| tree.clone()),
         hidden: None,
     };
     let mut placed = Vec::new();
-    view.each_stored_once(&location.segment, location.root(), |field, value| {
-        if field == schema.source {
+    view.each_stored_once(segment, root, |field, value| {
+        if field == schema.id && at.is_none() {
+            document.at.id = model::DocId::from_uid(&String::from_utf8_lossy(value), view.typed);
+        } else if field == schema.source {
             match crate::stored_source::stored_fields(value) {
                 Some(fields) => document.stored_fields = Some(Source(fields.into())),
                 None => document.source = Source(value.into()),

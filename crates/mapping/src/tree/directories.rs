@@ -241,6 +241,16 @@ impl Tree {
         }
         unreachable!("trees.md D2: the way up from [{id}] ends at a root")
     }
+    /// The directory that a live one is in; `None`: it is the root of a field.
+    pub fn parent(&self, live: DirId) -> Option<DirId> {
+        match self.nodes.get(live as usize)?.place {
+            Place::In(parent) => (parent != NOWHERE).then_some(parent),
+            Place::MergedInto(_) | Place::Gone => {
+                debug_assert!(false, "trees.md D2: [{live}] is no live directory");
+                None
+            }
+        }
+    }
     /// The names from the root to a directory; `None`: it is gone.
     pub fn components(&self, id: DirId) -> Option<Vec<&str>> {
         let mut at = self.merged_into(id)?;

@@ -4,8 +4,9 @@
 
 use super::DirId;
 use super::directories::{Key, NOWHERE, Node, Place, Tree};
-use model::{Error, ErrorKind, Result};
-use serde_json::{Value, json};
+use model::{Error, ErrorKind};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -29,22 +30,11 @@ impl Operation {
     pub fn moves(&self) -> bool {
         !matches!(self, Operation::Make { .. } | Operation::MakeRoot { .. })
     }
-    /// The form that is logged.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Operation::Make { parent, name } => json!([parent, **name]),
-            Operation::MakeRoot { field, folds: false } => json!([null, **field]),
-            Operation::MakeRoot { field, folds: true } => json!([null, **field, "fold"]),
-            Operation::Move { id, parent, name } => json!(["move", id, parent, **name]),
-            Operation::Merge { id, into } => json!(["merge", id, into]),
-            Operation::Remove { id } => json!(["remove", id]),
-        }
-    }
     /// From that form.
     ///
     /// # Errors
     /// `Corruption` where it is none.
-    pub fn from_json(value: &Value) -> Result<Operation> {
+    pub fn from_json(value: &Value) -> model::Result<Operation> {
         let corrupt = || Error::new(ErrorKind::Corruption, format!("no operation of a tree: {value}"));
         let number = |at: usize| value[at].as_u64().and_then(|n| DirId::try_from(n).ok()).ok_or_else(corrupt);
         let text = |at: usize| value[at].as_str().map(Arc::from).ok_or_else(corrupt);
@@ -72,12 +62,26 @@ impl Operation {
     }
 }
 
+/// The form that is logged.
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Operation::Make { parent, name } => (parent, &**name).serialize(serializer),
+            Operation::MakeRoot { field, folds: false } => (None::<DirId>, &**field).serialize(serializer),
+            Operation::MakeRoot { field, folds: true } => (None::<DirId>, &**field, "fold").serialize(serializer),
+            Operation::Move { id, parent, name } => ("move", id, parent, &**name).serialize(serializer),
+            Operation::Merge { id, into } => ("merge", id, into).serialize(serializer),
+            Operation::Remove { id } => ("remove", id).serialize(serializer),
+        }
+    }
+}
+
 impl Tree {
     /// Applies an operation that was planned on this very tree, or is replayed in its order.
     ///
     /// # Errors
     /// `Corruption`: it does not fit this tree, which was never logged so.
-    pub fn apply(&mut self, operation: &Operation) -> Result<()> {
+    pub fn apply(&mut self, operation: &Operation) -> model::Result<()> {
         let unfit = |why: String| {
             Error::new(
                 ErrorKind::Corruption,
@@ -95,15 +99,17 @@ impl Tree {
         match operation {
             Operation::Make { parent, name } => {
                 live(self, *parent)?;
-                free(self, *parent, name)?;
-                self.make(*parent, name.clone());
+                if let Some(there) = self.make(*parent, name.clone()) {
+                    return Err(unfit(format!("the name [{name}] is that of [{there}]")));
+                }
             }
             Operation::MakeRoot { field, folds } => {
                 free(self, NOWHERE, field)?;
                 if *folds {
                     self.folding.insert(self.nodes.len() as DirId, ());
                 }
-                self.make(NOWHERE, field.clone());
+                let there = self.make(NOWHERE, field.clone());
+                debug_assert_eq!(there, None, "it was looked at just now");
             }
             Operation::Move { id, parent, name } => {
                 live(self, *id)?;
@@ -140,19 +146,25 @@ impl Tree {
         Ok(())
     }
 
-    fn make(&mut self, parent: DirId, name: Arc<str>) {
+    /// Makes a directory, unless the name is taken: then says whose it is.
+    fn make(&mut self, parent: DirId, name: Arc<str>) -> Option<DirId> {
         let id = self.nodes.len() as DirId;
         debug_assert!(
             id < NOWHERE,
             "trees.md D1: numbers of directories are below the limit of the index"
         );
         let key = self.key(parent, &name);
-        self.names.insert(key, id);
+        // One search of the names where there mostly is nothing: a full tree is deep.
+        if let Some(there) = self.names.insert(key.clone(), id) {
+            self.names.insert(key, there);
+            return Some(there);
+        }
         self.nodes.push_back(Node {
             place: Place::In(parent),
             name,
             moved: 0,
         });
+        None
     }
 
     /// The key of a name in a directory, which shares the name where it is the same.

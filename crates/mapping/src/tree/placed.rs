@@ -5,7 +5,8 @@
 
 use super::{DirId, PathSyntax, Tree};
 use crate::wording::text_of;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The directories of a document in one field.
@@ -38,11 +39,7 @@ impl Placed {
                 .collect(),
         })
     }
-    /// The form in the log.
-    pub fn to_json(&self) -> Value {
-        json!([*self.field, self.seq, self.dirs])
-    }
-    /// From that form.
+    /// From the form in the log.
     pub fn from_json(value: &Value) -> Option<Placed> {
         let dirs = value[2].as_array()?.iter();
         Some(Placed {
@@ -58,6 +55,13 @@ impl Placed {
     /// Whether one of its paths may be another than when it was written.
     fn has_moved(&self, tree: &Tree) -> bool {
         self.dirs.iter().any(|dir| tree.moved_since(*dir, self.seq))
+    }
+}
+
+/// The form in the log.
+impl Serialize for Placed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&*self.field, self.seq, &self.dirs).serialize(serializer)
     }
 }
 

@@ -5,22 +5,28 @@
 
 use super::Planner;
 use crate::fields::target::Target;
-use crate::scorers::constant::{ConstantScorer, NoScorer};
-use crate::scorers::filter::FilterNode;
-use crate::scorers::node::Shared;
+use crate::scorers::constant::ConstantScorer;
+use crate::scorers::constant_score::constant_explanation;
+use crate::scorers::explain::Explained;
+use crate::scorers::lucene_string::with_boost;
+use crate::scorers::node::{Node, Shared, score_at};
 use crate::scorers::term_set::any_of;
 use mapping::TreeField;
 use mapping::tree::{DirId, Tree, TreePart};
 use model::Result;
+use segment::derived::Footprint;
+use segment::directory_order::DirectoryOrder;
 use segment::doc_bits::{BitsDocs, DocBits};
+use segment::schema::Slot;
 use segment::segment_view::SegmentView;
 use segment::tree_columns::directories;
 use std::sync::Arc;
-use tantivy::Term;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tantivy::query::Scorer;
+use tantivy::{DocId, Term};
 use tantivy_fst::Automaton;
 
-/// More directories than this are looked for in the column, fewer by their postings.
+/// Few directories are looked for by their postings.
 const POSTINGS_MAX: usize = 1024;
 
 impl Planner<'_> {
@@ -32,16 +38,21 @@ impl Planner<'_> {
         let found = || tree.resolve(own, &field.syntax.components(text).ok()?);
         let numbers = match field.part {
             TreePart::Path => found().map_or_else(Vec::new, |dir| tree.numbers_of(dir)),
-            TreePart::Tree => found().map_or_else(Vec::new, |dir| tree.subtree(dir)),
+            TreePart::Tree => match found() {
+                None => Vec::new(),
+                Some(dir) if tree.children(dir).next().is_none() => tree.numbers_of(dir),
+                Some(dir) => {
+                    let chosen = Chosen::Below(dir, tree.clone());
+                    return documents(target, chosen, Some(moment_key(&what, tree)), what, boost);
+                }
+            },
             TreePart::Parent => found().map_or_else(Vec::new, |dir| {
                 tree.children(dir).flat_map(|(_, child)| tree.numbers_of(child)).collect()
             }),
             TreePart::Name => chosen(tree, own, field, &|value| field.syntax.is_same(value, text)),
             TreePart::Depth => chosen(tree, own, field, &|value| value == text),
         };
-        // Directories made since have no documents in a segment, so the moves tell which set it is.
-        let key = format!("directories {what} {}", tree.moved());
-        documents(target, numbers, Some(key), what, boost)
+        documents(target, Chosen::sorted(numbers), Some(moment_key(&what, tree)), what, boost)
     }
 
     /// The documents with a value of a part that an automaton accepts.
@@ -70,7 +81,7 @@ impl Planner<'_> {
         what: String,
     ) -> Shared {
         let numbers = chosen(target.tree, &target.slot.shape.path, field, accept);
-        documents(target, numbers, None, what, boost)
+        documents(target, Chosen::sorted(numbers), None, what, boost)
     }
 }
 
@@ -104,40 +115,141 @@ fn chosen(tree: &Tree, own: &str, field: TreeField, accept: &dyn Fn(&str) -> boo
     out
 }
 
-/// The documents of these directories. `key`: under which the set is kept with a segment.
-fn documents(target: &Target<'_>, mut numbers: Vec<DirId>, key: Option<String>, what: String, boost: f32) -> Shared {
-    numbers.sort_unstable();
-    let slot = target.slot.clone();
-    Arc::new(FilterNode {
-        boost,
+/// The name under which a segment keeps what a clause finds. Directories made since have no documents in a segment, so the
+/// moves say which set it is.
+fn moment_key(what: &str, tree: &Tree) -> String {
+    format!("directories {what} {}", tree.moved())
+}
+
+/// The directories of a clause.
+enum Chosen {
+    /// Those with these numbers, in order.
+    Numbers(Vec<DirId>),
+    /// A live directory and everything below it, in this tree.
+    Below(DirId, Arc<Tree>),
+}
+
+impl Chosen {
+    fn sorted(mut numbers: Vec<DirId>) -> Chosen {
+        numbers.sort_unstable();
+        Chosen::Numbers(numbers)
+    }
+}
+
+/// The documents of chosen directories. `key`: under which the set is kept with a segment.
+fn documents(target: &Target<'_>, chosen: Chosen, key: Option<String>, what: String, boost: f32) -> Shared {
+    Arc::new(DirectoriesNode {
+        slot: target.slot.clone(),
+        chosen,
+        key,
         what,
-        docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-            let term = |dir: &DirId| Term::from_field_u64(slot.field, u64::from(*dir));
-            let build = || {
-                let mut bits = DocBits::new(segment.reader.max_doc());
-                if numbers.len() <= POSTINGS_MAX {
-                    let terms: Vec<Term> = numbers.iter().map(term).collect();
-                    return Ok(DocBits::of(segment.reader.max_doc(), &mut *any_of(segment, &terms)?));
-                }
-                let wanted = Numbers::of(&numbers);
-                if let Some(column) = directories(segment, &slot)? {
-                    for doc in 0..segment.reader.max_doc() {
-                        if column.values_for_doc(doc).any(|dir| wanted.contains(dir)) {
-                            bits.insert(doc);
-                        }
-                    }
-                }
-                Ok(bits)
-            };
-            let bits = match (&numbers[..], &key) {
-                ([], _) => return Ok(Box::new(NoScorer)),
-                ([only], _) => return any_of(segment, &[term(only)]),
-                (_, Some(key)) => segment.core.once(key, build)?,
-                (_, None) => Arc::new(build()?),
-            };
-            Ok(Box::new(ConstantScorer::new(BitsDocs::new(bits), 1.0)))
-        },
+        boost,
     })
+}
+
+/// The documents of directories, all with one score.
+struct DirectoriesNode {
+    slot: Slot,
+    chosen: Chosen,
+    key: Option<String>,
+    what: String,
+    boost: f32,
+}
+
+impl Node for DirectoriesNode {
+    fn says(&self) -> Option<String> {
+        Some(with_boost(&self.what, self.boost))
+    }
+
+    fn most_score(&self) -> Option<f32> {
+        Some(self.boost)
+    }
+
+    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+        let docs: Box<dyn Scorer> = match &self.chosen {
+            Chosen::Numbers(numbers) if numbers.len() <= 1 => any_of(segment, &self.terms(numbers))?,
+            _ => return Ok(Box::new(ConstantScorer::new(BitsDocs::new(self.set(segment)?), self.boost))),
+        };
+        Ok(Box::new(ConstantScorer::new(docs, self.boost)))
+    }
+
+    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
+        match &self.chosen {
+            Chosen::Numbers(numbers) if numbers.len() <= 1 => Ok(None),
+            _ => self.set(segment).map(Some),
+        }
+    }
+
+    fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
+        constant_explanation(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
+    }
+}
+
+impl DirectoriesNode {
+    fn terms(&self, numbers: &[DirId]) -> Vec<Term> {
+        let term = |dir: &DirId| Term::from_field_u64(self.slot.field, u64::from(*dir));
+        numbers.iter().map(term).collect()
+    }
+
+    fn set(&self, segment: &SegmentView) -> Result<Arc<DocBits>> {
+        let build = || match &self.chosen {
+            Chosen::Numbers(numbers) => self.with_numbers(segment, numbers),
+            Chosen::Below(dir, tree) => self.below(segment, *dir, tree),
+        };
+        match &self.key {
+            Some(key) => segment.core.once(key, build),
+            None => build().map(Arc::new),
+        }
+    }
+
+    fn with_numbers(&self, segment: &SegmentView, numbers: &[DirId]) -> Result<DocBits> {
+        let max_doc = segment.reader.max_doc();
+        if numbers.len() <= POSTINGS_MAX {
+            return Ok(DocBits::of(max_doc, &mut *any_of(segment, &self.terms(numbers))?));
+        }
+        let (wanted, mut bits) = (Numbers::of(numbers), DocBits::new(max_doc));
+        if let Some(column) = directories(segment, &self.slot)? {
+            for doc in 0..max_doc {
+                if column.values_for_doc(doc).any(|dir| wanted.contains(dir)) {
+                    bits.insert(doc);
+                }
+            }
+        }
+        Ok(bits)
+    }
+
+    /// The first large set since a move is made of the numbers, for an order costs time in proportion to the segment; the
+    /// second makes the order, and every later one is a range of it.
+    fn below(&self, segment: &SegmentView, dir: DirId, tree: &Tree) -> Result<DocBits> {
+        let key = format!("sets of directories {} {}", self.slot.shape.path, tree.moved());
+        let is_first = segment
+            .core
+            .once(&key, || Ok(Sets::default()))?
+            .0
+            .fetch_add(1, Ordering::Relaxed)
+            == 0;
+        if is_first {
+            return self.with_numbers(segment, &tree.subtree(dir));
+        }
+        let order = DirectoryOrder::of(segment, &self.slot, tree)?;
+        let mut bits = DocBits::new(segment.reader.max_doc());
+        order.below(dir).iter().for_each(|doc| bits.insert(*doc));
+        debug_assert!(
+            self.with_numbers(segment, &tree.subtree(dir))? == bits,
+            "trees.md D12: the order and the numbers give the same documents below [{dir}]"
+        );
+        Ok(bits)
+    }
+}
+
+/// How many sets of directories a segment was asked for since the last move.
+#[derive(Default)]
+struct Sets(AtomicU32);
+
+impl Footprint for Sets {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// A set of numbers of directories, a bit each.
