@@ -9,11 +9,10 @@
 //! Not here: what transactions do, changes by intents.
 
 use crate::Relations;
-use crate::links::{Next, Origin, Upkeep};
+use crate::links::{Next, Origin, States, Upkeep};
 use crate::outcomes::{all_written, log_failed};
 use engine::{Alteration, AtomicWrites, Decision, Gate, Newest, Outcome, Plan, Source, TxnOptions, TxnResult, WriteIndex};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
-use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -82,7 +81,7 @@ pub(crate) trait Transaction: Send {
     ///
     /// # Errors
     /// Locks of others refuse it, as they refuse the transaction's own writes.
-    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
         let _ = (index, at, states);
         Ok(())
     }
@@ -279,7 +278,8 @@ async fn decide_once<T: Transaction>(
         let (mut plan, last) = transaction.run(newest)?.split(made);
         linked = None;
         if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
-            let mut check = |index: &WriteIndex, at: &DocAddress, states: &[&Value]| transaction.check_linked(index, at, states);
+            let mut check =
+                |index: &WriteIndex, at: &DocAddress, states: &States<'_>| transaction.check_linked(index, at, states);
             linked = Some(add_linked(upkeep, newest, &mut plan, &mut check)?);
         }
         ran = Some(last);

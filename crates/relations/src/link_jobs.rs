@@ -10,13 +10,14 @@ use crate::atomically::{Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
-use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, job_at};
+use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at};
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use model::settings::LINKS_MAX_SYNC;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Documents of one decision.
@@ -59,13 +60,15 @@ impl Transaction for Batch<'_> {
             let Some(document) = newest.read(at, See::Plain)? else {
                 continue;
             };
-            let old = document.source.parse()?;
-            let new = match self.fate_of(&old, source.as_ref())? {
+            let new = match self.fate_of(document.source.parse()?, source.as_ref())? {
                 Rewritten::Same => continue,
                 Rewritten::Other(new) => Some(new),
                 Rewritten::Gone => None,
             };
-            let states: Vec<&Value> = std::iter::once(&old).chain(&new).collect();
+            let states = || {
+                let before = std::iter::once(Cow::Owned(document.source.parse()?));
+                Ok(before.chain(new.as_ref().map(Cow::Borrowed)).collect())
+            };
             self.check_linked(&target, at, &states)?;
             let op = match &new {
                 Some(new) => WriteOp::Put(Source::from_value(new)),
@@ -80,7 +83,7 @@ impl Transaction for Batch<'_> {
         Ok(Step::Commit(Plan::of(writes), count))
     }
 
-    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
         let guard = Guard::new(&self.relations.locks, &self.relations.clock, &[], false)?;
         check_linked(guard, index, at, states)
     }
@@ -94,21 +97,24 @@ enum Rewritten {
 }
 
 impl Batch<'_> {
-    fn fate_of(&self, old: &Value, source: Option<&Copied>) -> Result<Rewritten> {
+    fn fate_of(&self, mut document: Value, source: Option<&Copied>) -> Result<Rewritten> {
         let key = &*self.source.id.id;
         let fate = match (source, self.policy.on_delete) {
             (Some(copied), _) => Fate::Copy(copied.clone()),
             (None, OnDelete::Unset) => Fate::Unset,
             (None, OnDelete::Cascade) => {
-                let refers = keys(self.policy, old)?.iter().any(|one| one == key);
+                let refers = keys(self.policy, &document)?.iter().any(|one| one == key);
                 return Ok(if refers { Rewritten::Gone } else { Rewritten::Same });
             }
             (None, OnDelete::Restrict | OnDelete::Ignore) => return Ok(Rewritten::Same),
         };
-        let mut new = old.clone();
         let one = &mut |one: &str| Ok(if one == key { fate.clone() } else { Fate::Leave });
-        let changed = rewrite(self.policy, &mut new, one)?;
-        Ok(if changed { Rewritten::Other(new) } else { Rewritten::Same })
+        let changed = rewrite(self.policy, &mut document, one)?;
+        Ok(if changed {
+            Rewritten::Other(document)
+        } else {
+            Rewritten::Same
+        })
     }
 }
 

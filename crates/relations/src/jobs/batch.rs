@@ -9,6 +9,7 @@ use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::atomically::{Refused, Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::leases::place_fields;
+use crate::links::States;
 use crate::lock_documents::apply::{PreparedLocks, TableChanges};
 use crate::lock_documents::format::LockWrite;
 use crate::schema;
@@ -220,7 +221,7 @@ impl Transaction for Batch<'_> {
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
     }
 
-    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
         let (relations, job) = (self.relations, self.job);
         let guard = Guard::new(&relations.locks, &relations.clock, &job.guards, job.whole.is_some())?.of(&job.caller);
         check_linked(guard, index, at, states)

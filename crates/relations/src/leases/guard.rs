@@ -7,6 +7,7 @@ use super::Locks;
 use super::acquire::{Respect, mode_of};
 use super::caller::Caller;
 use super::lease::Lease;
+use crate::links::States;
 use crate::locks::{Blocker, LockPath, LockTarget, Mode, Owner, do_cover};
 use engine::{Clock, Source, WriteIndex};
 use model::{DocAddress, Error, ErrorKind, IndexName, Result};
@@ -198,15 +199,15 @@ impl<'a> Guard<'a> {
 ///
 /// # Errors
 /// `lock_conflict_exception`; a lock that is not alive.
-pub(crate) fn check_linked(mut guard: Guard<'_>, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+pub(crate) fn check_linked(mut guard: Guard<'_>, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
     if guard.is_open() {
         return Ok(());
     }
     let fields = super::place_fields(&index.settings)?;
     let mut places: Vec<LockPath> = Vec::new();
     if !fields.is_unset() {
-        for state in states {
-            places.extend(fields.places(state)?);
+        for state in states()? {
+            places.extend(fields.places(&state)?);
         }
     }
     guard.respects(Some(&index.settings), at, &places)

@@ -62,6 +62,16 @@ pub(crate) fn keys(policy: &Policy, source: &Value) -> Result<Vec<String>> {
     Ok(keys)
 }
 
+/// Is this one of the keys of a document? Where references cannot be told apart there is none.
+pub(crate) fn has_key(policy: &Policy, source: &Value, key: &str) -> bool {
+    let mut values = path::read(source, &policy.key.path).into_iter();
+    let found = values.try_fold(false, |found, value| {
+        let one = key_of(policy, value)?;
+        Ok::<_, Error>(found || one.is_some_and(|one| one == key))
+    });
+    found.unwrap_or(false)
+}
+
 /// Rewrites each reference by its fate; was anything changed?
 ///
 /// # Errors

@@ -12,21 +12,25 @@ use super::carriers::{self, Carriers};
 use super::latches::Latch;
 use super::pending::{JobId, job_write};
 use super::policy::{Mode, OnDelete, OnMissing, Policy};
-use super::references::{Copied, Fate, copied, keys, rewrite};
+use super::references::{Copied, Fate, copied, has_key, keys, rewrite};
 use super::table::Table;
 use crate::schema;
 use engine::{Decision, Document, Engine, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
 use model::settings::{LINKS_MAX_PENDING, LINKS_MAX_SYNC, node_count};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Documents that a refusal names.
 const SAMPLE: usize = 3;
 
+/// What a document was and will be; read only where an index has locks of paths.
+pub(crate) type States<'a> = dyn Fn() -> Result<Vec<Cow<'a, Value>>> + 'a;
+
 /// May this document be written, which was and will be like this? Locks of others refuse it.
-pub(crate) type LockCheck<'a> = dyn FnMut(&WriteIndex, &DocAddress, &[&Value]) -> Result<()> + 'a;
+pub(crate) type LockCheck<'a> = dyn FnMut(&WriteIndex, &DocAddress, &States<'_>) -> Result<()> + 'a;
 
 /// The end of an expansion.
 pub(crate) enum Next {
@@ -80,8 +84,8 @@ impl Origin {
 pub(crate) struct Upkeep {
     links: Links,
     table: Arc<Table>,
-    latches: HashMap<DocAddress, Latch>,
-    carriers: HashMap<(String, Arc<str>), Carriers>,
+    latches: FxHashMap<DocAddress, Latch>,
+    carriers: FxHashMap<(String, Arc<str>), Carriers>,
     now_ms: i64,
 }
 
@@ -91,8 +95,8 @@ impl Upkeep {
         (!table.is_empty()).then(|| Upkeep {
             links: links.clone(),
             table: table.clone(),
-            latches: HashMap::new(),
-            carriers: HashMap::new(),
+            latches: FxHashMap::default(),
+            carriers: FxHashMap::default(),
             now_ms,
         })
     }
@@ -135,9 +139,9 @@ impl Upkeep {
             upkeep: self,
             newest,
             docs: Vec::new(),
-            places: HashMap::new(),
-            indices: HashMap::new(),
-            sources: HashMap::new(),
+            places: FxHashMap::default(),
+            indices: FxHashMap::default(),
+            sources: FxHashMap::default(),
             followed: Vec::new(),
             left: Vec::new(),
             wanted: Vec::new(),
@@ -179,6 +183,7 @@ struct Doc {
     at: DocAddress,
     index: WriteIndex,
     before: Option<Document>,
+    /// What it was, parsed; of a document that a policy brought only where policies copy out of its index.
     old: Option<Value>,
     now: Option<Value>,
     /// Its write in the plan.
@@ -195,10 +200,10 @@ struct Expansion<'a> {
     upkeep: &'a mut Upkeep,
     newest: &'a mut dyn Newest,
     docs: Vec<Doc>,
-    places: HashMap<DocAddress, usize>,
-    indices: HashMap<String, Option<WriteIndex>>,
+    places: FxHashMap<DocAddress, usize>,
+    indices: FxHashMap<String, Option<WriteIndex>>,
     /// The copies of sources that are not in the plan.
-    sources: HashMap<(String, String), Option<Copied>>,
+    sources: FxHashMap<(String, String), Option<Copied>>,
     /// A policy, its source and the documents that refer to it.
     followed: Vec<(Arc<Policy>, usize, Vec<usize>)>,
     /// Sources whose copies follow later.
@@ -320,10 +325,12 @@ impl Expansion<'_> {
                 Some(old) => keys(&policy, old).unwrap_or_default(),
                 None => Vec::new(),
             };
+            // A policy gives no document a key.
+            let is_brought = self.docs[d].policy.is_some();
             let mut failed = None;
             let at = self.docs[d].at.clone();
             let changed = rewrite(&policy, &mut now, &mut |key| {
-                let is_new = !had.iter().any(|known| known == key);
+                let is_new = !is_brought && !had.iter().any(|known| known == key);
                 self.fate(&policy, key, is_new, &at).map_err(|stop| match stop {
                     Stop::Refused(_, error) => error,
                     Stop::Failed(error) => {
@@ -461,10 +468,7 @@ impl Expansion<'_> {
     fn linked(&mut self, policy: &Arc<Policy>, source: usize, carriers: &Carriers, bounded: bool) -> Result<Vec<usize>, Stop> {
         let key = self.docs[source].at.id.id.clone();
         let cause = self.docs[source].cause;
-        let refers = |value: &Option<Value>| {
-            let value = value.as_ref();
-            value.is_some_and(|value| keys(policy, value).is_ok_and(|keys| keys.iter().any(|known| **known == *key)))
-        };
+        let refers = |value: &Option<Value>| value.as_ref().is_some_and(|value| has_key(policy, value, &key));
         // Those of the plan may be new, and no search shows them.
         let mut linked: Vec<usize> = Vec::new();
         for (d, doc) in self.docs.iter().enumerate() {
@@ -472,6 +476,7 @@ impl Expansion<'_> {
                 linked.push(d);
             }
         }
+        let is_source = !self.upkeep.table.from(&policy.target.index).is_empty();
         for at in &carriers.found {
             if self.places.contains_key(at) {
                 continue;
@@ -479,8 +484,8 @@ impl Expansion<'_> {
             let Some(before) = self.newest.read(at, See::Plain).map_err(Stop::Failed)? else {
                 continue;
             };
-            let old = parsed(Some(&before))?;
-            if !refers(&old) {
+            let now = parsed(Some(&before))?;
+            if !refers(&now) {
                 continue;
             }
             let Some(index) = self.index(at.index.as_str())? else {
@@ -496,8 +501,8 @@ impl Expansion<'_> {
                 at: at.clone(),
                 index,
                 before: Some(before),
-                now: old.clone(),
-                old,
+                old: if is_source { now.clone() } else { None },
+                now,
                 place: None,
                 cause,
                 policy: Some(Arc::from(policy.name.as_str())),
@@ -569,7 +574,14 @@ impl Expansion<'_> {
                 }
                 (Some(_), None) => {}
                 (None, now) => {
-                    let states: Vec<&Value> = doc.old.iter().chain(now).collect();
+                    let states = || {
+                        let before = doc.before.as_ref().map(|before| before.source.parse()).transpose()?;
+                        Ok(before
+                            .map(Cow::Owned)
+                            .into_iter()
+                            .chain(now.as_ref().map(Cow::Borrowed))
+                            .collect())
+                    };
                     check(&doc.index, &doc.at, &states).map_err(|error| Stop::Refused(doc.cause, error))?;
                     let policy = doc.policy.clone().unwrap_or_default();
                     origins.push(Origin {

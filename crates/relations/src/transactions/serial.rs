@@ -11,11 +11,11 @@ use crate::Relations;
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction};
 use crate::leases::Place;
 use crate::leases::guard::{Guard, check_linked};
+use crate::links::States;
 use crate::lock_documents::apply::PreparedLocks;
 use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TreeMoved, TxnOptions, WriteIndex};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
-use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Relations {
@@ -240,7 +240,7 @@ impl Transaction for Serial<'_> {
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
     }
 
-    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
         let (relations, change) = (self.relations, self.change);
         let strict = change.kind == Kind::Change;
         let guard = Guard::new(&relations.locks, &relations.clock, &change.guards, strict)?.of(&change.caller);

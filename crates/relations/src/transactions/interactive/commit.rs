@@ -5,6 +5,7 @@ use crate::atomically::{Refused, Step, TIMEOUT, Transaction as Decided};
 use crate::intents::{Token, origin};
 use crate::leases::guard::{Guard, check_linked};
 use crate::leases::place_fields;
+use crate::links::States;
 use crate::locks::LockPath;
 use crate::schema;
 use crate::transactions::{Committed, Item, Key, NotDone};
@@ -239,7 +240,7 @@ impl Decided for Committing<'_> {
         Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown")
     }
 
-    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &[&Value]) -> Result<()> {
+    fn check_linked(&self, index: &WriteIndex, at: &DocAddress, states: &States<'_>) -> Result<()> {
         let guard = Guard::new(&self.relations.locks, &self.relations.clock, &self.locks, true)?;
         check_linked(guard, index, at, states)
     }
