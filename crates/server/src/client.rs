@@ -48,15 +48,22 @@ impl ServerFlags {
 }
 
 /// A connection to a server.
-#[derive(Debug)]
 pub(crate) struct Client {
     /// `host:port`.
     authority: String,
+    /// The header of that name; in no message.
+    authorization: Option<String>,
     /// For https, with the name that the server's certificate is to have.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     connection: Option<BufReader<Connection>>,
     /// How long an answer is waited for.
     patience: Duration,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({})", self.authority)
+    }
 }
 
 /// With or without TLS.
@@ -109,6 +116,27 @@ pub(crate) fn reason(error: &Value) -> Option<&str> {
     error["reason"].as_str().or_else(|| error.as_str())
 }
 
+/// An answer whose body was not read as JSON.
+#[derive(Debug)]
+pub(crate) struct RawAnswer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl RawAnswer {
+    /// The body as JSON; a text where it is none.
+    pub(crate) fn parse(self) -> Answer {
+        let body = match self.body.as_slice() {
+            [] => Value::Null,
+            bytes => serde_json::from_slice(bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned())),
+        };
+        Answer {
+            status: self.status,
+            body,
+        }
+    }
+}
+
 impl Client {
     /// For a URL such as `http://127.0.0.1:9200`; `tls` is asked for where it begins with `https`. Connects with the first
     /// request.
@@ -147,10 +175,18 @@ impl Client {
         };
         Ok(Client {
             authority,
+            authorization: None,
             tls,
             connection: None,
             patience: PATIENCE,
         })
+    }
+
+    /// Sends a name and a password with every request from here on.
+    pub(crate) fn log_in(&mut self, user: &str, password: &str) {
+        use base64::Engine as _;
+        let credentials = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        self.authorization = Some(format!("Basic {credentials}"));
     }
 
     /// Waits so long for an answer from here on.
@@ -165,6 +201,14 @@ impl Client {
     /// # Errors
     /// A server that cannot be reached or that does not answer in HTTP.
     pub(crate) fn send(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Answer> {
+        self.send_raw(method, path, media, body).map(RawAnswer::parse)
+    }
+
+    /// The same, with the bytes of the answer: numbers stay as they were written.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub(crate) fn send_raw(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<RawAnswer> {
         if self.connection.is_some() {
             // The server may close a connection that was idle.
             if let Ok(answer) = self.exchange(method, path, media, body) {
@@ -172,7 +216,7 @@ impl Client {
             }
             self.connection = None;
         }
-        self.send_once(method, path, media, body)
+        self.send_raw_once(method, path, media, body)
     }
 
     /// Sends a request that may not be applied twice.
@@ -180,6 +224,10 @@ impl Client {
     /// # Errors
     /// As [`Client::send`]. The request may have been applied all the same.
     pub(crate) fn send_once(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Answer> {
+        self.send_raw_once(method, path, media, body).map(RawAnswer::parse)
+    }
+
+    fn send_raw_once(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<RawAnswer> {
         self.exchange(method, path, media, body).map_err(|cause| {
             self.connection = None;
             self.failed(&cause)
@@ -221,7 +269,7 @@ impl Client {
         Err(failure.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into()))
     }
 
-    fn exchange(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> std::io::Result<Answer> {
+    fn exchange(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> std::io::Result<RawAnswer> {
         if self.connection.is_none() {
             self.connection = Some(BufReader::new(self.connect()?));
         }
@@ -235,6 +283,9 @@ impl Client {
         );
         if !body.is_empty() {
             request.push_str(&format!("content-type: {media}\r\n"));
+        }
+        if let Some(authorization) = &self.authorization {
+            request.push_str(&format!("authorization: {authorization}\r\n"));
         }
         request.push_str("\r\n");
         let mut whole = request.into_bytes();
@@ -254,7 +305,7 @@ fn broken(why: &str) -> std::io::Error {
 }
 
 /// Reads one answer; also whether the connection may be used again.
-fn read_answer(from: &mut impl std::io::BufRead, head: bool) -> std::io::Result<(Answer, bool)> {
+fn read_answer(from: &mut impl std::io::BufRead, head: bool) -> std::io::Result<(RawAnswer, bool)> {
     let first = line(from)?;
     let status = first
         .split(' ')
@@ -312,12 +363,7 @@ fn read_answer(from: &mut impl std::io::BufRead, head: bool) -> std::io::Result<
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    let body = if body.is_empty() {
-        Value::Null
-    } else {
-        serde_json::from_slice(&body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()))
-    };
-    Ok((Answer { status, body }, keep))
+    Ok((RawAnswer { status, body }, keep))
 }
 
 fn line(from: &mut impl std::io::BufRead) -> std::io::Result<String> {
@@ -348,7 +394,8 @@ mod tests {
     fn check(answer: &str, expected: Option<(u16, &str, bool)>) {
         let got = read_answer(&mut answer.as_bytes(), false)
             .ok()
-            .map(|(a, keep)| (a.status, a.body.to_string(), keep));
+            .map(|(raw, keep)| (raw.parse(), keep))
+            .map(|(answer, keep)| (answer.status, answer.body.to_string(), keep));
         assert_eq!(got, expected.map(|(s, b, k)| (s, b.to_owned(), k)), "{answer}");
     }
 

@@ -14,6 +14,7 @@ mod console;
 mod descriptors;
 mod feed_client;
 mod identity;
+mod index_definition;
 mod logging;
 mod memory;
 mod private;

@@ -1,8 +1,11 @@
-//! `pleach import`: fills an index of a running server from a folder of files or from lines of JSON.
+//! `pleach import`: fills an index of a running server from a folder of files, from lines of JSON or from another server.
 //!
-//! It is a client like any other: bulk requests over HTTP. Not here: what a line means (`lines`), watching a folder.
+//! It is a client like any other: bulk requests over HTTP. Not here: what a line means (`lines`), reading another server
+//! (`remote`), watching a folder.
 
 mod lines;
+mod modern_mapping;
+mod remote;
 
 use crate::client::{Answer, Client, JSON, ServerFlags, segment};
 use crate::console::say;
@@ -34,12 +37,12 @@ const REFUSED_IN_A_ROW_MAX: u64 = 1000;
 )]
 pub(crate) struct Flags {
     /// Lines of JSON: documents, the lines of a bulk request, or a dump of hits; `.gz` is unpacked.
-    #[arg(value_name = "FILE", conflicts_with = "files", required_unless_present = "files")]
+    #[arg(value_name = "FILE", conflicts_with = "files", required_unless_present_any = ["files", "from"])]
     file: Option<PathBuf>,
     /// Import the files of this folder and of all folders in it.
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// Index to fill, whatever index the lines name [default: the index of each line; with --files: fs].
+    /// Index to fill, whatever index the lines name [default: the index of each line; with --files: fs; with --from: of the same name].
     #[arg(long, value_name = "NAME")]
     index: Option<String>,
     /// What the lines are [default: what the first line looks like].
@@ -64,6 +67,8 @@ pub(crate) struct Flags {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    from: remote::SourceFlags,
+    #[command(flatten)]
     server: ServerFlags,
 }
 
@@ -74,10 +79,13 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     let started = Instant::now();
     let mut counts = Counts::default();
-    let done = match (&flags.files, &flags.file) {
-        (Some(folder), _) => import_files(flags, folder, &mut counts),
-        (None, Some(file)) => import_lines(flags, file, &mut counts),
-        (None, None) => Err(Error::illegal("give a FILE of JSON lines, or a folder with --files")),
+    let done = match (&flags.files, &flags.file, &flags.from.from) {
+        (Some(folder), ..) => import_files(flags, folder, &mut counts),
+        (None, Some(file), _) => import_lines(flags, file, &mut counts),
+        (None, None, Some(url)) => remote::import(flags, url, &mut counts),
+        (None, None, None) => Err(Error::illegal(
+            "give a FILE of JSON lines, a folder with --files, or a server with --from",
+        )),
     };
     // An import that stopped also says what it has done.
     if done.is_ok() || counts.accepted() > 0 {

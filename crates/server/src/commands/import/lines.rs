@@ -220,7 +220,7 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 /// The operation in the words of today's servers: no type, `routing` without an underscore.
-fn operation(name: &str, mut metadata: Map<String, Value>, rules: Rules<'_>) -> Result<Operation, String> {
+pub(super) fn operation(name: &str, mut metadata: Map<String, Value>, rules: Rules<'_>) -> Result<Operation, String> {
     if metadata.contains_key("_parent") || metadata.contains_key("parent") {
         return Err(
             "[_parent] is of servers with types; give the document a join field, and the parent's id as its routing".to_owned(),

@@ -6,6 +6,7 @@
 
 use crate::client::{Answer, Client, JSON, reason, segment};
 use crate::feed_client::{Waits, delete_if_there, exchange, refusal};
+use crate::index_definition::{PORTABLE_SETTINGS, settings_that, types_of};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -13,16 +14,7 @@ use std::time::Duration;
 
 /// A bulk request is sent once it has so many bytes.
 const BULK_BYTES: usize = 4 << 20;
-/// Settings of an index that another server may take, and that change what is found or how.
-const SETTINGS: &[&str] = &[
-    "index.number_of_shards",
-    "index.analysis.",
-    "index.mapping.",
-    "index.max_",
-    "index.similarity.",
-    "index.sort.",
-];
-/// Those among them that may be altered later.
+/// The portable settings of an index that may be altered later.
 const DYNAMIC_SETTINGS: &[&str] = &["index.max_", "index.mapping.total_fields.limit"];
 /// Settings of Pleach alone.
 const OWN_SETTINGS: &str = "index.pleach.";
@@ -270,7 +262,7 @@ impl Target {
             self.delete_index(path)?;
         }
         let body = json!({
-            "settings": self.settings(operation, SETTINGS), "mappings": operation["mappings"], "aliases": operation["aliases"],
+            "settings": self.settings(operation, PORTABLE_SETTINGS), "mappings": operation["mappings"], "aliases": operation["aliases"],
         });
         let answer = self.exchange("PUT", path, body.to_string().as_bytes())?;
         let exists = answer.body["error"]["type"]
@@ -295,26 +287,20 @@ impl Target {
     fn settings(&self, operation: &Value, names: &[&str]) -> Map<String, Value> {
         let is_taken =
             |name: &str| names.iter().any(|known| name.starts_with(known)) || self.is_pleach && name.starts_with(OWN_SETTINGS);
-        let all = operation["settings"].as_object().into_iter().flatten();
-        let taken = all.filter(|(name, value)| is_taken(name) && !value.is_null());
-        taken.map(|(name, value)| (name.clone(), value.clone())).collect()
+        settings_that(&operation["settings"], &is_taken)
     }
 
     fn put_mappings(&mut self, path: &str, mappings: &Value) -> Result<()> {
-        let Some(members) = mappings.as_object().filter(|members| !members.is_empty()) else {
+        if mappings.as_object().is_none_or(Map::is_empty) {
             return Ok(());
-        };
-        // An index with types has a mapping for each.
-        let is_typed = members.iter().all(|(name, body)| {
-            name != "properties" && !name.starts_with("dynamic") && !name.starts_with('_') && body.is_object()
-        });
-        if !is_typed {
+        }
+        let Some(types) = types_of(mappings) else {
             let of_type = self.doc_type.map_or_else(String::new, |doc_type| format!("/{doc_type}"));
             return self
                 .send("PUT", &format!("{path}/_mapping{of_type}"), mappings.to_string().as_bytes())
                 .map(drop);
-        }
-        for (doc_type, body) in members {
+        };
+        for (doc_type, body) in types {
             let path = format!("{path}/_mapping/{}", segment(doc_type));
             self.send("PUT", &path, body.to_string().as_bytes())?;
         }

@@ -1,0 +1,284 @@
+//! `pleach import --from`: indices of another server, through the real binary. The source is a listener of each persona; what it
+//! says is what servers of its version say.
+//!
+//! Not here: files (`import.rs`), the mappings of older servers (`crates/server/src/commands/import/modern_mapping.rs`).
+
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use tempfile::TempDir;
+use tests::{Server, command};
+
+/// A server that is read, by all its personas, and one that is filled.
+struct Bench {
+    _folder: TempDir,
+    source: Server,
+    target: Server,
+}
+
+/// The exit code, what was printed as the result, and what as an error.
+struct Done {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+fn run(args: &[&str], target: &str, variables: &[(&str, &str)]) -> Done {
+    let mut command = command();
+    command
+        .args(["import", "--url", target])
+        .args(args)
+        .envs(variables.iter().copied());
+    let done = command.output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done {
+        code: done.status.code(),
+        out: text(&done.stdout),
+        errors: text(&done.stderr),
+    }
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = Server::start(&folder.path().join("source"), &["es8", "es2", "es7", "opensearch2"]);
+        let target = Server::start(&folder.path().join("target"), &["es8"]);
+        Bench {
+            _folder: folder,
+            source,
+            target,
+        }
+    }
+
+    fn import(&self, persona: &str, args: &[&str]) -> Done {
+        let from = format!("http://{}", self.source.address(persona));
+        let url = format!("http://{}", self.target.address(""));
+        let args: Vec<&str> = ["--from", &from].into_iter().chain(args.iter().copied()).collect();
+        run(&args, &url, &[])
+    }
+
+    fn imported(&self, persona: &str, args: &[&str], expected: &str) -> Done {
+        let done = self.import(persona, args);
+        assert!(
+            done.code == Some(0) && done.out.contains(expected),
+            "{persona} {args:?}: {:?} {}{}",
+            done.code,
+            done.out,
+            done.errors
+        );
+        done
+    }
+
+    fn refused(&self, persona: &str, args: &[&str], expected: &str) {
+        let done = self.import(persona, args);
+        assert!(
+            done.code == Some(1) && done.errors.contains(expected),
+            "{persona} {args:?}: {:?} {}{}",
+            done.code,
+            done.out,
+            done.errors
+        );
+    }
+
+    fn found(&self, index: &str, query: &Value) -> Value {
+        let body = json!({ "query": query, "sort": ["n"], "_source": false, "size": 100 });
+        let answer = self.target.ok("POST", &format!("/{index}/_search"), &body);
+        let hits = answer["hits"]["hits"].as_array().expect("hits").iter();
+        hits.map(|hit| hit["_id"].clone()).collect()
+    }
+}
+
+#[test]
+fn an_index_of_today_with_all_that_belongs_to_it() {
+    let bench = Bench::new();
+    let source = &bench.source;
+    let definition = json!({
+        "settings": { "number_of_shards": 2, "analysis": { "analyzer": { "paths": { "tokenizer": "path_hierarchy" } } } },
+        "mappings": { "dynamic": "strict", "properties": {
+            "n": { "type": "integer" }, "path": { "type": "text", "analyzer": "paths", "search_analyzer": "keyword" },
+            "lines": { "type": "nested", "properties": { "sku": { "type": "keyword" } } },
+        } },
+        "aliases": { "current": {} },
+    });
+    source.ok("PUT", "/orders", &definition);
+    source.ok("PUT", "/.hidden", &Value::Null);
+    source.ok("PUT", "/empty", &Value::Null);
+    let mut bulk = String::new();
+    for n in 0..1203 {
+        let routing = if n % 3 == 0 {
+            json!({ "_id": n.to_string(), "routing": "r" })
+        } else {
+            json!({ "_id": n.to_string() })
+        };
+        bulk.push_str(&format!("{}\n", json!({ "index": routing })));
+        bulk.push_str(&format!(
+            "{{\"n\": {n}, \"path\": \"/a/b{}\", \"lines\": [{{\"sku\": \"s{}\"}}]}}\n",
+            n % 5,
+            n % 7
+        ));
+    }
+    let answer = source.send("POST", "/orders/_bulk?refresh=true", &bulk).expect("an answer");
+    assert_eq!(answer.body["errors"], false, "{answer:?}");
+    for (persona, extra) in [
+        ("es8", None),
+        ("es7", Some("--index=orders7")),
+        ("opensearch2", Some("--index=ordersos")),
+    ] {
+        let mut args = vec!["--source", "orders"];
+        args.extend(extra);
+        bench.imported(persona, &args, "1203 created, 0 updated, 0 failed");
+        let index = extra.map_or("orders", |extra| &extra["--index=".len()..]);
+        let count = bench.target.ok("GET", &format!("/{index}/_count"), &Value::Null)["count"].clone();
+        assert_eq!(count, 1203, "{persona}");
+        let one = bench.target.ok("GET", &format!("/{index}/_doc/3?routing=r"), &Value::Null);
+        assert_eq!(
+            (&one["_routing"], &one["_source"]["n"]),
+            (&json!("r"), &json!(3)),
+            "{persona}"
+        );
+        let nested = json!({ "nested": { "path": "lines", "query": { "term": { "lines.sku": "s6" } } } });
+        let both =
+            json!({ "bool": { "filter": [nested, { "term": { "path": "/a/b1" } }, { "range": { "n": { "lt": 100 } } }] } });
+        assert_eq!(bench.found(index, &both), json!(["6", "41", "76"]), "{persona}");
+    }
+    let settings = bench.target.ok("GET", "/orders/_settings?flat_settings=true", &Value::Null);
+    assert_eq!(settings["orders"]["settings"]["index.number_of_shards"], "2");
+    assert_eq!(bench.found("current", &json!({ "term": { "n": 7 } })), json!(["7"]));
+    // A second time replaces, says that the index was there, and takes what a query finds.
+    let again = bench.imported(
+        "es8",
+        &["--source", "ord*", "--query", r#"{"range": {"n": {"lt": 10}}}"#],
+        "0 created, 10 updated, 0 failed",
+    );
+    assert!(again.errors.contains("index [orders] is there already"), "{}", again.errors);
+    let all = bench.imported("es8", &[], "0 created, 1203 updated");
+    assert!(all.out.contains("[empty] is done"), "{}", all.out);
+    let hidden = bench.target.call("HEAD", "/.hidden", &Value::Null);
+    assert_eq!(hidden.status, 404, "indices whose names begin with a dot are left");
+    assert_eq!(bench.target.call("HEAD", "/empty", &Value::Null).status, 200);
+}
+
+#[test]
+fn an_index_of_2015() {
+    let bench = Bench::new();
+    let mapping = json!({ "mappings": { "post": { "_all": { "enabled": false }, "properties": {
+        "title": { "type": "string" }, "tag": { "type": "string", "index": "not_analyzed" }, "n": { "type": "long" },
+        "day": { "type": "date", "format": "dateOptionalTime" },
+    } } } });
+    let put = |path: &str, body: &Value| {
+        let answer = tests::send(bench.source.address("es2"), "PUT", path, &[], body.to_string().as_bytes());
+        let answer = answer.expect("an answer");
+        assert!(answer.status < 300, "{path}: {answer:?}");
+    };
+    put("/blog", &mapping);
+    for n in 0..5 {
+        put(
+            &format!("/blog/post/{n}?refresh=true"),
+            &json!({ "title": "Old Hedges", "tag": "A-B", "n": n, "day": "2015-02-03" }),
+        );
+    }
+    let done = bench.imported("es2", &[], "5 created, 0 updated, 0 failed");
+    assert!(done.errors.contains("left out of the mapping: _all"), "{}", done.errors);
+    assert_eq!(
+        bench.found("blog", &json!({ "match": { "title": "hedges" } })),
+        json!(["0", "1", "2", "3", "4"])
+    );
+    let both = json!({ "bool": { "filter": [{ "term": { "tag": "A-B" } }, { "range": { "day": { "gte": "2015-02" } } }] } });
+    assert_eq!(bench.found("blog", &both), json!(["0", "1", "2", "3", "4"]));
+    // An index with several types.
+    put(
+        "/mixed",
+        &json!({ "mappings": { "post": {}, "user": { "properties": { "n": { "type": "long" } } } } }),
+    );
+    put("/mixed/user/1?refresh=true", &json!({ "n": 1 }));
+    put("/mixed/post/2?refresh=true", &json!({ "n": 2 }));
+    bench.refused("es2", &["--source", "mixed"], "--source mixed --type post --index mixed-post");
+    bench.refused("es2", &["--source", "mixed", "--type", "pots"], "it has no type [pots]");
+    bench.imported(
+        "es2",
+        &["--source", "mixed", "--type", "user", "--index", "users"],
+        "1 created",
+    );
+    assert_eq!(bench.found("users", &json!({ "match_all": {} })), json!(["1"]));
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let bench = Bench::new();
+    for index in ["a", "b"] {
+        bench
+            .source
+            .ok("PUT", &format!("/{index}/_doc/1?refresh=true"), &json!({ "n": 1 }));
+    }
+    bench.refused("es8", &["--source", "absent"], "no such index [absent]");
+    bench.refused("es8", &["--source", "absent*"], "the source has no index [absent*]");
+    bench.refused(
+        "es8",
+        &["--index", "one"],
+        "the source has several: [a, b]; choose one with --source",
+    );
+    bench.refused("es8", &["--source", "a", "--query", "{"], "--query is no JSON");
+    bench.refused("es8", &["--source", "a", "--query", r#"{"tern": {"n": 1}}"#], "tern");
+    bench.target.ok(
+        "PUT",
+        "/b",
+        &json!({ "mappings": { "properties": { "n": { "type": "boolean" } } } }),
+    );
+    bench.refused("es8", &["--source", "b"], "The server refused 1 of 1 documents");
+    let count = bench.target.ok("GET", "/b/_count", &Value::Null)["count"].clone();
+    assert_eq!(count, 0);
+    let dry = bench.imported("es8", &["--source", "a", "--dry-run"], "would import 1 documents");
+    assert_eq!(dry.errors, "");
+    assert_eq!(
+        bench.target.call("HEAD", "/a", &Value::Null).status,
+        404,
+        "a dry run makes nothing"
+    );
+    let url = format!("http://{}", bench.target.address(""));
+    for (args, expected) in [
+        (&["--from", "ftp://here"][..], "is no URL of a server"),
+        (&["--from", "http://127.0.0.1:9"], "no answer from the server"),
+    ] {
+        let done = run(args, &url, &[]);
+        assert!(
+            done.code == Some(1) && done.errors.contains(expected),
+            "{args:?}: {}",
+            done.errors
+        );
+    }
+    let both = run(&["--from", &url, "lines.ndjson"], &url, &[]);
+    assert_eq!(both.code, Some(2), "{}", both.errors);
+}
+
+#[test]
+fn credentials_go_to_the_source_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let from = format!("http://{}", listener.local_addr().expect("an address"));
+    let seen = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut lines = BufReader::new(stream.try_clone().expect("a copy")).lines();
+        let headers: Vec<String> = lines
+            .by_ref()
+            .map_while(|line| line.ok().filter(|line| !line.is_empty()))
+            .collect();
+        let body = r#"{"error":"unable to authenticate user [ann]"}"#;
+        let answer = format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(answer.as_bytes()).expect("it is read");
+        drop(stream.read(&mut [0]));
+        headers
+    });
+    let args = ["--from", &from, "--from-user", "ann"];
+    let without = run(&args, "http://127.0.0.1:9", &[]);
+    assert!(without.errors.contains("PLEACH_FROM_PASSWORD"), "{}", without.errors);
+    let done = run(&args, "http://127.0.0.1:9", &[("PLEACH_FROM_PASSWORD", "pass")]);
+    assert!(
+        done.code == Some(1) && done.errors.contains("401: unable to authenticate user [ann]"),
+        "{}",
+        done.errors
+    );
+    let headers = seen.join().expect("no panic");
+    assert!(
+        headers.contains(&"authorization: Basic YW5uOnBhc3M=".to_owned()),
+        "{headers:?}"
+    );
+}
