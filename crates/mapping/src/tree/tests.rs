@@ -215,7 +215,7 @@ fn play(seed: u64) {
         if n == cut {
             replayed = Tree::from_bytes(&replayed.to_bytes()).expect("its own bytes");
         }
-        let again = Operation::from_json(&serde_json::to_value(&operation).expect("JSON")).expect("its own form");
+        let again = Operation::from_json(&serde_json::to_value(operation).expect("JSON")).expect("its own form");
         replayed.apply(&again).expect("the same order");
     }
     real.tree = Tree::from_bytes(&replayed.to_bytes()).expect("its own bytes");
