@@ -111,6 +111,11 @@ impl Server {
             .arg("--data")
             .arg(data)
             .current_dir(data.parent().unwrap_or(data));
+        // Snapshots go beside the data, unless a test says where.
+        if !settings.iter().any(|setting| setting.starts_with("path.repo=")) {
+            let repositories = data.parent().unwrap_or(data).join("repositories");
+            command.arg("-E").arg(format!("path.repo={}", repositories.display()));
+        }
         for setting in settings {
             command.arg("-E").arg(setting);
         }

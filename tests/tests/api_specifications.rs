@@ -302,19 +302,9 @@ const OF_2015_WITHOUT_ROWS: &[(&str, &[&str], &str)] = &[
         "they are rows of the search that the template comes to",
     ),
     (
-        "snapshot.create",
-        NO_SNAPSHOTS,
-        "there are no snapshots: the request is refused",
-    ),
-    (
-        "snapshot.create_repository",
-        NO_SNAPSHOTS,
-        "there are no snapshots: the request is refused",
-    ),
-    (
         "snapshot.restore",
-        NO_SNAPSHOTS,
-        "there are no snapshots: the request is refused",
+        &["source_remote_store_repository"],
+        "segments are kept in no remote store: the request is refused",
     ),
     (
         "tasks.list",
@@ -324,7 +314,6 @@ const OF_2015_WITHOUT_ROWS: &[(&str, &[&str], &str)] = &[
 ];
 const SCRIPT_VERSIONS: &[&str] = &["version", "version_type", "op_type"];
 const SCRIPTS_ARE_CURRENT: &str = "a stored script has no versions to compare: the newest is the only one";
-const NO_SNAPSHOTS: &[&str] = &["master_timeout", "timeout", "verify", "wait_for_completion"];
 
 /// A path with its parts made alike.
 fn shape(path: &str) -> Vec<String> {

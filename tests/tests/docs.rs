@@ -141,7 +141,7 @@ curl() {
 }
 pleach() {
   case "$1" in
-    import|get|put|search|count|indices|bulk|export|changes|replicate) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
+    import|get|put|search|count|indices|bulk|export|changes|replicate|backup|restore) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
     lock) shift 2; command pleach lock run --url "http://$ADDRESS" "$@" ;;
     *) command pleach "$@" ;;
   esac
@@ -151,7 +151,8 @@ pleach() {
 /// Plays a script on a server of its own; the failures in words.
 fn play(script: &str, arguments: &[String]) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let server = Server::start(&folder.path().join("data"), &["es8", "es2"]);
+    let repositories = format!("path.repo={}", folder.path().join("work/backups").display());
+    let server = Server::start_with(&folder.path().join("data"), &["es8", "es2"], &[&repositories]);
     let binaries = folder.path().join("bin");
     std::fs::create_dir(&binaries).map_err(|e| e.to_string())?;
     std::os::unix::fs::symlink(tests::binary(), binaries.join("pleach")).map_err(|e| e.to_string())?;

@@ -53,6 +53,10 @@ fn cluster(setting: &str, value: Value) -> Vec<Ask> {
         put("/_cluster/settings", json!({ "persistent": { setting: value } })),
     ]
 }
+/// A repository of snapshots.
+fn repository(path: &'static str) -> Ask {
+    put(path, json!({ "type": "fs", "settings": { "location": "r" } }))
+}
 /// Two documents in a directory.
 fn directories() -> Vec<Ask> {
     vec![
@@ -362,6 +366,23 @@ fn row(name: &str) -> Option<Row> {
             429,
         ),
         "tasks.max_kept" => Elsewhere("finished_tasks_are_forgotten"),
+        "repositories.max" => Refused(
+            &["repositories.max=1"],
+            vec![repository("/_snapshot/one")],
+            repository("/_snapshot/two"),
+            400,
+        ),
+        "repositories.max_description_bytes" => Refused(
+            &["repositories.max_description_bytes=300b"],
+            vec![put("/i/_doc/1", json!({ "n": 1 })), repository("/_snapshot/one")],
+            put("/_snapshot/one/s?wait_for_completion=true", json!({})),
+            400,
+        ),
+        "snapshot.max_concurrent_operations" => {
+            let mut before = cluster(name, json!(0));
+            before.push(repository("/_snapshot/one"));
+            Refused(&[], before, put("/_snapshot/one/s", json!({})), 503)
+        }
         "cluster.max_indices" => Refused(&[], cluster(name, json!(1)), put("/other", json!({})), 400),
         "index.refresh_interval" => Elsewhere("engine: contract laws::refresh_visibility"),
         "index.number_of_shards" => Chosen(&[], made(name, json!(3), json!({})), get("/_cluster/health"), |answer| {

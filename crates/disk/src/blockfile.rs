@@ -35,7 +35,7 @@ pub type Layout = BTreeMap<String, (u64, u64)>;
 /// for many at once. Errors: DiskFull, Internal; then no file is left.
 pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])]) -> Result<Layout> {
     disk.create(path)
-        .and_then(|file| write_components(file.as_ref(), components))
+        .and_then(|file| write_to(file.as_ref(), components))
         .map_err(|e| {
             // The half file is no use to anyone; the first error is the one to tell of.
             drop(disk.remove(path));
@@ -43,7 +43,11 @@ pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])
         })
 }
 
-fn write_components(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std::io::Result<Layout> {
+/// Writes components to a file that is empty, from its beginning to its end; says where each lies.
+///
+/// # Errors
+/// Those of the file; then a part of it may be written.
+pub fn write_to(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std::io::Result<Layout> {
     let mut out = Blocks::new(file);
     let mut layout = Layout::new();
     for (name, bytes) in components {

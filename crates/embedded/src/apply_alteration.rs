@@ -1,12 +1,13 @@
 //! Alterations of the catalog: logged, then visible; what they mean for sets that are open.
 //!
-//! Not here: working them out (`catalog::alter`).
+//! Not here: working them out (`catalog::alter`), the segments of a restored index (`snapshots::restore`).
 
 use crate::catalog::alter::{Moment, Next, alter};
 use crate::catalog::{Catalog, IndexEntry, system};
 use crate::index_state::IndexState;
 use crate::lock_order::{LockRank, is_held};
 use crate::log::{Durability, Part, Participant, Record};
+use crate::restored_set::RestoredSet;
 use crate::store::Store;
 use engine::{Alteration, Altered};
 use model::Result;
@@ -21,7 +22,7 @@ impl Store {
         let _altering = self.catalog.alter_alone();
         let catalog = self.catalog.now();
         let next = alter(&catalog, wish, &self.alteration_moment())?;
-        self.log_alteration(&catalog, next)
+        self.log_alteration(&catalog, next, Vec::new())
     }
 
     /// At a start: system indices that an old version let clients close or block are open again.
@@ -37,7 +38,7 @@ impl Store {
                 "index [{name}] was closed, blocked or altered by a client of an older version; it is open again"
             ));
         }
-        let (_, end) = self.log_alteration(&catalog, next)?;
+        let (_, end) = self.log_alteration(&catalog, next, Vec::new())?;
         self.log.wait_durable(end)
     }
 
@@ -55,15 +56,15 @@ impl Store {
             .and_then(|entry| self.indices.get(entry.no).map(|state| state.pending().next_seq_no()));
         let turns = gone.as_ref().map_or(0, |(_, turns)| *turns);
         if let Some((next, _)) = gone {
-            self.log_alteration(&catalog, next)?;
+            self.log_alteration(&catalog, next, Vec::new())?;
         }
         let catalog = self.catalog.now();
         let made = system::control_after(&catalog, &self.alteration_moment(), turns, next_seq_no)?;
-        self.log_alteration(&catalog, made).map(|(_, end)| end)
+        self.log_alteration(&catalog, made, Vec::new()).map(|(_, end)| end)
     }
 
     /// The values that an alteration takes from outside the catalog.
-    fn alteration_moment(&self) -> Moment {
+    pub(crate) fn alteration_moment(&self) -> Moment {
         Moment {
             now_ms: self.env.wall_ms(),
             uuid: engine::clock::uuid(self.env.clock()),
@@ -71,8 +72,14 @@ impl Store {
         }
     }
 
-    /// Logs what alters the catalog, and makes it visible. The caller holds the lock of alterations.
-    fn log_alteration(&self, catalog: &Catalog, next: Next) -> Result<(Altered, u64)> {
+    /// Logs what alters the catalog, and makes it visible. New indices begin with these sets, else empty. The caller holds the lock
+    /// of alterations.
+    pub(crate) fn log_alteration(
+        &self,
+        catalog: &Catalog,
+        next: Next,
+        mut sets: Vec<(u32, RestoredSet)>,
+    ) -> Result<(Altered, u64)> {
         debug_assert!(is_held(LockRank::Catalog), "3: one alteration of the catalog at a time");
         if next.deltas.is_empty() {
             return Ok((next.altered, self.catalog.altered_at()));
@@ -118,7 +125,10 @@ impl Store {
             }
             let ticket = self.log.enqueue(&mut room, record, Durability::Request)?;
             for entry in changed.iter().filter(|entry| catalog.by_no(entry.no).is_none()) {
-                self.begin_index(entry, ticket.position, ticket.end);
+                match sets.iter().position(|(no, _)| *no == entry.no) {
+                    Some(n) => self.begin_restored(entry, sets.swap_remove(n).1, ticket.position, ticket.end),
+                    None => self.begin_index(entry, ticket.position, ticket.end),
+                }
             }
             // Before the catalog loses it: a reader of the feed finds the name in one of both.
             for entry in next.removed.iter().filter_map(|no| catalog.by_no(*no)) {
@@ -142,9 +152,24 @@ impl Store {
         self.admit(self.new_state(entry, from, position));
     }
 
+    /// An index with the documents of a snapshot.
+    pub(crate) fn begin_restored(&self, entry: &IndexEntry, set: RestoredSet, from: u64, position: u64) {
+        if let Some(tree) = set.tree {
+            self.trees.put_restored(entry.no, tree);
+        }
+        let view = IndexView {
+            segments: set.segments,
+            ..self.blank_view(entry, position)
+        };
+        self.admit(self.state_of_view(entry, view, from));
+    }
+
     /// The state of an index that nobody knows yet.
     pub(crate) fn new_state(&self, entry: &IndexEntry, from: u64, position: u64) -> Arc<IndexState> {
-        let view = self.blank_view(entry, position);
+        self.state_of_view(entry, self.blank_view(entry, position), from)
+    }
+
+    fn state_of_view(&self, entry: &IndexEntry, view: IndexView, from: u64) -> Arc<IndexState> {
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
         let state = IndexState::new(entry.no, term, view, from);
         state.pending().begin_at(entry.first_seq_no.unwrap_or(0));

@@ -164,6 +164,7 @@ impl Reader<'_> {
             let entry = IndexEntry::from_json(entry)?;
             let state = state_of(&entry);
             return Ok(Some(match entry.revision {
+                _ if delta.get("restored").is_some() => Operation::RestoreIndex(state),
                 1 => Operation::CreateIndex(state),
                 _ => Operation::AlterIndex(state),
             }));

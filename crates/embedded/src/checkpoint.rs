@@ -57,24 +57,26 @@ impl Store {
     /// Takes deleted indices out of the manifest, which has room written ahead, and removes their files. True if there
     /// were any.
     fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
+        let catalog = self.catalog.now();
         self.log.wait_durable(self.catalog.altered_at())?;
-        let gone = last.gone(&self.catalog.now());
+        let gone = last.gone(&catalog);
         if gone.is_empty() {
             return Ok(false);
         }
         self.manifest.write(entries_of_gone(&gone))?;
         last.name_indices([], &gone);
-        self.name_files(last, Vec::new(), &self.indices.all());
+        let kept = last.restored_in(&catalog);
+        self.name_files(last, kept, &self.indices.all());
         Ok(true)
     }
 
     fn flush(&self, last: &mut CheckpointState, clean: bool) -> Result<()> {
         let begun = Instant::now();
         let limit = self.durable_now();
-        self.log.wait_durable(self.catalog.altered_at())?;
-        let states: Vec<Arc<IndexState>> = self.indices.all();
         // The catalog of the flush's beginning: an index that is deleted meanwhile stays until the next checkpoint.
         let catalog = self.catalog.now();
+        self.log.wait_durable(self.catalog.altered_at())?;
+        let states: Vec<Arc<IndexState>> = self.indices.all();
         let (changed, keep) = self.build_all(&states, &catalog, limit, last.needed())?;
         let gone = last.gone(&catalog);
         if changed.is_empty() && gone.is_empty() && last.flushed() >= limit && !clean {
@@ -142,6 +144,7 @@ impl Store {
         }
         let cut = self.log.truncate_below(keep);
         // Also where the log could not be cut: the manifest names these files.
+        new_files.extend(last.restored_in(&catalog));
         self.name_files(last, new_files, &states);
         cut?;
         last.reach(limit, keep, self.env.monotonic());
@@ -459,7 +462,8 @@ fn check_segment(segment: &Value, open_file: &mut dyn FnMut(&str) -> Result<Arc<
     Ok(())
 }
 
-fn live_bytes(view: &SegmentView) -> Vec<u8> {
+/// The live documents of a segment, as files have them.
+pub(crate) fn live_bytes(view: &SegmentView) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing into memory does not fail.
     drop(write_alive_bitset(&view.alive_bits(), &mut bytes));

@@ -22,6 +22,8 @@ pub(crate) struct CheckpointState {
     named: FxHashSet<u32>,
     /// Files that the manifest names.
     files: Vec<Arc<DataFile>>,
+    /// Files of indices that were made out of a snapshot and that the manifest does not know yet: the log's records name them.
+    restored: Vec<(u32, Arc<DataFile>)>,
     /// Counts checkpoint files.
     next_file: u64,
 }
@@ -41,6 +43,7 @@ impl CheckpointState {
             at,
             named,
             files,
+            restored: Vec::new(),
             next_file,
         }
     }
@@ -89,6 +92,25 @@ impl CheckpointState {
     /// The manifest names these files and no others; gives those that it named before.
     pub(crate) fn name_files(&mut self, files: Vec<Arc<DataFile>>) -> Vec<Arc<DataFile>> {
         std::mem::replace(&mut self.files, files)
+    }
+    /// A record of the log names these files of an index. They stay as if the manifest did.
+    pub(crate) fn keep_restored(&mut self, no: u32, files: impl IntoIterator<Item = Arc<DataFile>>) {
+        debug_assert!(
+            !self.names(no),
+            "snapshots.md R3: the manifest does not know an index that is being made"
+        );
+        for file in files {
+            file.set_named(true);
+            self.files.push(file.clone());
+            self.restored.push((no, file));
+        }
+    }
+    /// The files that records of the log name, of indices that `catalog` has and the manifest does not.
+    pub(crate) fn restored_in(&mut self, catalog: &Catalog) -> Vec<Arc<DataFile>> {
+        let named = &self.named;
+        self.restored
+            .retain(|(no, _)| !named.contains(no) && catalog.by_no(*no).is_some());
+        self.restored.iter().map(|(_, file)| file.clone()).collect()
     }
     /// Everything below `flushed` is in segments that the manifest names, but for damaged indices; those need the records from
     /// `needed` on.

@@ -37,6 +37,8 @@ pub struct Limits {
     pub log_file_bytes: u64,
     /// `changes.retention.*`: log that stays for readers of the feed of changes.
     pub retention: Retention,
+    /// `path.repo`: folders below which repositories of snapshots may be.
+    pub repository_paths: Vec<PathBuf>,
     /// The memory of the process.
     pub breakers: Arc<CircuitBreakers>,
     /// Called once by a thread of the engine that has worked and now rests: an allocator may have memory to give back that
@@ -60,6 +62,7 @@ impl Default for Limits {
             derived_bytes: 256 << 20,
             log_file_bytes: 64 << 20,
             retention: Retention::NONE,
+            repository_paths: Vec::new(),
             breakers: CircuitBreakers::unlimited(),
             at_rest: None,
         }

@@ -1,7 +1,7 @@
 //! The embedded engine: [`EmbeddedEngine`] implements `engine::Engine` over one data folder.
 //!
-//! tantivy's segments under our own log; see write-path.md. This is the only async file: it waits for the disk
-//! and hands long work to a few threads, all else is plain calls on a `store::Store`.
+//! tantivy's segments under our own log; see write-path.md. This file and `snapshot_calls` are the only async ones: they wait for
+//! the disk and hand long work to a few threads, all else is plain calls on a `store::Store`.
 //!
 //! Not here: HTTP, joins over several indices (`relations`).
 
@@ -56,11 +56,15 @@ mod recovery;
 mod removed_documents;
 mod request_cache;
 mod resolved_write;
+mod restored_set;
 mod scan;
 mod scheduler;
 mod searching;
 mod segment_account;
 mod seq_no_scan;
+mod snapshot_calls;
+mod snapshot_work;
+mod snapshots;
 mod staged_view;
 mod staging;
 mod store;
@@ -114,6 +118,8 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// requests.
 const INLINE_WRITES: usize = 16;
 const INLINE_BYTES: usize = 64 << 10;
+/// Snapshots and restores that run at once; others wait.
+const COPIERS: usize = 2;
 /// Documents that a scan reads at once.
 const SCAN_BATCH: usize = 256;
 
@@ -124,6 +130,8 @@ pub struct EmbeddedEngine {
     workers: Workers,
     /// Threads of their own, so that writes do not wait behind searches.
     writers: Workers,
+    /// Snapshots and restores, which take long.
+    copiers: Workers,
     lanes: Lanes,
     clients: Arc<ClientActivity>,
     upkeep: Mutex<Option<Upkeep>>,
@@ -194,11 +202,13 @@ impl EmbeddedEngine {
         let workers = Workers::start("work", threads, limits.concurrent_searches, limits.at_rest)?;
         let lanes = Lanes::start(threads, limits)?;
         let writers = Workers::start("write", threads.min(4), usize::MAX, limits.at_rest)?;
+        let copiers = Workers::start("snapshot", COPIERS, usize::MAX, limits.at_rest)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
             workers,
             writers,
+            copiers,
             lanes,
             clients: Arc::default(),
             upkeep: Mutex::new(Some(upkeep)),
@@ -379,6 +389,7 @@ impl EmbeddedEngine {
             troubled: [0, entry.no]
                 .iter()
                 .any(|no| !self.store.maintenance.failures().of(*no).is_empty()),
+            restored_from: entry.restored_from.clone(),
         }
     }
 
@@ -924,6 +935,10 @@ impl Engine for EmbeddedEngine {
     }
 
     fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        Some(self)
+    }
+
+    fn snapshots(&self) -> Option<&dyn engine::snapshots::Snapshots> {
         Some(self)
     }
 }

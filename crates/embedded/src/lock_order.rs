@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// The order in which a thread takes locks. The derived order of the variants is the lock order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockRank {
+    /// One change of a repository of snapshots at a time.
+    Repository,
     /// One checkpoint at a time.
     Checkpoint,
     /// One merge of an index at a time.

@@ -53,6 +53,12 @@ const PARTS_MAX: usize = 4;
 const OPENED_MAX_DOCS: u32 = 1024;
 const OPENED_FIELDS: usize = 32;
 
+/// A set of an index at a moment, and the sequence number of the next operation behind it.
+pub(crate) struct FrozenSet {
+    pub(crate) set: Arc<IndexView>,
+    pub(crate) next_seq_no: u64,
+}
+
 /// Live documents as tantivy wants them.
 pub(crate) fn alive_set(bits: &BitSet) -> AliveBitSet {
     let mut bytes = Vec::new();
@@ -205,14 +211,27 @@ impl Store {
     /// # Errors
     /// A log that failed, segments that cannot be built.
     pub(crate) fn all_at_once(&self) -> Result<Searchable> {
+        // A damaged index is left out; reading it says why.
+        let all = || self.indices.all().into_iter().filter(|state| !state.is_stopped()).collect();
+        let (frozen, position) = self.sets_at_once(all)?;
+        let sets = frozen.into_iter().map(|one| one.set);
+        Ok(Searchable {
+            indices: sets.map(|set| (set.no, self.with_shown_tree(set))).collect(),
+            position,
+        })
+    }
+
+    /// The sets of some indices with all that is durable now, up to one position. Nothing is published.
+    ///
+    /// # Errors
+    /// As [`Store::all_at_once`].
+    pub(crate) fn sets_at_once(&self, wanted: impl Fn() -> Vec<Arc<IndexState>>) -> Result<(Vec<FrozenSet>, u64)> {
         let mut target = self.durable_now();
         loop {
-            // A damaged index is left out; reading it says why.
-            let mut states = self.indices.all();
-            states.retain(|state| !state.is_stopped());
+            let states = wanted();
             for state in &states {
-                let unbuilt = |state: &IndexState| state.pending().first_position().is_some_and(|first| first <= target);
-                if unbuilt(state) {
+                let has_pending = state.pending().first_position().is_some_and(|first| first <= target);
+                if has_pending || self.trees.removes_beyond(&state.load_built(), target) {
                     self.build_to(state, target, PartBytes::Waited)?;
                 }
             }
@@ -221,19 +240,29 @@ impl Store {
             target = sets.iter().map(|set| set.position).fold(target, u64::max);
             // An index that was made just now reaches the end of a record that may not be durable yet.
             self.log.wait_durable(target)?;
-            let reaches = |(state, set): (&Arc<IndexState>, &Arc<IndexView>)| {
-                let pending = state.pending();
-                // Built but not yet drained, or drained since: in both cases the set is another by now.
-                Arc::ptr_eq(&state.built(), set) && pending.first_position().is_none_or(|first| first > target)
-            };
-            if states.iter().zip(&sets).all(reaches) {
-                let indices = sets.into_iter().map(|set| (set.no, self.with_shown_tree(set))).collect();
-                return Ok(Searchable {
-                    indices,
-                    position: target,
-                });
+            let frozen: Vec<FrozenSet> = states
+                .iter()
+                .zip(sets)
+                .map_while(|(state, set)| self.freeze(state, set, target))
+                .collect();
+            if frozen.len() == states.len() {
+                return Ok((frozen, target));
             }
         }
+    }
+
+    /// A set that has every operation up to `target`; `None`: it is another one by now.
+    fn freeze(&self, state: &IndexState, set: Arc<IndexView>, target: u64) -> Option<FrozenSet> {
+        if self.trees.removes_beyond(&set, target) {
+            return None;
+        }
+        let pending = state.pending();
+        // Built but not yet drained, or drained since: in both cases the set is another by now.
+        let reaches = Arc::ptr_eq(&state.built(), &set) && pending.first_position().is_none_or(|first| first > target);
+        reaches.then(|| FrozenSet {
+            next_seq_no: pending.next_seq_no_behind(set.position.max(target)),
+            set,
+        })
     }
 
     /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.

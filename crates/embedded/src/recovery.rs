@@ -17,6 +17,7 @@ use crate::lock_order::Mutex;
 use crate::log::{FolderLock, Log, LogOptions, Manifest, Part, Recovered, Replayed, Verdict};
 use crate::pending::{Extras, Kind, PendingOp, Put, read_extras};
 use crate::publish::PartBytes;
+use crate::restored_set::{RESTORED, RestoredSet};
 use crate::store::Store;
 use crate::versions::Newest;
 use disk::Disk;
@@ -76,10 +77,11 @@ impl Store {
             .begin_at(folder["next_segment"].as_u64().unwrap_or(1) + 1_000_000);
         store.deleted_indices.read_json(&folder["deleted"]);
         store.consumers.read_json(&folder["consumers"]);
-        let positions = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
+        let (positions, unnamed) = store.open_sets(bodies, &lost, flushed, &folder, &mut damages)?;
         tell_log(&mut damages, &recovered.verdict, recovered.torn_bytes);
         let stopped = store.weigh(&recovered.verdict, &positions, checkpointed, &mut damages)?;
         store.replay_log(&recovered, &folder, positions, stopped, &mut damages)?;
+        store.remove_unreplayed(&unnamed);
         if damages.is_repair() {
             store.put_aside(&recovered.unreadable, &mut damages);
         }
@@ -113,12 +115,19 @@ impl Store {
             flushed,
             positions,
             failed: stopped,
+            unread: Vec::new(),
             gone: HashSet::new(),
             damages,
             end: flushed,
         };
         recovered.replay(flushed, |replayed| replay.apply(replayed))?;
-        let (failed, gone, damages) = (replay.failed, replay.gone, replay.damages);
+        let (mut failed, gone, damages) = (replay.failed, replay.gone, replay.damages);
+        for (no, error) in replay.unread {
+            if let Some(entry) = self.catalog.entry(no) {
+                damages.tell(format!("index [{}] is stopped: {}", entry.name, error.reason()));
+                failed.insert(no, error);
+            }
+        }
         let first_new = folder["common"]["next_no"].as_u64().unwrap_or(1);
         for (no, error) in &failed {
             // Nobody knows its name, so nobody could tell it from one that was never there.
@@ -179,7 +188,8 @@ impl Store {
         }
     }
 
-    /// Opens the manifest's sets; gives each index's `flushed` position. A damaged index is stopped.
+    /// Opens the manifest's sets; gives each index's `flushed` position, and the files of restored indices that the manifest does
+    /// not name. A damaged index is stopped.
     fn open_sets(
         &self,
         bodies: Vec<(IndexEntry, Value)>,
@@ -187,7 +197,7 @@ impl Store {
         flushed: u64,
         folder: &Value,
         damages: &mut Damages,
-    ) -> Result<HashMap<u32, u64>> {
+    ) -> Result<(HashMap<u32, u64>, Vec<String>)> {
         let mut files = OpenFiles::default();
         let mut positions = HashMap::new();
         let mut indices = HashMap::new();
@@ -216,9 +226,10 @@ impl Store {
             position: flushed,
         });
         // Nobody knows which files an index has whose entry is lost.
+        let mut unnamed = Vec::new();
         if lost.is_empty() {
             let named: HashSet<&str> = bodies.iter().flat_map(|(_, body)| files_of(body)).collect();
-            self.remove_unnamed(&named)?;
+            unnamed = self.remove_unnamed(&named)?;
         }
         *self.maintenance.lock_checkpoint() = CheckpointState::of_manifest(
             flushed,
@@ -227,18 +238,30 @@ impl Store {
             files.0.into_values().collect(),
             folder["next_file"].as_u64().unwrap_or(0),
         );
-        Ok(positions)
+        Ok((positions, unnamed))
     }
 
-    /// Removes the files that the manifest does not name: a process ended before it named them.
-    fn remove_unnamed(&self, named: &HashSet<&str>) -> Result<()> {
+    /// Removes the files that the manifest does not name: a process ended before it named them. Those of restored indices are
+    /// given back: a record of the log may name them.
+    fn remove_unnamed(&self, named: &HashSet<&str>) -> Result<Vec<String>> {
         let dir = self.env.segments_dir();
         let there = self.env.disk().list(dir).map_err(|e| disk::refusal("listing", dir, &e))?;
-        for name in there.into_iter().filter(|name| !named.contains(name.as_str())) {
+        let unnamed = there.into_iter().filter(|name| !named.contains(name.as_str()));
+        let (restored, others): (Vec<String>, Vec<String>) = unnamed.partition(|name| name.starts_with(RESTORED));
+        for name in others {
             // If it cannot be removed now, the next start tries again.
             drop(self.env.disk().remove(&dir.join(name)));
         }
-        Ok(())
+        Ok(restored)
+    }
+
+    /// Removes the files that no record of the log named either: a restore did not come to its end, or its index is gone.
+    fn remove_unreplayed(&self, unnamed: &[String]) {
+        let kept = self.maintenance.lock_checkpoint().restored_in(&self.catalog.now());
+        for name in unnamed.iter().filter(|name| !kept.iter().any(|file| file.name == **name)) {
+            // If it cannot be removed now, the next start tries again.
+            drop(self.env.disk().remove(&self.env.segments_dir().join(name)));
+        }
     }
 
     /// The state of one index as its entry in the manifest says. It is stopped if its segments cannot be read.
@@ -454,6 +477,8 @@ struct Replay<'a> {
     flushed: u64,
     positions: HashMap<u32, u64>,
     failed: HashMap<u32, Error>,
+    /// Restored indices whose files cannot be read, unless the log deletes them later.
+    unread: Vec<(u32, Error)>,
     /// Indices that the log deletes.
     gone: HashSet<u32>,
     damages: &'a mut Damages,
@@ -575,8 +600,11 @@ impl Replay<'_> {
             .collect();
         self.store.catalog.show_replayed(catalog);
         for entry in new {
-            // Documents of the same record are still to be built.
-            self.store.begin_index(&entry, start, start);
+            match delta.get("restored").filter(|_| entry.no == index_no) {
+                Some(body) => self.begin_restored(&entry, body, start),
+                // Documents of the same record are still to be built.
+                None => self.store.begin_index(&entry, start, start),
+            }
             self.positions.insert(entry.no, self.flushed);
         }
         if let Some(no) = gone {
@@ -587,6 +615,22 @@ impl Replay<'_> {
             self.store.forget_index(no);
         }
         Ok(())
+    }
+
+    /// An index that was made out of a snapshot: its record names its files.
+    fn begin_restored(&mut self, entry: &IndexEntry, body: &Value, start: u64) {
+        let store = self.store;
+        match RestoredSet::read(store, entry, body) {
+            Ok((set, files)) => {
+                store.begin_restored(entry, set, start, start);
+                store.maintenance.lock_checkpoint().keep_restored(entry.no, files);
+                store.maintenance.set_replayed(true);
+            }
+            Err(error) => {
+                store.begin_index(entry, start, start);
+                self.unread.push((entry.no, error.with("index", entry.name.as_str())));
+            }
+        }
     }
 
     /// A record of this index cannot be applied: it stops, the others go on, and the log keeps what it needs.

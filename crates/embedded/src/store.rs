@@ -18,6 +18,7 @@ use crate::maintenance::Maintenance;
 use crate::open_views::OpenViews;
 use crate::publication::Publication;
 use crate::segment_account::SegmentAccount;
+use crate::snapshot_work::SnapshotWork;
 use crate::staged_view::StagingViews;
 use crate::trees::Trees;
 use crate::versions::Versions;
@@ -49,6 +50,8 @@ pub(crate) struct Store {
     pub(crate) deleted_indices: DeletedIndices,
     /// Named readers of the feed.
     pub(crate) consumers: Consumers,
+    /// Snapshots that are being written.
+    pub(crate) snapshots: SnapshotWork,
     /// Starts after an end that was not clean.
     pub(crate) unclean: u64,
     /// Damage that the start found, in words.
@@ -207,6 +210,7 @@ impl Store {
             maintenance: Maintenance::default(),
             deleted_indices: DeletedIndices::default(),
             consumers: Consumers::default(),
+            snapshots: SnapshotWork::default(),
             unclean,
             found_damage: Vec::new(),
             script_compilations: AtomicU64::new(0),

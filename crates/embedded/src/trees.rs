@@ -195,6 +195,12 @@ impl Trees {
     pub(crate) fn put(&self, no: u32, tree: Tree) {
         self.0.write().insert(no, Arc::new(TreeCell::new(no, tree)));
     }
+    /// The tree of an index that is made out of a snapshot: the manifest does not have it yet.
+    pub(crate) fn put_restored(&self, no: u32, tree: Tree) {
+        let cell = TreeCell::new(no, tree);
+        cell.flushed_seq.store(0, Ordering::Release);
+        self.0.write().insert(no, Arc::new(cell));
+    }
     /// The indices that have directories.
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.0.read().keys().copied().collect()

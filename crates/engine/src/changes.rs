@@ -122,6 +122,8 @@ pub enum Operation {
     },
     /// An index was made.
     CreateIndex(IndexState),
+    /// An index was made out of a snapshot, with documents that are not in the feed: a reader copies the index.
+    RestoreIndex(IndexState),
     /// Settings, aliases or the mapping of an index were altered; all of them are given.
     AlterIndex(IndexState),
     /// Fields were added to a mapping.
@@ -171,7 +173,7 @@ impl Operation {
         match self {
             Operation::Index(document) => &document.at.index,
             Operation::Delete { at, .. } => &at.index,
-            Operation::CreateIndex(state) | Operation::AlterIndex(state) => &state.index,
+            Operation::CreateIndex(state) | Operation::RestoreIndex(state) | Operation::AlterIndex(state) => &state.index,
             Operation::PutMapping { index, .. } | Operation::DeleteIndex(index) | Operation::Directory { index, .. } => index,
         }
     }

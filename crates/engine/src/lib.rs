@@ -29,6 +29,7 @@ pub mod joins;
 pub mod keys;
 pub mod memory;
 mod numbered;
+pub mod snapshots;
 mod staging;
 pub mod tasks;
 mod update;
@@ -148,6 +149,10 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     }
     /// Embedded: the feed of committed changes.
     fn change_feed(&self) -> Option<&dyn changes::ChangeFeed> {
+        None
+    }
+    /// Embedded: snapshots of indices in repositories.
+    fn snapshots(&self) -> Option<&dyn snapshots::Snapshots> {
         None
     }
 }
@@ -828,6 +833,8 @@ pub struct IndexInfo {
     pub stopped: Option<String>,
     /// Something behind the scenes does not succeed: see [`IndexStats::troubles`].
     pub troubled: bool,
+    /// The snapshot that it was made of, if it was.
+    pub restored_from: Option<snapshots::RestoredFrom>,
 }
 
 /// Work that nobody waits for and that does not succeed, until it does.

@@ -91,6 +91,14 @@ error_kinds! {
     Percolator             = "percolator_exception", 400;
     WarmerMissing          = "index_warmer_missing_exception", 404;
     RepositoryMissing      = "repository_missing_exception", 404;
+    Repository             = "repository_exception", 500;
+    RepositoryVerification = "repository_verification_exception", 500;
+    RepositoryChanged      = "repository_changed_exception", 409;
+    SnapshotMissing        = "snapshot_missing_exception", 404;
+    InvalidSnapshotName    = "invalid_snapshot_name_exception", 400;
+    SnapshotFailed         = "snapshot_exception", 500;
+    SnapshotRestore        = "snapshot_restore_exception", 400;
+    ConcurrentSnapshot     = "concurrent_snapshot_execution_exception", 503;
     RoutingMissing         = "routing_missing_exception", 400;
     ActionRequestValidation = "action_request_validation_exception", 400;
     ClusterBlock           = "cluster_block_exception", 403;

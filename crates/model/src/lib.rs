@@ -8,6 +8,7 @@ pub mod blocks;
 mod cancellation;
 pub mod compat;
 pub mod date;
+pub mod date_name;
 mod dialect;
 mod error;
 pub mod geohash;

@@ -106,6 +106,9 @@ settings! {
     TREE_MAX_LISTED: "tree.max_listed" = "1000", Node, "Directories that one answer of `_tree` or `_cat/tree` lists.";
     TREE_MAX_DOCUMENTS: "tree.max_documents" = "1000000", Node, "Documents of one `_tree/_copy`, or of one move or removal where paths are keywords.";
     TREE_MAX_BYTES: "tree.max_bytes" = "256mb", Node, "Their sources together; all are in memory until the change is made.";
+    REPOSITORIES_MAX: "repositories.max" = "100", Node, "Snapshot repositories that are registered.";
+    REPOSITORIES_MAX_DESCRIPTION: "repositories.max_description_bytes" = "64mb", Node, "A repository's list of snapshots, and the contents of each: names, mappings and files of its indices.";
+    SNAPSHOT_MAX_CONCURRENT: "snapshot.max_concurrent_operations" = "1000", Cluster, "Snapshots and restores running or waiting; more are answered 503.";
     CHANGES_PATH: "changes.path" = "auto", Node, "auto: one record of the log a change; portable: compare-and-set of single documents, as over a cluster. Fixed when the data folder is made.";
     CHANGES_MAX_OPERATIONS: "changes.max_operations" = "10000", Cluster, "Operations of one change, or staged in one transaction.";
     CHANGES_MAX_BYTES: "changes.max_bytes" = "32mb", Cluster, "Body of one change; staged writes of one transaction.";

@@ -197,5 +197,6 @@ fn info(name: &str, about: &Value) -> Result<IndexInfo> {
         aliases: about["aliases"].as_object().cloned().unwrap_or_default(),
         stopped: None,
         troubled: false,
+        restored_from: None,
     })
 }

@@ -2,7 +2,8 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    cat, changes, cluster, documents, es2, indices, jobs, links, locks, search, stubs, transactions, trees, unsupported,
+    cat, changes, cluster, documents, es2, indices, jobs, links, locks, search, snapshots, stubs, transactions, trees,
+    unsupported,
 };
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
@@ -156,7 +157,17 @@ endpoints! {
     "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] => indices::shards::segments;
     "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] => indices::shards::recovery;
     "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => indices::shards::stores;
-    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => es2::apis::repositories;
+    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => snapshots::repositories::get;
+    "snapshot.create_repository" ["PUT", "POST"] ["/_snapshot/{repository}"] => snapshots::repositories::put;
+    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => snapshots::repositories::delete;
+    "snapshot.verify_repository" ["POST"] ["/_snapshot/{repository}/_verify"] => snapshots::repositories::verify;
+    "snapshot.cleanup_repository" ["POST"] ["/_snapshot/{repository}/_cleanup"] => snapshots::repositories::cleanup;
+    "snapshot.create" ["PUT", "POST"] ["/_snapshot/{repository}/{snapshot}", "/_snapshot/{repository}/{snapshot}/_create"] => snapshots::take::create;
+    "snapshot.clone" ["PUT"] ["/_snapshot/{repository}/{snapshot}/_clone/{target}"] => snapshots::take::clone;
+    "snapshot.get" ["GET"] ["/_snapshot/{repository}/{snapshot}"] => snapshots::read::get;
+    "snapshot.delete" ["DELETE"] ["/_snapshot/{repository}/{snapshot}"] => snapshots::take::delete;
+    "snapshot.status" ["GET"] ["/_snapshot/_status", "/_snapshot/{repository}/_status", "/_snapshot/{repository}/{snapshot}/_status"] => snapshots::read::status;
+    "snapshot.restore" ["POST"] ["/_snapshot/{repository}/{snapshot}/_restore"] => snapshots::restore::restore;
     "indices.update_aliases" ["POST"] ["/_aliases"] => indices::aliases::update;
     "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] => indices::aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
@@ -231,11 +242,6 @@ endpoints! {
     "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => stubs::pipelines;
     "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
     "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
-    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => stubs::in_repository;
-    "snapshot.get" ["GET", "DELETE"] ["/_snapshot/{repository}/{snapshot}"] => stubs::in_repository;
-    "snapshot.status" ["GET"] ["/_snapshot/_status"] => stubs::running_snapshots;
-    "snapshot" ["PUT", "POST"] ["/_snapshot/{repository}", "/_snapshot/{repository}/{snapshot}",
-        "/_snapshot/{repository}/{snapshot}/_restore"] => unsupported::refuse;
     "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => search::rank_eval::rank_eval;
     "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
     "cluster.remote_info" ["GET"] ["/_remote/info"] => stubs::remote_clusters;

@@ -174,6 +174,28 @@ impl SegmentData {
                 .sum(),
         }
     }
+    /// Its components by extension, checked.
+    ///
+    /// # Errors
+    /// Corruption naming file and byte.
+    pub fn components(&self) -> Result<Vec<(String, ComponentBytes)>> {
+        let mut out: Vec<(String, ComponentBytes)> = match &self.place {
+            Place::Memory(parts) => parts
+                .iter()
+                .map(|(ext, bytes)| (ext.clone(), ComponentBytes::Memory(bytes.clone())))
+                .collect(),
+            Place::File(file, prefix) => {
+                file.check(prefix)?;
+                let names = file.bytes.layout().keys();
+                let of_segment = names.filter_map(|name| Some((name, in_prefix(name, prefix)?.to_owned())));
+                of_segment
+                    .map(|(name, ext)| Ok((ext, ComponentBytes::File(file.bytes.read_whole(name)?))))
+                    .collect::<Result<_>>()?
+            }
+        };
+        out.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(out)
+    }
     /// Is it in a file?
     pub fn is_on_disk(&self) -> bool {
         matches!(self.place, Place::File(..))
@@ -190,6 +212,22 @@ impl SegmentData {
         match &self.place {
             Place::Memory(parts) => Some(parts),
             Place::File(..) => None,
+        }
+    }
+}
+
+/// The bytes of a component.
+pub enum ComponentBytes {
+    Memory(OwnedBytes),
+    File(blockfile::Slice),
+}
+
+impl Deref for ComponentBytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            ComponentBytes::Memory(bytes) => bytes,
+            ComponentBytes::File(slice) => slice,
         }
     }
 }

@@ -133,6 +133,12 @@ impl SegmentCore {
         })
     }
 
+    /// Do its columns have stamps for so many documents?
+    pub fn has_stamps_of(&self, max_doc: u32) -> bool {
+        let columns = [&self.stamps.seq_no, &self.stamps.version, &self.stamps.term];
+        columns.iter().all(|column| column.num_docs() == max_doc)
+    }
+
     /// The stored documents, kept open. Blocks are small and none is kept: their number would have no bound.
     ///
     /// # Errors

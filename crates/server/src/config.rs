@@ -92,6 +92,7 @@ pub(crate) struct Config {
 }
 
 const INSECURE_LISTEN: &str = "insecure_listen";
+const PATH_REPO: &str = "path.repo";
 
 /// Also a setting of the cluster, which wins.
 const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
@@ -104,6 +105,12 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "",
         "Addresses to listen on, each with =PERSONA if it has its own.",
+    ),
+    (
+        PATH_REPO,
+        "",
+        "",
+        "Folders below which repositories of snapshots may be, separated by commas. Empty: none may be registered.",
     ),
     ("persona", "", "es8", "Server to answer as."),
     ("cluster_name", "cluster.name", "pleach", "Name of the cluster."),
@@ -430,8 +437,19 @@ fn engine_limits(values: &Values) -> Result<embedded::Limits> {
             )?,
             unread_bytes: bytes(settings::CONSUMERS_MAX_BYTES)? as u64,
         },
+        repository_paths: repository_paths(&one(values, PATH_REPO))?,
         ..embedded::Limits::default()
     })
+}
+
+/// The folders of `path.repo`, each whole: a process that changes its folder finds them all the same.
+fn repository_paths(list: &str) -> Result<Vec<PathBuf>> {
+    let given = list.split(',').map(str::trim).filter(|path| !path.is_empty());
+    let whole = |path: &str| {
+        std::path::absolute(path)
+            .map_err(|cause| Error::illegal(format!("[{PATH_REPO}] has [{path}], which is no path: {cause}")))
+    };
+    given.map(whole).collect()
 }
 
 /// A setting's only (last) value, else its default.
@@ -539,6 +557,9 @@ fn of_file(file: &str, text: &str) -> Result<Vec<(&'static str, Vec<String>)>> {
         };
         let values = match value {
             toml::Value::Array(many) if canonical == "listen" => many.iter().map(scalar).collect::<Result<Vec<_>>>()?,
+            toml::Value::Array(many) if canonical == PATH_REPO => {
+                vec![many.iter().map(scalar).collect::<Result<Vec<_>>>()?.join(",")]
+            }
             single => vec![scalar(single)?],
         };
         out.push((canonical, values));

@@ -42,7 +42,11 @@ enum Command {
     Serve(config::Flags),
     /// Fill an index of a running server from a folder of files or from lines of JSON.
     Import(commands::import::Flags),
-    /// Look through the data folder of a stopped server, and tell what is damaged.
+    /// Keep a snapshot of a running server in a folder.
+    Backup(commands::backup::BackupFlags),
+    /// Make indices of a running server out of a backup.
+    Restore(commands::backup::RestoreFlags),
+    /// Look through the data folder of a stopped server, or a folder of backups, and tell what is damaged.
     Check(commands::check::Flags),
     /// Make a private authority, and certificates by it.
     Cert(commands::cert::Flags),
@@ -98,6 +102,8 @@ fn run(command: &Command) -> model::Result<ExitCode> {
     match command {
         Command::Serve(flags) => commands::serve::run(flags),
         Command::Import(flags) => commands::import::run(flags),
+        Command::Backup(flags) => commands::backup::backup(flags),
+        Command::Restore(flags) => commands::backup::restore(flags),
         Command::Check(flags) => commands::check::run(flags),
         Command::Cert(flags) => commands::cert::run(flags),
         Command::Get(flags) => commands::documents::get(flags),

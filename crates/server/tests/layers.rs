@@ -10,7 +10,7 @@ use xtask::source;
 const LAYERS: &[&[&str]] = &[
     &["model"],
     &["dsl", "script", "analysis", "disk"],
-    &["mapping"],
+    &["mapping", "snapshot"],
     &["engine"],
     &["segment"],
     &["search"],

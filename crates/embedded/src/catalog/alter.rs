@@ -62,7 +62,7 @@ impl Next {
         self.altered.indices.push(entry.name.clone());
         self.altered.changed = true;
     }
-    fn common(&mut self) {
+    pub(super) fn common(&mut self) {
         let mut common = self.catalog.common_to_json();
         common["transient"] = Value::Object(self.catalog.transient.clone());
         self.deltas.push((0, json!({ "common": common })));
@@ -129,7 +129,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     else {
         return Ok(());
     };
-    let name = super::date_name::resolve(name, moment.now_ms)?.into_owned();
+    let name = model::date_name::resolve(name, moment.now_ms)?.into_owned();
     names::check_index(&name)?;
     if let Some(there) = next.catalog.indices.get(&name) {
         if *if_absent {
@@ -229,6 +229,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         unclean_before,
         turns,
         first_seq_no,
+        restored_from: None,
     });
     Ok(())
 }
@@ -264,7 +265,7 @@ fn alike(templates: Vec<Value>, request: Option<&Value>, typed: bool, index: &st
 }
 
 /// A filter must be a query.
-fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Result<()> {
+pub(super) fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Result<()> {
     let Some(filter) = options.get("filter").filter(|filter| filter.is_object()) else {
         return Ok(());
     };
@@ -273,7 +274,7 @@ fn check_filter(alias: &str, options: &Map<String, Value>, typed: bool) -> Resul
 }
 
 /// Clients of typed indices are told the index that the alias was for, as they were in 2015.
-fn check_alias(catalog: &Catalog, alias: &str, index: &str, typed: bool) -> Result<()> {
+pub(super) fn check_alias(catalog: &Catalog, alias: &str, index: &str, typed: bool) -> Result<()> {
     names::check_alias(alias)?;
     if catalog.indices.contains_key(alias) || alias == index {
         let reason = format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias");

@@ -7,13 +7,15 @@
 
 pub mod alias_filter;
 pub mod alter;
-pub mod date_name;
 pub mod names;
+pub mod repositories;
 pub mod resolve;
+pub mod restored;
 pub mod settings;
 pub mod system;
 pub mod templates;
 
+use engine::snapshots::RestoredFrom;
 use mapping::{Mapping, MappingLimits, Mappings, Registry, TypedMappings};
 use model::system_index::is_system;
 use model::{DocId, Error, ErrorKind, IndexName, Result};
@@ -37,6 +39,8 @@ pub struct Catalog {
     pub templates: BTreeMap<String, Value>,
     /// By id.
     pub scripts: BTreeMap<String, Value>,
+    /// Snapshot repositories, by name: `type` and `settings`.
+    pub repositories: BTreeMap<String, Value>,
     /// Cluster settings, flat.
     pub persistent: Map<String, Value>,
     /// Gone at restart.
@@ -79,6 +83,8 @@ pub struct IndexEntry {
     /// For a system index: where its sequence numbers began, behind those of one that may have been before it. `None`: a version
     /// made it that numbered commits and locks otherwise.
     pub first_seq_no: Option<u64>,
+    /// The snapshot that it was made of, if it was.
+    pub restored_from: Option<RestoredFrom>,
 }
 
 impl IndexEntry {
@@ -214,6 +220,7 @@ impl IndexEntry {
             "typed": self.typed(), "settings": *self.settings, "mappings": self.render_mappings(),
             "shapes": self.schema.to_json(), "aliases": self.aliases, "revision": self.revision,
             "unclean_before": self.unclean_before, "turns": self.turns, "first_seq_no": self.first_seq_no,
+            "restored_from": self.restored_from.as_ref().map(restored::from_to_json),
         })
     }
     /// From that form.
@@ -257,6 +264,7 @@ impl IndexEntry {
             unclean_before: number("unclean_before")?,
             turns: value["turns"].as_u64().unwrap_or(0),
             first_seq_no: value["first_seq_no"].as_u64(),
+            restored_from: restored::from_of_json(&value["restored_from"]),
         })
     }
 }
@@ -387,7 +395,10 @@ impl Catalog {
     }
     /// Everything that belongs to no index, for the manifest.
     pub fn common_to_json(&self) -> Value {
-        json!({ "templates": self.templates, "scripts": self.scripts, "persistent": self.persistent, "next_no": self.next_no })
+        json!({
+            "templates": self.templates, "scripts": self.scripts, "repositories": self.repositories, "persistent": self.persistent,
+            "next_no": self.next_no,
+        })
     }
     /// Takes over what is not in indices.
     pub fn take_common(&mut self, value: &Value) {
@@ -399,6 +410,7 @@ impl Catalog {
         };
         self.templates = map("templates");
         self.scripts = map("scripts");
+        self.repositories = map("repositories");
         self.persistent = value["persistent"].as_object().cloned().unwrap_or_default();
         self.next_no = u32::try_from(value["next_no"].as_u64().unwrap_or(1)).unwrap_or(1).max(1);
     }

@@ -2,10 +2,10 @@
 //!
 //! A system index is meant by its own name alone: wildcards, `_all` and aliases pass it by, whatever they expand to.
 
-use super::{Catalog, IndexEntry, date_name, system};
+use super::{Catalog, IndexEntry, system};
 use engine::catalog::{self, Behind, closed, missing};
 use model::path::matches;
-use model::{Result, Target};
+use model::{Result, Target, date_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

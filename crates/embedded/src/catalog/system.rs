@@ -4,10 +4,10 @@
 //! (`model::system_index`), resolving names (`resolve`: wildcards and aliases never lead to a system index).
 
 use super::alter::{Moment, Next};
-use super::{Catalog, IndexEntry, date_name, templates};
+use super::{Catalog, IndexEntry, templates};
 use engine::{AliasAction, Alteration};
 use model::system_index::{CONTROL_INDEX, forbidden, is_system};
-use model::{Result, Target};
+use model::{Result, Target, date_name};
 use serde_json::Map;
 use std::borrow::Cow;
 use std::sync::Arc;

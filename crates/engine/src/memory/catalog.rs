@@ -130,6 +130,7 @@ impl Entry {
             aliases: self.aliases.clone(),
             stopped: None,
             troubled: false,
+            restored_from: None,
         }
     }
 

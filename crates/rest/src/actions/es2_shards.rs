@@ -81,11 +81,6 @@ pub(crate) async fn all_stores(mut call: Call) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The refusal of a repository that is not there.
-pub(crate) fn missing_repository(name: &str) -> Error {
-    Error::new(ErrorKind::RepositoryMissing, format!("[{name}] missing"))
-}
-
 /// `GET /i/_recovery`, of the form of 2015: everything is here since the start.
 pub(crate) async fn recovery(call: &mut Call) -> Result<Answer> {
     let target = call.target()?;

@@ -1,9 +1,8 @@
-//! Features that clients ask about and this server has none of: data streams, ingest pipelines, snapshots.
+//! Features that clients ask about and this server has none of: data streams, ingest pipelines.
 //!
 //! Nothing is there, so reading and deleting are answered as the reference answers where there is nothing; making one is refused
-//! (`unsupported`). Reading the repositories of snapshots is `es2::apis`.
+//! (`unsupported`).
 
-use crate::actions::es2_shards::missing_repository;
 use crate::call::Call;
 use crate::missing_index;
 use crate::query_params::split_list;
@@ -46,17 +45,4 @@ pub(crate) async fn delete_data_streams(call: Call) -> Result<Answer> {
 pub(crate) async fn pipelines(call: Call) -> Result<Answer> {
     call.params.finish()?;
     Ok(Answer::of(404, json!({})))
-}
-
-/// `DELETE /_snapshot/{repository}`, and what is asked about snapshots in one.
-pub(crate) async fn in_repository(call: Call) -> Result<Answer> {
-    let name = call.needed("repository")?;
-    call.params.finish()?;
-    Err(missing_repository(&name))
-}
-
-/// `GET /_snapshot/_status`.
-pub(crate) async fn running_snapshots(call: Call) -> Result<Answer> {
-    call.params.finish()?;
-    Ok(Answer::ok(json!({ "snapshots": [] })))
 }

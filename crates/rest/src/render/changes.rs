@@ -42,6 +42,7 @@ fn operation(operation: &Operation, with_source: bool) -> Result<Value> {
         }
         Operation::Delete { at, stamp } => Value::Object(head("delete", at, stamp)),
         Operation::CreateIndex(state) => index("create_index", state),
+        Operation::RestoreIndex(state) => index("restore_index", state),
         Operation::AlterIndex(state) => index("alter_index", state),
         Operation::PutMapping {
             index,

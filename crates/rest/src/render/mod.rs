@@ -14,4 +14,5 @@ pub(crate) mod patterns;
 pub(crate) mod pools;
 pub(crate) mod settings;
 pub(crate) mod shards;
+pub(crate) mod snapshots;
 pub(crate) mod warmers;

@@ -4,7 +4,7 @@
 
 use engine::IndexInfo;
 use model::settings::{ALL, Scope};
-use model::{Dialect, path};
+use model::{Dialect, Persona, path};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,9 @@ pub(crate) fn render(info: &IndexInfo, dialect: Dialect, flat: bool, patterns: &
     all.insert("index.version.created".into(), version(dialect).into());
     if !dialect.rules.omits_later_members {
         all.insert("index.provided_name".into(), info.name.as_str().into());
+    }
+    if matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3) {
+        all.entry("index.replication.type").or_insert_with(|| "DOCUMENT".into());
     }
     for row in [model::settings::NUMBER_OF_SHARDS, model::settings::NUMBER_OF_REPLICAS] {
         all.entry(row.name).or_insert_with(|| row.default.into());

@@ -37,11 +37,13 @@ pub(crate) fn shard_state(info: &IndexInfo) -> &'static str {
     }
 }
 
-/// The source of a shard's recovery: empty if it is new since this process began, else the disk.
+/// The source of a shard's recovery: empty or a snapshot if it is new since this process began, else the disk.
 pub(crate) fn recovered_from(info: &IndexInfo, now_ms: i64) -> &'static str {
     let up = i64::try_from(crate::machine::Machine::look().uptime_ms).unwrap_or(i64::MAX);
-    match info.open && info.created_ms >= now_ms.saturating_sub(up) {
-        true => "EMPTY_STORE",
-        false => "EXISTING_STORE",
+    let is_new = |since: i64| info.open && since >= now_ms.saturating_sub(up);
+    match &info.restored_from {
+        Some(from) if is_new(from.at_ms) => "SNAPSHOT",
+        None if is_new(info.created_ms) => "EMPTY_STORE",
+        _ => "EXISTING_STORE",
     }
 }

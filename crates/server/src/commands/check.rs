@@ -1,26 +1,30 @@
-//! `pleach check DIR`: opens a data folder as a start does, without serving it, reads every byte, and tells what is damaged.
+//! `pleach check DIR`: opens a data folder as a start does, without serving it, reads every byte and every document, and tells what
+//! is damaged. Of a repository of snapshots it reads every file against its checksum.
 //!
 //! `--repair` gives up what is damaged and says what it cost; `--repair-control` does that for the control index alone
 //! (locks, idempotency keys, tasks). Not here: what damage costs a start (`embedded`).
 
 use crate::console::{complain, say};
 use crate::private;
+use disk::RealDisk;
+use dsl::query::Clause;
 use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::tasks::Tasks;
-use engine::{Clock, Engine, EngineExt as _};
+use engine::{Barrier, Clock, Engine, EngineExt as _, See};
+use futures::StreamExt as _;
 use model::system_index::CONTROL_INDEX;
 use model::{Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::repair::ControlContents;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The flags of `check`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Flags {
-    /// Folder of the data; no server may run on it.
+    /// Folder of the data; no server may run on it. Or a repository of snapshots, which may be in use.
     #[arg(value_name = "DIR")]
     data: PathBuf,
     /// Give up what is damaged: segments, stretches of the log, indices of which nothing else is left. What that costs is
@@ -37,6 +41,9 @@ pub(crate) struct Flags {
 /// # Errors
 /// A folder that is none of ours, is in use, or cannot be opened at all.
 pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+    if snapshot::Repository::is_in(&flags.data) {
+        return check_repository(&flags.data);
+    }
     // An empty folder would be made into a data folder.
     if !["manifest", "manifest-2"].iter().any(|name| flags.data.join(name).is_file()) {
         return Err(Error::illegal(format!(
@@ -74,7 +81,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         .build()
         .map_err(|cause| Error::illegal(format!("starting a thread failed: {cause}")))?;
     let sound = runtime.block_on(async {
-        let others = check_indices(&*engine).await?;
+        let others = check_indices(&*engine).await? & check_documents(&*engine).await?;
         let control = check_control(&engine, &relations, flags.repair || flags.repair_control).await?;
         Ok::<bool, Error>(others && control)
     });
@@ -111,6 +118,69 @@ async fn check_indices(engine: &dyn Engine) -> Result<bool> {
         );
     }
     Ok(damaged.is_empty())
+}
+
+/// Reads every document of every sound index. False: one cannot be read.
+async fn check_documents(engine: &dyn Engine) -> Result<bool> {
+    let mut target = Target::of(Vec::new());
+    (target.expand_closed, target.expand_hidden, target.forbid_closed) = (true, true, false);
+    let (mut count, mut unread) = (0u64, 0u64);
+    for info in engine.indices(&target).await?.iter().filter(|info| info.stopped.is_none()) {
+        let mut one = Target::index(info.name.as_str());
+        one.forbid_closed = false;
+        let mut documents = engine
+            .scan(&one, Clause::MatchAll.into(), See::Everything, Barrier::None)
+            .await?;
+        while let Some(document) = documents.next().await {
+            count += 1;
+            // A mapping may keep no sources.
+            let read = document.and_then(|document| match document.source.0.is_empty() {
+                true => Ok(()),
+                false => document.source.parse().map(drop),
+            });
+            if let Err(cause) = read {
+                unread += 1;
+                say(&format!(
+                    "a document of index [{}] cannot be read: {}\n",
+                    info.name,
+                    cause.reason()
+                ));
+            }
+        }
+    }
+    say(&format!("{count} documents, {unread} cannot be read\n"));
+    Ok(unread == 0)
+}
+
+/// As fast as it goes, to the end.
+struct Unhurried;
+
+impl snapshot::Pace for Unhurried {
+    fn moved(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A repository of snapshots: the exit code is 0 if every file of every snapshot is sound.
+fn check_repository(dir: &Path) -> Result<ExitCode> {
+    let repository = snapshot::Repository::new(Arc::new(RealDisk), dir.to_owned(), u64::MAX);
+    let checked = match repository.check_all(&Unhurried) {
+        Ok(checked) => checked,
+        Err(refused) if refused.kind() == ErrorKind::Corruption => {
+            say(&format!("the repository cannot be read: {}\n", refused.reason()));
+            return Ok(ExitCode::from(1));
+        }
+        Err(refused) => return Err(refused),
+    };
+    for damage in &checked.damages {
+        say(&format!("{damage}\n"));
+    }
+    let (snapshots, files, bytes) = (checked.snapshots, checked.files, checked.bytes);
+    say(&format!(
+        "{snapshots} snapshots, {files} sound files with {bytes} bytes, {} damages\n",
+        checked.damages.len()
+    ));
+    Ok(ExitCode::from(u8::from(!checked.damages.is_empty())))
 }
 
 /// The control index, repaired if asked for. False: it is damaged.

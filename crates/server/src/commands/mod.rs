@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+pub(crate) mod backup;
 pub(crate) mod cert;
 pub(crate) mod changes;
 pub(crate) mod check;

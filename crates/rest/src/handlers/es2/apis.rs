@@ -3,7 +3,7 @@
 //!
 //! Not here: search templates and suggesters (`search`), tables (`cat`), shards in that version's shape (`actions::es2_shards`).
 
-use crate::actions::es2_shards::{missing_repository, recovery, segments, stores};
+use crate::actions::es2_shards::{recovery, segments, stores};
 use crate::call::Call;
 use crate::render::indices::{aliases_of, mappings_of, shards_of};
 use crate::respond::Answer;
@@ -122,19 +122,6 @@ pub(crate) async fn all_upgrades(mut call: Call) -> Result<Answer> {
     let answer = upgrades(&mut call).await?;
     call.params.finish()?;
     Ok(answer)
-}
-
-/// `GET /_snapshot/r`: there are no repositories.
-pub(crate) async fn repositories(call: Call) -> Result<Answer> {
-    call.params.finish()?;
-    let named = call
-        .arg("repository")
-        .map(crate::query_params::split_list)
-        .unwrap_or_default();
-    match named.iter().find(|name| *name != "_all" && !name.contains('*')) {
-        None => Ok(Answer::ok(json!({}))),
-        Some(name) => Err(missing_repository(name)),
-    }
 }
 
 /// `GET /i/_field_stats?fields=a,b`: what is in the index of some fields, by asking for it.

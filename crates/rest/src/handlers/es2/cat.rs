@@ -2,6 +2,7 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
+use crate::actions::snapshots::snapshots_of;
 use crate::call::Call;
 use crate::machine::percent;
 use crate::query_params::split_list;
@@ -157,9 +158,6 @@ pub(crate) async fn table(mut call: Call, name: &str) -> Result<Answer> {
     if call.params.flag("help")? {
         return Ok(Answer::text(columns_of(columns)));
     }
-    if let ("snapshots", Some(repository)) = (name, call.arg("index")) {
-        return Err(crate::actions::es2_shards::missing_repository(repository));
-    }
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let cells = rows(&mut call, name)
         .await?
@@ -200,6 +198,21 @@ fn cell(table: &str, column: &Column, facts: &Facts) -> Cell {
     }
 }
 
+/// The row of a snapshot.
+fn of_snapshot(one: &snapshot::Summary) -> Facts {
+    let time = |ms: i64| crate::human::date_text(ms).get(11..19).unwrap_or_default().to_owned();
+    let failure = one.failures.first().map_or("", |failure| failure.reason.as_str());
+    let mut facts = facts! {
+        "id": one.name, "status": one.state.wire(), "start_epoch": one.start_ms / 1000, "start_time": time(one.start_ms),
+        "end_epoch": one.end_ms / 1000, "end_time": time(one.end_ms), "indices": one.indices.len(),
+        "successful_shards": one.shards - one.failed_shards, "failed_shards": one.failed_shards, "total_shards": one.shards,
+        "reason": failure,
+    };
+    let took = u64::try_from(one.end_ms - one.start_ms).unwrap_or(0);
+    facts.insert("duration", Cell::Millis(took));
+    facts
+}
+
 async fn stats(call: &mut Call, closed: bool) -> Result<Vec<(IndexInfo, IndexStats)>> {
     let mut target = if closed {
         crate::targets::administration::admin_target(call)?
@@ -230,7 +243,20 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             add_node(&mut facts, call).await?;
             vec![facts]
         }
-        "nodeattrs" | "pending_tasks" | "plugins" | "repositories" | "snapshots" => Vec::new(),
+        "nodeattrs" | "pending_tasks" | "plugins" => Vec::new(),
+        "repositories" => {
+            let all = call
+                .rest
+                .engine
+                .snapshots()
+                .map(|engine| engine.repositories())
+                .unwrap_or_default();
+            all.iter().map(|one| facts! { "id": one.name, "type": one.kind }).collect()
+        }
+        "snapshots" => {
+            let listed = snapshots_of(&call.rest)?.list(&call.needed("index")?).await?;
+            listed.iter().map(|one| of_snapshot(one)).collect()
+        }
         "allocation" => allocation(call).await?,
         "count" => {
             let docs: u64 = stats(call, false).await?.iter().map(|(_, s)| s.docs).sum();

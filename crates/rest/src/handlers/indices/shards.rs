@@ -58,18 +58,27 @@ pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
     for info in infos.iter().filter(|_| !active_only) {
         let from = recovered_from(info, now);
         let date = crate::human::date_text(info.created_ms);
+        let source = match info.restored_from.as_ref().filter(|_| from == "SNAPSHOT") {
+            Some(restored) => json!({ "repository": restored.repository, "snapshot": restored.snapshot, "index": restored.index,
+                "version": call.dialect.persona.version() }),
+            None => json!({}),
+        };
         let shards: Vec<Value> = (0..count_of(info))
             .map(|id| {
                 let mut files = json!({ "total": 0, "reused": 0, "recovered": 0, "percent": "0.0%" });
                 if detailed {
                     files["details"] = json!([]);
                 }
-                json!({ "id": id, "type": from, "stage": "DONE", "primary": true, "start_time": date, "start_time_in_millis": info.created_ms,
-                    "stop_time": date, "stop_time_in_millis": info.created_ms, "total_time_in_millis": 0, "source": {}, "target": node,
+                let mut shard = json!({ "id": id, "type": from, "stage": "DONE", "primary": true, "start_time_in_millis": info.created_ms,
+                    "stop_time_in_millis": info.created_ms, "total_time_in_millis": 0, "source": source, "target": node,
                     "index": { "size": { "total_in_bytes": 0, "reused_in_bytes": 0, "recovered_in_bytes": 0, "percent": "0.0%" },
                         "files": files, "total_time_in_millis": 0, "source_throttle_time_in_millis": 0, "target_throttle_time_in_millis": 0 },
                     "translog": { "recovered": 0, "total": 0, "percent": "100.0%", "total_on_start": 0, "total_time_in_millis": 0 },
-                    "verify_index": { "check_index_time_in_millis": 0, "total_time_in_millis": 0 } })
+                    "verify_index": { "check_index_time_in_millis": 0, "total_time_in_millis": 0 } });
+                if call.style.human {
+                    (shard["start_time"], shard["stop_time"]) = (date.as_str().into(), date.as_str().into());
+                }
+                shard
             })
             .collect();
         out.insert(info.name.to_string(), json!({ "shards": shards }));

@@ -210,6 +210,13 @@ impl Target {
                 None => self.put_mappings(&path, &operation["mappings"]),
             },
             Some("delete_index") => self.delete_index(&path),
+            Some("restore_index") => {
+                let reason = format!(
+                    "index [{name}] of the source was made out of a snapshot; its documents are not in the feed: begin again with a \
+                     copy"
+                );
+                Err(Error::new(ErrorKind::UnsupportedOperation, reason))
+            }
             other => {
                 let op = other.unwrap_or_default();
                 let reason = format!("the feed has the operation [{op}], which this version of the command cannot apply");

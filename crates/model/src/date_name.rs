@@ -1,7 +1,7 @@
 //! Date math in index names: `<logs-{now/d}>`, `<logs-{now/M{yyyy.MM}}>`.
 
-use model::date::{DateFormat, parse_math, parse_zone};
-use model::{Error, Result};
+use crate::date::{DateFormat, parse_math, parse_zone};
+use crate::{Error, Result};
 use std::borrow::Cow;
 
 /// The name that date math stands for; other names as they are.
@@ -50,7 +50,11 @@ fn placeholder(text: &str, now_ms: i64) -> Result<String> {
         Some((pattern, zone)) => (pattern, Some(parse_zone(zone)?)),
         None => (format, None),
     };
-    let reader = DateFormat::parse_pattern("strict_date_optional_time||epoch_millis")?;
-    let ms = parse_math(math, &reader, zone.as_ref(), now_ms, false)?;
-    Ok(DateFormat::parse_pattern(pattern)?.render(ms, zone.as_ref()))
+    // A date is written as the name shows it, or as elsewhere.
+    let shown = DateFormat::parse_pattern(pattern)?;
+    let ms = parse_math(math, &shown, zone.as_ref(), now_ms, false).or_else(|_| {
+        let reader = DateFormat::parse_pattern("strict_date_optional_time||epoch_millis")?;
+        parse_math(math, &reader, zone.as_ref(), now_ms, false)
+    })?;
+    Ok(shown.render(ms, zone.as_ref()))
 }

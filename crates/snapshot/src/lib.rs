@@ -1,0 +1,35 @@
+//! A repository of snapshots: the files of segments, each stored once by its content, and descriptions of the indices that
+//! they make up.
+//!
+//! ```text
+//! index                the root: the repository's id, its generation, a row for each snapshot
+//! snapshots/UUID       the contents of one snapshot: its indices with their segments
+//! blobs/HH/HASH        files by their BLAKE3 hash; HH are its first two digits
+//! temporary/           files that are being written
+//! writing              a snapshot is being written, or its writer was killed
+//! lock                 the operating system's lock of the one who writes
+//! ```
+//!
+//! Invariants (docs/internals/snapshots.md):
+//! - **S1** The root is written last, by a rename: a snapshot is there whole or not at all.
+//! - **S2** A file that the root leads to is durable before the root is, and is never changed.
+//! - **S3** A file is removed only after a root that does not lead to it is durable.
+//! - **S4** Each byte that is read is checked against a hash before it is used.
+//!
+//! Not here: what is in a file (`disk::blockfile`, `segment`), which indices there are (`embedded`), how clients ask (`rest`).
+
+mod blob;
+mod checked_file;
+mod contents;
+mod location;
+mod lock;
+mod repository;
+mod root;
+mod writer;
+
+pub use blob::{Blob, Hash};
+pub use contents::{Contents, IndexPart, SegmentPart};
+pub use location::resolve;
+pub use repository::{Checked, Pace, Repository};
+pub use root::{Failure, Root, State, Summary};
+pub use writer::{Removed, Writer};
