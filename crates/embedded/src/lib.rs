@@ -56,6 +56,7 @@ mod recovery;
 mod removed_documents;
 mod request_cache;
 mod resolved_write;
+mod restricted_views;
 mod scan;
 mod scheduler;
 mod searching;

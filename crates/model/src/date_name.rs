@@ -1,7 +1,7 @@
 //! Date math in index names: `<logs-{now/d}>`, `<logs-{now/M{yyyy.MM}}>`.
 
-use model::date::{DateFormat, parse_math, parse_zone};
-use model::{Error, Result};
+use crate::date::{DateFormat, parse_math, parse_zone};
+use crate::{Error, Result};
 use std::borrow::Cow;
 
 /// The name that date math stands for; other names as they are.

@@ -111,5 +111,10 @@ pub fn stored_as_of(view: &IndexView, tree: &Arc<Tree>, location: &Location, at:
     if let Some(source) = view.todays_source(tree, &document.source.0, &placed) {
         document.source = Source(source.into());
     }
+    if let (Some(granted), Some(fields)) = (&view.granted, &document.stored_fields)
+        && let Some(shown) = crate::searchable::granted_source(granted, &fields.0)
+    {
+        document.stored_fields = Some(Source(shown.into()));
+    }
     Ok(document)
 }

@@ -129,7 +129,7 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     else {
         return Ok(());
     };
-    let name = super::date_name::resolve(name, moment.now_ms)?.into_owned();
+    let name = model::date_name::resolve(name, moment.now_ms)?.into_owned();
     names::check_index(&name)?;
     if let Some(there) = next.catalog.indices.get(&name) {
         if *if_absent {

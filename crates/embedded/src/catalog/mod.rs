@@ -7,7 +7,6 @@
 
 pub mod alias_filter;
 pub mod alter;
-pub mod date_name;
 pub mod names;
 pub mod resolve;
 pub mod settings;

@@ -18,6 +18,7 @@ pub(crate) mod pit_counts;
 pub(crate) mod read;
 pub(crate) mod scroll;
 pub(crate) mod search;
+pub(crate) mod security;
 pub(crate) mod tasks;
 pub(crate) mod template_overlap;
 pub(crate) mod templates;

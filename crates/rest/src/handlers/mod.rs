@@ -12,6 +12,7 @@ pub(crate) mod jobs;
 pub(crate) mod links;
 pub(crate) mod locks;
 pub(crate) mod search;
+pub(crate) mod security;
 pub(crate) mod stubs;
 pub(crate) mod transactions;
 pub(crate) mod trees;
