@@ -159,7 +159,7 @@ fn fields() -> Vec<Shows> {
 
 fn clause(random: &mut Random, depth: u32) -> Value {
     let (word, tag, n) = (*random.of(WORDS), *random.of(TAGS), random.below(20));
-    match random.below(if depth > 2 { 17 } else { 20 }) {
+    match random.below(if depth > 2 { 25 } else { 28 }) {
         0 => json!({ "match_all": {} }),
         1 => json!({ "term": { "tag": tag } }),
         2 => json!({ "terms": { "tag": [tag, "a"] } }),
@@ -177,8 +177,22 @@ fn clause(random: &mut Random, depth: u32) -> Value {
         14 => json!({ "simple_query_string": { "query": format!("{word} | {tag}"), "fields": ["text", "tag"] } }),
         15 => json!({ "term": { "user.mail": word } }),
         16 => json!({ "multi_match": { "query": word, "fields": ["text", "secret", "user.*"] } }),
-        17 => json!({ "nested": { "path": "item", "ignore_unmapped": true, "query": { "term": { "item.kind": tag } } } }),
-        18 => json!({ "bool": { "must": [clause(random, depth + 1)], "should": [clause(random, depth + 1)],
+        17 => json!({ "fuzzy": { "text": { "value": word, "fuzziness": 1 } } }),
+        18 => json!({ "match_phrase_prefix": { "text": format!("{word} {}", &tag[..1]) } }),
+        19 => json!({ "regexp": { "user.mail": format!("{}.*", &word[..1]) } }),
+        20 => json!({ "match": { "text": { "query": word, "fuzziness": "AUTO" } } }),
+        21 => {
+            json!({ "more_like_this": { "fields": ["text"], "like": format!("{word} fox"), "min_term_freq": 1, "min_doc_freq": 1 } })
+        }
+        22 => {
+            json!({ "script": { "script": { "source": "doc['tag'].size() > 0 && doc['tag'].value == params.t", "params": { "t": tag } } } })
+        }
+        23 => json!({ "match_bool_prefix": { "text": format!("{word} {}", &word[..1]) } }),
+        24 => {
+            json!({ "dis_max": { "queries": [{ "term": { "tag": tag } }, { "match": { "text": word } }], "tie_breaker": 0.3 } })
+        }
+        25 => json!({ "nested": { "path": "item", "ignore_unmapped": true, "query": { "term": { "item.kind": tag } } } }),
+        26 => json!({ "bool": { "must": [clause(random, depth + 1)], "should": [clause(random, depth + 1)],
                                "must_not": [clause(random, depth + 1)] } }),
         _ => json!({ "constant_score": { "filter": clause(random, depth + 1) } }),
     }
@@ -186,7 +200,14 @@ fn clause(random: &mut Random, depth: u32) -> Value {
 
 fn aggregation(random: &mut Random) -> Value {
     let field = *random.of(&["tag", "secret", "user.name", "user.mail", "text.raw"]);
-    match random.below(12) {
+    match random.below(17) {
+        11 => json!({ "top_hits": { "size": 2, "sort": [{ "_id": "asc" }], "_source": ["secret", "n", "user"] } }),
+        12 => {
+            json!({ "nested": { "path": "item" }, "aggs": { "k": { "terms": { "field": "item.kind", "order": { "_key": "asc" } } } } })
+        }
+        13 => json!({ "terms": { "field": field, "order": { "_key": "desc" } }, "aggs": { "m": { "max": { "field": "n" } } } }),
+        14 => json!({ "rare_terms": { "field": field, "max_doc_count": 3 } }),
+        15 => json!({ "percentiles": { "field": "n" } }),
         0 => json!({ "terms": { "field": field, "order": { "_key": "asc" } } }),
         1 => json!({ "avg": { "field": "n" } }),
         2 => json!({ "stats": { "field": "n" } }),
@@ -212,7 +233,18 @@ fn search(random: &mut Random) -> Value {
         1 => body["sort"] = json!([{ "tag": { "order": "desc", "unmapped_type": "keyword" } }, { "_id": "asc" }]),
         _ => {}
     }
-    match random.below(6) {
+    match random.below(10) {
+        5 => {
+            body["script_fields"] =
+                json!({ "s": { "script": "params._source.secret" }, "u": { "script": "params._source.user" } })
+        }
+        6 => body["collapse"] = json!({ "field": "tag", "inner_hits": { "name": "g", "size": 2, "sort": [{ "_id": "asc" }] } }),
+        7 => {
+            let query =
+                json!({ "nested": { "path": "item", "ignore_unmapped": true, "query": { "match_all": {} }, "inner_hits": {} } });
+            body["query"] = json!({ "bool": { "must": [query, body["query"].clone()] } });
+        }
+        8 => body["rescore"] = json!({ "window_size": 5, "query": { "rescore_query": clause(random, 2) } }),
         0 => body["highlight"] = json!({ "fields": { "*": {} } }),
         1 => body["fields"] = json!(["*"]),
         2 => body["docvalue_fields"] = json!(["secret", "n", "user.*"]),
@@ -227,6 +259,11 @@ fn search(random: &mut Random) -> Value {
 fn comparable(answer: &Answer, index: &str) -> Value {
     let text = answer.text.replace(index, "INDEX");
     let mut body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    if answer.status >= 400 && body["error"].is_object() {
+        // The uuid of an index stands where it is named.
+        let root = &body["error"]["root_cause"][0];
+        return json!([root["type"], root["reason"]]);
+    }
     if let Some(members) = body.as_object_mut() {
         [
             "took",
