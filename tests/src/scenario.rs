@@ -25,10 +25,15 @@
 //!   with: { size=1: { hits.hits: { $len: 1 } }, size=x: { $status: 400 } }   # $text: the answer as it came
 //! ```
 //!
+//! `# server: NAME=VALUE` as a line of a file is a setting of its server. Where that is `security.enabled=true`, steps without an
+//! `authorization` of their own are the administrator's.
+//!
 //! Values match if equal (numbers by value), or by one operator: `$any`, `$absent`, `$gt`, `$gte`, `$lt`, `$len`,
 //! `$match` (a regular expression), `$not`, `$has` (an array holds each of these).
 
 use crate::{Answer, Server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -56,7 +61,18 @@ pub fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 
 /// Runs one file on a server of its own; the failures, each in words.
 pub fn run(file: &Path) -> Result<(), String> {
-    run_with(file, &[])
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let settings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# server: ")).collect();
+    run_with(file, &settings)
+}
+
+/// What the administrator of a server's first start sends as `Authorization`.
+///
+/// # Panics
+/// The server does not tell how to log in.
+pub fn administrator(data: &Path) -> String {
+    let text = std::fs::read_to_string(data.join("first-login")).expect("the first start tells how to log in");
+    format!("Basic {}", STANDARD.encode(text.trim()))
 }
 
 /// The same with node settings, each `NAME=VALUE`.
@@ -66,6 +82,9 @@ pub fn run_with(file: &Path, settings: &[&str]) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let server = Server::start_with(&folder.path().join("data"), PERSONAS, settings);
     let mut saved = BTreeMap::new();
+    if settings.contains(&"security.enabled=true") {
+        saved.insert("authorization".to_owned(), administrator(&folder.path().join("data")).into());
+    }
     for (i, step) in steps.iter().enumerate() {
         play(&server, step, &mut saved).map_err(|why| {
             let request = step.get("do").and_then(Value::as_str).unwrap_or("?");
@@ -101,7 +120,13 @@ fn ask(server: &Server, step: &Map<String, Value>, query: &str, saved: &BTreeMap
     for (name, value) in step.get("headers").and_then(Value::as_object).into_iter().flatten() {
         headers.push((name.clone(), value.as_str().unwrap_or_default().to_owned()));
     }
-    if step.contains_key("ndjson") && headers.is_empty() {
+    if let (Some(Value::String(own)), false) = (
+        saved.get("authorization"),
+        headers.iter().any(|(name, _)| name == "authorization"),
+    ) {
+        headers.push(("authorization".into(), own.clone()));
+    }
+    if step.contains_key("ndjson") && !headers.iter().any(|(name, _)| name == "content-type") {
         headers.push(("content-type".into(), "application/x-ndjson".into()));
     }
     let body = body_of(step, saved)?;

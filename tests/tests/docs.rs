@@ -12,6 +12,8 @@
 //! A comment ahead of a block changes this: `<!-- answered 409 -->` is the status of each request in the block,
 //! `<!-- not played: REASON -->` says why the block cannot be played. Blocks by indentation are refused.
 //!
+//! `<!-- server: NAME=VALUE -->` anywhere on a page is a setting of its server; `pleach-data` is its data folder.
+//!
 //! `examples/*.sh` are played as they stand. Not here: what the answers hold; the examples and the scenarios check that.
 
 use std::fmt::Write as _;
@@ -142,6 +144,7 @@ curl() {
 pleach() {
   case "$1" in
     import|get|put|search|count|indices|bulk|export|changes|replicate|backup|restore) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
+    user|apikey) command pleach "$@" --url "http://$ADDRESS" ;;
     lock) shift 2; command pleach lock run --url "http://$ADDRESS" "$@" ;;
     *) command pleach "$@" ;;
   esac
@@ -149,15 +152,17 @@ pleach() {
 "#;
 
 /// Plays a script on a server of its own; the failures in words.
-fn play(script: &str, arguments: &[String]) -> Result<(), String> {
+fn play(script: &str, arguments: &[String], settings: &[&str]) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let repositories = format!("path.repo={}", folder.path().join("work/backups").display());
-    let server = Server::start_with(&folder.path().join("data"), &["es8", "es2"], &[&repositories]);
+    let settings: Vec<&str> = settings.iter().copied().chain([repositories.as_str()]).collect();
+    let server = Server::start_with(&folder.path().join("data"), &["es8", "es2"], &settings);
     let binaries = folder.path().join("bin");
     std::fs::create_dir(&binaries).map_err(|e| e.to_string())?;
     std::os::unix::fs::symlink(tests::binary(), binaries.join("pleach")).map_err(|e| e.to_string())?;
     let work = folder.path().join("work");
     std::fs::create_dir(&work).map_err(|e| e.to_string())?;
+    std::os::unix::fs::symlink(folder.path().join("data"), work.join("pleach-data")).map_err(|e| e.to_string())?;
     for name in ["crates", "docs", "examples"] {
         std::os::unix::fs::symlink(tests::root().join(name), work.join(name)).map_err(|e| e.to_string())?;
     }
@@ -210,6 +215,12 @@ fn play(script: &str, arguments: &[String]) -> Result<(), String> {
     Err(format!("{failures}{status}; the last that was printed:\n{}", last.join("\n")))
 }
 
+/// The settings of a page's server.
+fn settings_of(page: &str) -> Vec<&str> {
+    let remarks = page.lines().filter_map(|line| line.trim().strip_prefix("<!-- server: "));
+    remarks.map(|remark| remark.trim_end_matches("-->").trim()).collect()
+}
+
 /// README.md and the pages below docs/.
 fn documents() -> Vec<PathBuf> {
     fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -245,7 +256,7 @@ fn the_commands_of_every_document_run() {
         let commands = found.iter().filter(|b| b.language == "sh" && b.excuse.is_none()).count();
         if commands > 0 {
             played += commands;
-            if let Err(why) = play(&script(&found), &[]) {
+            if let Err(why) = play(&script(&found), &[], &settings_of(&text)) {
                 wrong.push(format!("{name}: {why}"));
             }
         }
@@ -272,7 +283,7 @@ fn the_examples_run() {
     for file in shell_examples() {
         // Twice on one server: an example may be run again.
         let run = format!("sh '{0}' \"$1\" && sh '{0}' \"$1\"", file.display());
-        if let Err(why) = play(&run, &["http://ADDRESS".to_owned()]) {
+        if let Err(why) = play(&run, &["http://ADDRESS".to_owned()], &[]) {
             panic!("{}: {why}", file.display());
         }
     }
@@ -371,7 +382,7 @@ fn blocks_are_found_by_their_rules() {
 #[test]
 fn a_refusal_and_a_failing_command_are_seen() {
     let failure = |text: &str| {
-        play(&script(&blocks(text).expect("well formed")), &[])
+        play(&script(&blocks(text).expect("well formed")), &[], &[])
             .err()
             .unwrap_or_default()
     };

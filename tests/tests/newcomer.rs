@@ -83,7 +83,7 @@ pub(super) fn parse(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
         row: ENDPOINT,
         file: "rest/src/routes.rs",
         anchor: Some("endpoints! {\n"),
-        text: "    \"toy\" [\"GET\"] [\"/_toy/{name}\"] => crate::handlers::toy::greet;\n",
+        text: "    \"toy\" [\"GET\"] [\"/_toy/{name}\"] ANY_USER => crate::handlers::toy::greet;\n",
     },
     Edit {
         row: ENDPOINT,

@@ -75,7 +75,11 @@ impl Store {
                 Some(filters) => Some(self.any_of(filters, r.entry.typed(), searchable, depth)?),
                 None => None,
             };
-            out.push((view.clone(), filter));
+            let view = match &r.seen {
+                Some(seen) => self.restricted(view, seen)?,
+                None => view.clone(),
+            };
+            out.push((view, filter));
         }
         Ok(out)
     }

@@ -114,6 +114,7 @@ impl Caches {
             filters: own.filters.clone(),
             mappings: entry.mappings.clone(),
             tree: Arc::default(),
+            granted: None,
         }
     }
 }

@@ -30,6 +30,7 @@ impl Store {
             .map(|entry| Resolved {
                 entry: entry.clone(),
                 filters: None,
+                seen: None,
             })
             .collect();
         for one in &opened {

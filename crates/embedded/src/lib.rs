@@ -57,6 +57,7 @@ mod removed_documents;
 mod request_cache;
 mod resolved_write;
 mod restored_set;
+mod restricted_views;
 mod scan;
 mod scheduler;
 mod searching;

@@ -333,6 +333,9 @@ impl Store {
         }
         let now_ms = self.env.wall_ms();
         let name = write.at.index.as_str().to_owned();
+        if model::system_index::is_system(&name) {
+            return Err(model::system_index::forbidden(&name));
+        }
         let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
         let (entry, mut made) = match (found, creates) {

@@ -663,8 +663,21 @@ impl Alteration {
     }
 }
 
-/// Makes the control index, if it is missing. It is the only alteration of a system index that an engine takes: what is not
-/// searched for is kept and not looked into.
+/// Makes the index of users, roles and keys, if it is missing.
+pub fn security_index() -> Alteration {
+    let settings = serde_json::json!({ "index.hidden": "true", "index.number_of_replicas": "0", "index.refresh_interval": "-1" });
+    Alteration::CreateIndex {
+        name: model::system_index::SECURITY_INDEX.to_owned(),
+        settings: settings.as_object().cloned().unwrap_or_default(),
+        mappings: Some(serde_json::json!({ "dynamic": false, "properties": { "kind": { "type": "keyword" } } })),
+        aliases: Map::new(),
+        typed: false,
+        if_absent: true,
+    }
+}
+
+/// Makes the control index, if it is missing. This and [`security_index`] are the only alterations of system indices that an
+/// engine takes: what is not searched for is kept and not looked into.
 pub fn control_index() -> Alteration {
     let settings = serde_json::json!({ "index.hidden": "true", "index.number_of_replicas": "0", "index.refresh_interval": "-1" });
     let properties = serde_json::json!({ "kind": { "type": "keyword" }, "at": { "type": "long" } });

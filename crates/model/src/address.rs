@@ -1,5 +1,6 @@
 //! Where a document is: index and id. Routing leads to a document, but is no part of its identity.
 
+use crate::Visibility;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -101,6 +102,10 @@ pub struct Target {
     pub forbid_closed: bool,
     /// Types of the typed dialect, wildcards allowed. Empty means all.
     pub types: Vec<String>,
+    /// The server asks for itself: the index of users and keys is readable.
+    pub internal: bool,
+    /// What of each index is seen; `None`: everything.
+    pub visibility: Option<Visibility>,
 }
 
 impl Target {
@@ -115,6 +120,8 @@ impl Target {
             expand_hidden: false,
             forbid_closed: true,
             types: Vec::new(),
+            internal: false,
+            visibility: None,
         }
     }
     /// One concrete index.

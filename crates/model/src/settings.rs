@@ -50,6 +50,11 @@ settings! {
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
     HTTP_WRITE_TIMEOUT: "http.write_timeout" = "2m", Node, "How long an answer may wait for a client that takes none of its bytes; then the connection is cut. 0: as long as it likes.";
     HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
+    LOGIN_MAX_WAITING: "security.login.max_waiting" = "64", Node, "Requests that wait at once for their password to be compared; more are answered 429.";
+    CREDENTIALS_CACHE: "security.credentials_cache.size" = "10000", Node, "Credentials that were compared lately and are kept, as a keyed hash.";
+    CREDENTIALS_CACHE_TTL: "security.credentials_cache.ttl" = "1m", Node, "How long they are kept. A changed password, a disabled user and an ended key are noticed at once.";
+    SECURITY_MAX_RECORDS: "security.max_records" = "100000", Node, "Users, roles and API keys together.";
+    AUDIT_MAX_BYTES: "security.audit.max_bytes" = "64mb", Node, "Length of `audit.log` in the data folder beyond which it becomes `audit.log.1`, in place of an older one.";
     TOTAL_BREAKER: "indices.breaker.total.limit" = "70%", Node, "Memory of the process, measured and booked, beyond which requests of more than 64 kB are answered 429 by the breaker `parent`. A percentage is of the machine's or the cgroup's memory.";
     REQUEST_BREAKER: "indices.breaker.request.limit" = "60%", Node, "Memory that running requests book: what they build, and their answers until they are sent.";
     JSON_MAX_DEPTH: "json.max_depth" = "128", Node, "Depth of arrays and objects in a request body.";

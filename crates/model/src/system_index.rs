@@ -12,6 +12,10 @@ pub const SYSTEM_PREFIX: &str = ".pleach-";
 /// Locks, idempotency keys, sessions and tasks.
 pub const CONTROL_INDEX: &str = ".pleach-control";
 
+/// Users, roles and API keys. Nobody reads it by a request of documents, whatever their rights are, and whether or not security is
+/// on: only a target that is [`internal`](crate::Target::internal) leads there.
+pub const SECURITY_INDEX: &str = ".pleach-security";
+
 /// Is this the name of a system index, whether it is there or not?
 pub fn is_system(index: &str) -> bool {
     index.starts_with(SYSTEM_PREFIX)
@@ -23,5 +27,12 @@ pub fn forbidden(index: &str) -> Error {
         "index [{index}] is kept by the server; clients may not write to it or alter it: it holds locks, idempotency keys, \
          transactions and tasks"
     );
+    Error::new(ErrorKind::Security, reason).with("index", index)
+}
+
+/// The refusal of a request that would read users and keys as documents.
+pub fn unreadable(index: &str) -> Error {
+    let reason =
+        format!("index [{index}] is kept by the server for users, roles and keys; only the APIs below [_security] read it");
     Error::new(ErrorKind::Security, reason).with("index", index)
 }

@@ -67,6 +67,12 @@ impl Relations {
         }
     }
 
+    /// The same locks, links and transactions over the engine as somebody else may use it.
+    #[must_use]
+    pub fn acting_on(&self, engine: Arc<dyn Engine>) -> Relations {
+        Relations { engine, ..self.clone() }
+    }
+
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
     #[must_use]
     pub fn by_portable_path(self, pause: Arc<dyn intents::Pause>) -> Relations {

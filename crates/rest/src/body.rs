@@ -50,6 +50,8 @@ pub(crate) struct Request {
     pub(crate) persona: Persona,
     /// The connection it came by, and who says to be there.
     pub(crate) caller: Caller,
+    /// Who asks, where security is on.
+    pub(crate) principal: Option<std::sync::Arc<security::Principal>>,
     /// When its body was there, or its head if it has none yet.
     pub(crate) begun: Option<Instant>,
     /// The endpoint that answers it, as `ENDPOINTS` names it.

@@ -10,12 +10,14 @@ use index_meta_cache::{Known, KnownIndices};
 use model::{Dialect, Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub mod access;
 mod actions;
 mod answer_room;
+pub mod authentication;
 mod blocking;
 mod body;
 mod busy_poll;
@@ -25,6 +27,7 @@ mod envelope;
 mod es2_errors;
 mod event_stream;
 mod first_type;
+mod guard;
 mod handlers;
 mod human;
 mod index_meta_cache;
@@ -42,6 +45,7 @@ mod read_timeout;
 mod render;
 mod request_line;
 mod respond;
+mod right;
 mod routes;
 mod running;
 mod self_wake;
@@ -56,20 +60,39 @@ mod yaml;
 
 pub use call::Call;
 pub use respond::{Answer, Body};
+pub use right::{Right, action_of};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
 pub use transport::{Listener, TlsConfig};
 
-/// The state that every request shares.
-#[derive(Debug)]
+/// The server as one request sees it: the engine and what spans documents, either as they are or as one principal may use
+/// them, and the state that every request shares.
+#[derive(Clone, Debug)]
 pub struct Rest {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) relations: Relations,
+    /// Who asks, where security is on; `None`: the server itself.
+    pub(crate) scope: Option<Arc<guard::Scope>>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for Rest {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// The state that every request shares.
+#[derive(Debug)]
+pub struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) names: Names,
     pub(crate) limits: Limits,
     pub(crate) access: access::Access,
+    /// Users, roles and keys; `None`: whoever reaches the server may do everything.
+    pub(crate) security: Option<Arc<authentication::Security>>,
     /// `action.destructive_requires_name` of the node, if it is given.
     pub(crate) destructive_requires_name: Option<bool>,
     /// Facts about indices, cached until the catalog changes.
@@ -146,24 +169,35 @@ impl Rest {
         Rest {
             relations: Relations::new(engine.clone(), clock.clone(), tasks.clone(), &names.server),
             engine,
-            clock,
-            tasks,
-            names,
-            limits,
-            access: access::Access::default(),
-            destructive_requires_name: None,
-            known: KnownIndices::default(),
-            scrolls: crate::actions::scroll::Scrolls::default(),
-            points_in_time: crate::actions::pit_counts::PointsInTime::default(),
-            script_compilations: AtomicU64::new(0),
-            traffic: Traffic::default(),
-            metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
-            clients: Arc::default(),
-            long_requests: long_requests::LongRequests::default(),
-            left: std::sync::Mutex::default(),
-            cat_paths: routes::cat_paths,
-            stopping: tokio::sync::watch::Sender::new(false),
+            scope: None,
+            shared: Arc::new(Shared {
+                clock,
+                tasks,
+                names,
+                limits,
+                access: access::Access::default(),
+                security: None,
+                destructive_requires_name: None,
+                known: KnownIndices::default(),
+                scrolls: crate::actions::scroll::Scrolls::default(),
+                points_in_time: crate::actions::pit_counts::PointsInTime::default(),
+                script_compilations: AtomicU64::new(0),
+                traffic: Traffic::default(),
+                metrics: metrics::Metrics::new(ENDPOINTS.iter().map(|endpoint| endpoint.api)),
+                clients: Arc::default(),
+                long_requests: long_requests::LongRequests::default(),
+                left: std::sync::Mutex::default(),
+                cat_paths: routes::cat_paths,
+                stopping: tokio::sync::watch::Sender::new(false),
+            }),
         }
+    }
+
+    /// With something of the shared state changed. Before anything is answered.
+    fn with(mut self, change: impl FnOnce(&mut Shared)) -> Rest {
+        let shared = Arc::get_mut(&mut self.shared);
+        change(shared.expect("nobody shares what is still being put together"));
+        self
     }
 
     /// Changes by the portable path. Before anything is answered.
@@ -178,29 +212,51 @@ impl Rest {
     /// With the clients that the engine knows of. Before anything is answered.
     #[must_use]
     pub fn sharing_clients(self, clients: Arc<engine::client_activity::ClientActivity>) -> Rest {
-        Rest { clients, ..self }
+        self.with(|shared| shared.clients = clients)
     }
 
     /// With requests of long bodies on the threads of this runtime, which takes several. Before anything is answered.
     #[must_use]
     pub fn with_long_requests_on(self, threads: tokio::runtime::Handle) -> Rest {
-        let long_requests = long_requests::LongRequests { threads: Some(threads) };
-        Rest { long_requests, ..self }
+        self.with(|shared| shared.long_requests = long_requests::LongRequests { threads: Some(threads) })
     }
 
     /// With these hosts and origins allowed. Before anything is answered.
     #[must_use]
     pub fn open_to(self, access: access::Access) -> Rest {
-        Rest { access, ..self }
+        self.with(|shared| shared.access = access)
+    }
+
+    /// With these users, roles and keys: nobody else is answered. Before anything is answered.
+    #[must_use]
+    pub fn secured_by(self, security: Arc<authentication::Security>) -> Rest {
+        self.with(|shared| shared.security = Some(security))
     }
 
     /// With the node's `action.destructive_requires_name`; `None`: as each persona has it. Before anything is answered.
     #[must_use]
     pub fn destructive_by_name(self, required: Option<bool>) -> Rest {
+        self.with(|shared| shared.destructive_requires_name = required)
+    }
+
+    /// As one request of a principal may use it. Work that outlives the request keeps to the same rights.
+    pub(crate) fn acting_for(&self, scope: guard::Scope) -> Rest {
+        debug_assert!(
+            self.scope.is_none(),
+            "security.md S1: rights are put around the server's own engine"
+        );
+        let engine: Arc<dyn Engine> = Arc::new(guard::GuardedEngine { scope: scope.clone() });
         Rest {
-            destructive_requires_name: required,
-            ..self
+            relations: self.relations.acting_on(engine.clone()),
+            engine,
+            scope: Some(Arc::new(scope)),
+            shared: self.shared.clone(),
         }
+    }
+
+    /// The server's own engine, whoever asks: for records of the server.
+    pub(crate) fn own_engine(&self) -> &Arc<dyn Engine> {
+        self.scope.as_ref().map_or(&self.engine, |scope| scope.own_engine())
     }
 
     /// After a start: what outlived it is as it was.
@@ -260,7 +316,14 @@ impl Rest {
     }
 
     /// The facts about one index or alias; `None` if it is missing.
+    ///
+    /// Who has no right on the name learns nothing: to them it is missing.
     pub(crate) async fn known(&self, name: &str) -> Option<Known> {
+        if let Some(scope) = &self.scope
+            && !scope.knows_of(name).await
+        {
+            return None;
+        }
         let seen = match self.known.look(name) {
             Ok(known) => return Some(known),
             Err(seen) => seen,
@@ -268,7 +331,7 @@ impl Rest {
         let mut target = Target::index(name);
         target.forbid_closed = false;
         target.expand_closed = true;
-        let infos = self.engine.indices(&target).await.ok()?;
+        let infos = self.own_engine().indices(&target).await.ok()?;
         let known = Known::of(name, &infos)?;
         self.known.learn(&seen, name, known.clone());
         Some(known)

@@ -197,6 +197,14 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["lock.open"], &[BODY, BODY_TYPE, changes!(timeout)]),
     (&["lock.get"], &[changes!(index)]),
     (&["lock.renew"], &[changes!(keep_alive)]),
+    (
+        &[
+            "security.put_user", "security.delete_user", "security.change_password", "security.enable_user", "security.disable_user",
+            "security.put_role", "security.delete_role", "security.create_api_key",
+        ],
+        &[nothing!("a change of users, roles and keys holds from the next request": refresh;)],
+    ),
+    (&["security.get_api_key"], &[changes!(id name username owner active_only with_limited_by realm_name)]),
     (&["cat.locks"], &[TABLE_FORM, NO_SIZES, CAT_TIMES, LOCAL]),
     // Searches.
     (&["search"], &[TARGET, THROTTLED, QUERY, WILDCARDS, QUERY_2015, SOURCE, SOURCE_2015, BODY, BODY_TYPE, ONE_SHARD,

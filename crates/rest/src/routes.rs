@@ -2,11 +2,12 @@
 
 use crate::call::Call;
 use crate::handlers::{
-    cat, changes, cluster, documents, es2, indices, jobs, links, locks, search, snapshots, stubs, transactions, trees,
+    cat, changes, cluster, documents, es2, indices, jobs, links, locks, search, security, snapshots, stubs, transactions, trees,
     unsupported,
 };
 use crate::path_args::PathArgs;
 use crate::respond::Answer;
+use crate::right::*;
 use futures::future::BoxFuture;
 use model::{Persona, Result};
 use std::borrow::Cow;
@@ -25,232 +26,262 @@ pub struct Endpoint {
     pub methods: &'static [&'static str],
     /// Paths; `{name}` is one segment.
     pub paths: &'static [&'static str],
+    /// The right without which nobody is answered, where security is on.
+    pub right: Right,
     /// The handler.
     pub handler: Handler,
 }
 
 macro_rules! endpoints {
-    ($($api:literal $methods:tt $paths:tt => $($handler:ident)::+;)*) => {
+    ($($api:literal $methods:tt $paths:tt $right:ident => $($handler:ident)::+;)*) => {
         /// Every endpoint.
         pub const ENDPOINTS: &[Endpoint] = &[$(Endpoint {
-            api: $api, methods: &$methods, paths: &$paths, handler: |call| Box::pin($($handler)::+(call)),
+            api: $api, methods: &$methods, paths: &$paths, right: $right, handler: |call| Box::pin($($handler)::+(call)),
         },)*];
     };
 }
 
 endpoints! {
-    "info" ["GET", "HEAD"] ["/"] => cluster::overview::info;
+    "info" ["GET", "HEAD"] ["/"] ANY_USER => cluster::overview::info;
 
-    "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::write::index;
-    "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] => documents::write::index;
-    "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] => documents::write::create;
-    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::get::get;
-    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] => documents::get::get_source;
-    "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] => documents::write::delete;
-    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] => documents::update::update;
-    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] => documents::mget::mget;
-    "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] => documents::bulk::bulk;
+    "index" ["PUT", "POST"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] INDEX => documents::write::index;
+    "index" ["POST"] ["/{index}/_doc", "/{index}/{type}"] INDEX => documents::write::index;
+    "create" ["PUT", "POST"] ["/{index}/_create/{id}", "/{index}/_doc/{id}/_create", "/{index}/{type}/{id}/_create"] CREATE => documents::write::create;
+    "get" ["GET", "HEAD"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] READ => documents::get::get;
+    "get_source" ["GET", "HEAD"] ["/{index}/_source/{id}", "/{index}/_doc/{id}/_source", "/{index}/{type}/{id}/_source"] READ => documents::get::get_source;
+    "delete" ["DELETE"] ["/{index}/_doc/{id}", "/{index}/{type}/{id}"] DELETE => documents::write::delete;
+    "update" ["POST"] ["/{index}/_update/{id}", "/{index}/_doc/{id}/_update", "/{index}/{type}/{id}/_update"] UPDATE => documents::update::update;
+    "mget" ["GET", "POST"] ["/_mget", "/{index}/_mget", "/{index}/{type}/_mget"] READ => documents::mget::mget;
+    "bulk" ["PUT", "POST"] ["/_bulk", "/{index}/_bulk", "/{index}/{type}/_bulk"] WRITE => documents::bulk::bulk;
 
-    "transaction" ["POST"] ["/_transaction"] => transactions::transaction::transaction;
-    "transaction.begin" ["POST"] ["/_transaction/_begin"] => transactions::transaction_session::begin;
-    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] => transactions::transaction_session::commit;
-    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] => transactions::transaction_session::abort;
-    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] => transactions::transaction_session::get;
-    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] => transactions::transaction_session::resolve;
-    "changes" ["GET"] ["/_changes"] => changes::feed::changes;
-    "changes.get_consumer" ["GET"] ["/_changes/consumer", "/_changes/consumer/{name}"] => changes::consumers::get;
-    "changes.put_consumer" ["PUT"] ["/_changes/consumer/{name}"] => changes::consumers::put;
-    "changes.delete_consumer" ["DELETE"] ["/_changes/consumer/{name}"] => changes::consumers::delete;
-    "lock.open" ["POST"] ["/_lock"] => locks::leases::open;
-    "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] => locks::leases::get;
-    "lock.release" ["DELETE"] ["/_lock/{lock_id}"] => locks::leases::release;
-    "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] => locks::leases::renew;
-    "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] => locks::leases::break_lock;
+    "transaction" ["POST"] ["/_transaction"] TRANSACTION => transactions::transaction::transaction;
+    "transaction.begin" ["POST"] ["/_transaction/_begin"] TRANSACTION => transactions::transaction_session::begin;
+    "transaction.commit" ["POST"] ["/_transaction/{transaction_id}/_commit"] TRANSACTION => transactions::transaction_session::commit;
+    "transaction.abort" ["POST"] ["/_transaction/{transaction_id}/_abort"] TRANSACTION => transactions::transaction_session::abort;
+    "transaction.get" ["GET"] ["/_transaction/{transaction_id}"] TRANSACTION => transactions::transaction_session::get;
+    "transaction.resolve" ["POST"] ["/_transaction/{transaction_id}/_resolve"] CLUSTER_MANAGE => transactions::transaction_session::resolve;
+    "changes" ["GET"] ["/_changes"] FOLLOW_CHANGES => changes::feed::changes;
+    "changes.get_consumer" ["GET"] ["/_changes/consumer", "/_changes/consumer/{name}"] CLUSTER_MONITOR => changes::consumers::get;
+    "changes.put_consumer" ["PUT"] ["/_changes/consumer/{name}"] CLUSTER_MANAGE => changes::consumers::put;
+    "changes.delete_consumer" ["DELETE"] ["/_changes/consumer/{name}"] CLUSTER_MANAGE => changes::consumers::delete;
+    "lock.open" ["POST"] ["/_lock"] LOCK => locks::leases::open;
+    "lock.get" ["GET"] ["/_lock", "/_lock/{lock_id}"] LOCK => locks::leases::get;
+    "lock.release" ["DELETE"] ["/_lock/{lock_id}"] LOCK => locks::leases::release;
+    "lock.renew" ["POST"] ["/_lock/{lock_id}/_renew"] LOCK => locks::leases::renew;
+    "lock.break" ["POST"] ["/_lock/{lock_id}/_break"] BREAK_LOCK => locks::leases::break_lock;
 
-    "link.put_policy" ["PUT"] ["/_link/policy/{name}"] => links::policies::put;
-    "link.get_policy" ["GET"] ["/_link/policy", "/_link/policy/{name}"] => links::policies::get;
-    "link.delete_policy" ["DELETE"] ["/_link/policy/{name}"] => links::policies::delete;
-    "link.execute_policy" ["POST"] ["/_link/policy/{name}/_execute"] => links::upkeep::execute;
-    "link.check_policy" ["GET"] ["/_link/policy/{name}/_check"] => links::upkeep::check;
-    "link.stats" ["GET"] ["/_link/policy/{name}/_stats"] => links::upkeep::stats;
+    "link.put_policy" ["PUT"] ["/_link/policy/{name}"] CLUSTER_MANAGE => links::policies::put;
+    "link.get_policy" ["GET"] ["/_link/policy", "/_link/policy/{name}"] CLUSTER_MONITOR => links::policies::get;
+    "link.delete_policy" ["DELETE"] ["/_link/policy/{name}"] CLUSTER_MANAGE => links::policies::delete;
+    "link.execute_policy" ["POST"] ["/_link/policy/{name}/_execute"] CLUSTER_MANAGE => links::upkeep::execute;
+    "link.check_policy" ["GET"] ["/_link/policy/{name}/_check"] CLUSTER_MONITOR => links::upkeep::check;
+    "link.stats" ["GET"] ["/_link/policy/{name}/_stats"] CLUSTER_MONITOR => links::upkeep::stats;
 
-    "tree.list" ["GET"] ["/{index}/_tree"] => trees::list::list;
-    "tree.remove" ["DELETE"] ["/{index}/_tree"] => trees::removals::remove_directory;
-    "tree.move" ["POST"] ["/{index}/_tree/_move"] => trees::moves::move_directory;
-    "tree.copy" ["POST"] ["/{index}/_tree/_copy"] => trees::copies::copy_directory;
+    "tree.list" ["GET"] ["/{index}/_tree"] READ => trees::list::list;
+    "tree.remove" ["DELETE"] ["/{index}/_tree"] MOVE => trees::removals::remove_directory;
+    "tree.move" ["POST"] ["/{index}/_tree/_move"] MOVE => trees::moves::move_directory;
+    "tree.copy" ["POST"] ["/{index}/_tree/_copy"] MOVE => trees::copies::copy_directory;
 
-    "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] => search::query::search;
-    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] => search::templates::search;
-    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] => search::templates::render;
-    "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] => search::templates::put;
-    "get_template_2015" ["GET"] ["/_search/template/{id}"] => search::templates::get;
-    "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] => search::templates::delete;
-    "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] => search::query::suggest;
-    "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] => search::query::exists;
-    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] => search::templates::msearch;
-    "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] => search::query::msearch;
-    "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] => search::query::count;
-    "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] => search::explain::explain;
+    "search" ["GET", "POST"] ["/_search", "/{index}/_search", "/{index}/{type}/_search"] READ => search::query::search;
+    "search_template" ["GET", "POST"] ["/_search/template", "/{index}/_search/template", "/{index}/{type}/_search/template"] READ => search::templates::search;
+    "render_search_template" ["GET", "POST"] ["/_render/template", "/_render/template/{id}"] READ => search::templates::render;
+    "put_template_2015" ["PUT", "POST"] ["/_search/template/{id}"] CLUSTER_MANAGE => search::templates::put;
+    "get_template_2015" ["GET"] ["/_search/template/{id}"] CLUSTER_MONITOR => search::templates::get;
+    "delete_template_2015" ["DELETE"] ["/_search/template/{id}"] CLUSTER_MANAGE => search::templates::delete;
+    "suggest_2015" ["GET", "POST"] ["/_suggest", "/{index}/_suggest"] READ => search::query::suggest;
+    "search_exists" ["GET", "POST"] ["/_search/exists", "/{index}/_search/exists", "/{index}/{type}/_search/exists"] READ => search::query::exists;
+    "msearch_template" ["GET", "POST"] ["/_msearch/template", "/{index}/_msearch/template"] READ => search::templates::msearch;
+    "msearch" ["GET", "POST"] ["/_msearch", "/{index}/_msearch", "/{index}/{type}/_msearch"] READ => search::query::msearch;
+    "count" ["GET", "POST"] ["/_count", "/{index}/_count", "/{index}/{type}/_count"] READ => search::query::count;
+    "explain" ["GET", "POST"] ["/{index}/_explain/{id}", "/{index}/{type}/{id}/_explain"] READ => search::explain::explain;
     "termvectors" ["GET", "POST"] ["/{index}/_termvectors", "/{index}/_termvectors/{id}", "/{index}/{type}/{id}/_termvectors",
-        "/{index}/_doc/{id}/_termvectors", "/{index}/{type}/_termvectors"] => documents::term_vectors::one;
-    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] => documents::term_vectors::many;
-    "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] => search::explain::validate;
-    "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] => indices::mappings::field_caps;
-    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] => cluster::overview::search_shards;
-    "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => search::scroll::scroll;
-    "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] => search::scroll::clear;
-    "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] => search::scroll::open_pit;
-    "close_point_in_time" ["DELETE"] ["/_pit", "/_search/point_in_time"] => search::scroll::close_pit;
-    "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] => search::scroll::close_all_pits;
-    "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] => search::scroll::list_pits;
+        "/{index}/_doc/{id}/_termvectors", "/{index}/{type}/_termvectors"] READ => documents::term_vectors::one;
+    "mtermvectors" ["GET", "POST"] ["/_mtermvectors", "/{index}/_mtermvectors", "/{index}/{type}/_mtermvectors"] READ => documents::term_vectors::many;
+    "indices.validate_query" ["GET", "POST"] ["/_validate/query", "/{index}/_validate/query", "/{index}/{type}/_validate/query"] VIEW_METADATA => search::explain::validate;
+    "field_caps" ["GET", "POST"] ["/_field_caps", "/{index}/_field_caps"] READ_OR_VIEW => indices::mappings::field_caps;
+    "search_shards" ["GET", "POST"] ["/_search_shards", "/{index}/_search_shards", "/{index}/{type}/_search_shards"] VIEW_METADATA => cluster::overview::search_shards;
+    "scroll" ["GET", "POST"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] READ => search::scroll::scroll;
+    "clear_scroll" ["DELETE"] ["/_search/scroll", "/_search/scroll/{scroll_id}"] READ => search::scroll::clear;
+    "open_point_in_time" ["POST"] ["/{index}/_pit", "/{index}/_search/point_in_time"] READ => search::scroll::open_pit;
+    "close_point_in_time" ["DELETE"] ["/_pit", "/_search/point_in_time"] READ => search::scroll::close_pit;
+    "delete_all_pits" ["DELETE"] ["/_search/point_in_time/_all"] CLUSTER_MANAGE => search::scroll::close_all_pits;
+    "get_all_pits" ["GET"] ["/_search/point_in_time/_all"] CLUSTER_MANAGE => search::scroll::list_pits;
 
-    "percolate" ["GET", "POST"] ["/{index}/{type}/_percolate", "/{index}/{type}/{id}/_percolate"] => es2::percolate::percolate;
-    "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] => es2::percolate::count;
-    "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] => es2::percolate::several;
+    "percolate" ["GET", "POST"] ["/{index}/{type}/_percolate", "/{index}/{type}/{id}/_percolate"] READ => es2::percolate::percolate;
+    "count_percolate" ["GET", "POST"] ["/{index}/{type}/_percolate/count", "/{index}/{type}/{id}/_percolate/count"] READ => es2::percolate::count;
+    "mpercolate" ["GET", "POST"] ["/_mpercolate", "/{index}/_mpercolate", "/{index}/{type}/_mpercolate"] READ => es2::percolate::several;
 
-    "delete_by_query" ["POST"] ["/{index}/_delete_by_query", "/{index}/{type}/_delete_by_query"] => jobs::by_query::delete;
-    "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] => jobs::by_query::delete_2015;
-    "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] => jobs::by_query::update;
-    "reindex" ["POST"] ["/_reindex"] => jobs::by_query::reindex;
+    "delete_by_query" ["POST"] ["/{index}/_delete_by_query", "/{index}/{type}/_delete_by_query"] DELETE => jobs::by_query::delete;
+    "delete_by_query_2015" ["DELETE"] ["/{index}/_query", "/{index}/{type}/_query"] DELETE => jobs::by_query::delete_2015;
+    "update_by_query" ["POST"] ["/{index}/_update_by_query", "/{index}/{type}/_update_by_query"] UPDATE => jobs::by_query::update;
+    "reindex" ["POST"] ["/_reindex"] READ => jobs::by_query::reindex;
     "rethrottle" ["POST"] ["/_reindex/{task_id}/_rethrottle", "/_update_by_query/{task_id}/_rethrottle",
-        "/_delete_by_query/{task_id}/_rethrottle"] => jobs::tasks::rethrottle;
-    "tasks.list" ["GET"] ["/_tasks"] => jobs::tasks::list;
-    "tasks.get" ["GET"] ["/_tasks/{task_id}"] => jobs::tasks::get;
-    "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] => jobs::tasks::cancel;
+        "/_delete_by_query/{task_id}/_rethrottle"] CLUSTER_MANAGE => jobs::tasks::rethrottle;
+    "tasks.list" ["GET"] ["/_tasks"] CLUSTER_MONITOR => jobs::tasks::list;
+    "tasks.get" ["GET"] ["/_tasks/{task_id}"] CLUSTER_MONITOR => jobs::tasks::get;
+    "tasks.cancel" ["POST"] ["/_tasks/_cancel", "/_tasks/{task_id}/_cancel"] CLUSTER_MANAGE => jobs::tasks::cancel;
 
-    "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::put;
-    "scripts_painless_execute" ["GET", "POST"] ["/_scripts/painless/_execute"] => search::script_execution::execute;
-    "get_script_context" ["GET"] ["/_script_context"] => cluster::stored_scripts::contexts;
-    "get_script_languages" ["GET"] ["/_script_language"] => cluster::stored_scripts::languages;
-    "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::get;
-    "delete_script" ["DELETE"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] => cluster::stored_scripts::delete;
+    "put_script" ["PUT", "POST"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] CLUSTER_MANAGE => cluster::stored_scripts::put;
+    "scripts_painless_execute" ["GET", "POST"] ["/_scripts/painless/_execute"] CLUSTER_MANAGE => search::script_execution::execute;
+    "get_script_context" ["GET"] ["/_script_context"] CLUSTER_MONITOR => cluster::stored_scripts::contexts;
+    "get_script_languages" ["GET"] ["/_script_language"] CLUSTER_MONITOR => cluster::stored_scripts::languages;
+    "get_script" ["GET"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] CLUSTER_MONITOR => cluster::stored_scripts::get;
+    "delete_script" ["DELETE"] ["/_scripts/{id}", "/_scripts/{id}/{context}"] CLUSTER_MANAGE => cluster::stored_scripts::delete;
 
-    "indices.create" ["PUT", "POST"] ["/{index}"] => indices::admin::create;
-    "indices.delete" ["DELETE"] ["/{index}"] => indices::admin::delete;
-    "indices.exists" ["HEAD"] ["/{index}"] => indices::admin::exists;
-    "indices.exists_type" ["HEAD"] ["/{index}/{type}"] => indices::admin::exists_type;
-    "indices.get" ["GET"] ["/{index}"] => indices::admin::get;
-    "indices.open" ["POST"] ["/_open", "/{index}/_open"] => indices::admin::open;
-    "indices.close" ["POST"] ["/_close", "/{index}/_close"] => indices::admin::close;
-    "indices.refresh" ["GET", "POST"] ["/_refresh", "/{index}/_refresh"] => indices::admin::refresh;
-    "indices.flush" ["GET", "POST"] ["/_flush", "/{index}/_flush", "/_flush/synced", "/{index}/_flush/synced"] => indices::admin::flush;
-    "indices.forcemerge" ["GET", "POST"] ["/_forcemerge", "/{index}/_forcemerge", "/_optimize", "/{index}/_optimize"] => indices::admin::forcemerge;
-    "indices.clear_cache" ["GET", "POST"] ["/_cache/clear", "/{index}/_cache/clear"] => indices::admin::clear_cache;
-    "indices.stats" ["GET"] ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"] => indices::admin::stats;
+    "indices.create" ["PUT", "POST"] ["/{index}"] CREATE_INDEX => indices::admin::create;
+    "indices.delete" ["DELETE"] ["/{index}"] DELETE_INDEX => indices::admin::delete;
+    "indices.exists" ["HEAD"] ["/{index}"] VIEW_METADATA => indices::admin::exists;
+    "indices.exists_type" ["HEAD"] ["/{index}/{type}"] VIEW_METADATA => indices::admin::exists_type;
+    "indices.get" ["GET"] ["/{index}"] VIEW_METADATA => indices::admin::get;
+    "indices.open" ["POST"] ["/_open", "/{index}/_open"] MANAGE => indices::admin::open;
+    "indices.close" ["POST"] ["/_close", "/{index}/_close"] MANAGE => indices::admin::close;
+    "indices.refresh" ["GET", "POST"] ["/_refresh", "/{index}/_refresh"] MAINTENANCE => indices::admin::refresh;
+    "indices.flush" ["GET", "POST"] ["/_flush", "/{index}/_flush", "/_flush/synced", "/{index}/_flush/synced"] MAINTENANCE => indices::admin::flush;
+    "indices.forcemerge" ["GET", "POST"] ["/_forcemerge", "/{index}/_forcemerge", "/_optimize", "/{index}/_optimize"] MAINTENANCE => indices::admin::forcemerge;
+    "indices.clear_cache" ["GET", "POST"] ["/_cache/clear", "/{index}/_cache/clear"] MAINTENANCE => indices::admin::clear_cache;
+    "indices.stats" ["GET"] ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"] MONITOR => indices::admin::stats;
     "indices.put_mapping" ["PUT", "POST"] ["/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
-        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] => indices::mappings::put;
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping", "/{index}/{type}/_mappings"] MANAGE => indices::mappings::put;
     "indices.get_mapping" ["GET", "HEAD"] ["/_mapping", "/_mappings", "/{index}/_mapping", "/{index}/_mappings", "/_mapping/{type}", "/_mappings/{type}",
-        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] => indices::mappings::get;
+        "/{index}/_mapping/{type}", "/{index}/_mappings/{type}", "/{index}/{type}/_mapping"] VIEW_METADATA => indices::mappings::get;
     "indices.get_field_mapping" ["GET"] ["/_mapping/field/{fields}", "/{index}/_mapping/field/{fields}", "/_mapping/{type}/field/{fields}",
         "/{index}/{type}/_mapping/field/{fields}",
-        "/{index}/_mapping/{type}/field/{fields}"] => indices::mappings::get_field;
-    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] => indices::settings::block;
-    "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] => indices::settings::put;
-    "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] => indices::settings::get;
+        "/{index}/_mapping/{type}/field/{fields}"] VIEW_METADATA => indices::mappings::get_field;
+    "indices.add_block" ["PUT"] ["/{index}/_block/{block}"] MANAGE => indices::settings::block;
+    "indices.put_settings" ["PUT"] ["/_settings", "/{index}/_settings"] MANAGE => indices::settings::put;
+    "indices.get_settings" ["GET"] ["/_settings", "/{index}/_settings", "/{index}/_settings/{name}", "/_settings/{name}"] VIEW_METADATA => indices::settings::get;
     "indices.put_warmer" ["PUT", "POST"] ["/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}",
-        "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => es2::warmers::put;
+        "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] MANAGE => es2::warmers::put;
     "indices.get_warmer" ["GET"] ["/_warmer", "/_warmers", "/_warmer/{name}", "/_warmers/{name}", "/{index}/_warmer", "/{index}/_warmers",
-        "/{index}/_warmer/{name}", "/{index}/_warmers/{name}", "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] => es2::warmers::get;
-    "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] => es2::warmers::delete;
-    "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] => es2::apis::upgrade;
-    "indices.get_upgrade" ["GET"] ["/_upgrade"] => es2::apis::all_upgrades;
-    "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] => indices::shards::segments;
-    "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] => indices::shards::recovery;
-    "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] => indices::shards::stores;
-    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] => snapshots::repositories::get;
-    "snapshot.create_repository" ["PUT", "POST"] ["/_snapshot/{repository}"] => snapshots::repositories::put;
-    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] => snapshots::repositories::delete;
-    "snapshot.verify_repository" ["POST"] ["/_snapshot/{repository}/_verify"] => snapshots::repositories::verify;
-    "snapshot.cleanup_repository" ["POST"] ["/_snapshot/{repository}/_cleanup"] => snapshots::repositories::cleanup;
-    "snapshot.create" ["PUT", "POST"] ["/_snapshot/{repository}/{snapshot}", "/_snapshot/{repository}/{snapshot}/_create"] => snapshots::take::create;
-    "snapshot.clone" ["PUT"] ["/_snapshot/{repository}/{snapshot}/_clone/{target}"] => snapshots::take::clone;
-    "snapshot.get" ["GET"] ["/_snapshot/{repository}/{snapshot}"] => snapshots::read::get;
-    "snapshot.delete" ["DELETE"] ["/_snapshot/{repository}/{snapshot}"] => snapshots::take::delete;
-    "snapshot.status" ["GET"] ["/_snapshot/_status", "/_snapshot/{repository}/_status", "/_snapshot/{repository}/{snapshot}/_status"] => snapshots::read::status;
-    "snapshot.restore" ["POST"] ["/_snapshot/{repository}/{snapshot}/_restore"] => snapshots::restore::restore;
-    "indices.update_aliases" ["POST"] ["/_aliases"] => indices::aliases::update;
-    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] => indices::aliases::put;
+        "/{index}/_warmer/{name}", "/{index}/_warmers/{name}", "/{index}/{type}/_warmer/{name}", "/{index}/{type}/_warmers/{name}"] VIEW_METADATA => es2::warmers::get;
+    "indices.delete_warmer" ["DELETE"] ["/{index}/_warmer", "/{index}/_warmers", "/{index}/_warmer/{name}", "/{index}/_warmers/{name}"] MANAGE => es2::warmers::delete;
+    "indices.upgrade" ["POST"] ["/_upgrade", "/{index}/_upgrade"] MAINTENANCE => es2::apis::upgrade;
+    "indices.get_upgrade" ["GET"] ["/_upgrade"] MONITOR => es2::apis::all_upgrades;
+    "indices.segments" ["GET"] ["/_segments", "/{index}/_segments"] MONITOR => indices::shards::segments;
+    "indices.recovery" ["GET"] ["/_recovery", "/{index}/_recovery"] MONITOR => indices::shards::recovery;
+    "indices.shard_stores" ["GET"] ["/_shard_stores", "/{index}/_shard_stores"] MONITOR => indices::shards::stores;
+    "snapshot.get_repository" ["GET"] ["/_snapshot", "/_snapshot/{repository}"] MONITOR_SNAPSHOT => snapshots::repositories::get;
+    "snapshot.create_repository" ["PUT", "POST"] ["/_snapshot/{repository}"] CLUSTER_MANAGE => snapshots::repositories::put;
+    "snapshot.delete_repository" ["DELETE"] ["/_snapshot/{repository}"] CLUSTER_MANAGE => snapshots::repositories::delete;
+    "snapshot.verify_repository" ["POST"] ["/_snapshot/{repository}/_verify"] CLUSTER_MANAGE => snapshots::repositories::verify;
+    "snapshot.cleanup_repository" ["POST"] ["/_snapshot/{repository}/_cleanup"] CLUSTER_MANAGE => snapshots::repositories::cleanup;
+    "snapshot.create" ["PUT", "POST"] ["/_snapshot/{repository}/{snapshot}", "/_snapshot/{repository}/{snapshot}/_create"] CREATE_SNAPSHOT => snapshots::take::create;
+    "snapshot.clone" ["PUT"] ["/_snapshot/{repository}/{snapshot}/_clone/{target}"] CLUSTER_MANAGE => snapshots::take::clone;
+    "snapshot.get" ["GET"] ["/_snapshot/{repository}/{snapshot}"] MONITOR_SNAPSHOT => snapshots::read::get;
+    "snapshot.delete" ["DELETE"] ["/_snapshot/{repository}/{snapshot}"] CLUSTER_MANAGE => snapshots::take::delete;
+    "snapshot.status" ["GET"] ["/_snapshot/_status", "/_snapshot/{repository}/_status", "/_snapshot/{repository}/{snapshot}/_status"] MONITOR_SNAPSHOT => snapshots::read::status;
+    "snapshot.restore" ["POST"] ["/_snapshot/{repository}/{snapshot}/_restore"] CLUSTER_MANAGE => snapshots::restore::restore;
+    "indices.update_aliases" ["POST"] ["/_aliases"] MANAGE => indices::aliases::update;
+    "indices.put_alias" ["PUT", "POST"] ["/_alias", "/{index}/_alias/{name}", "/{index}/_aliases/{name}", "/_alias/{name}", "/_aliases/{name}", "/{index}/_alias", "/{index}/_aliases"] MANAGE => indices::aliases::put;
     "indices.get_alias" ["GET"] ["/_alias", "/_aliases", "/_alias/{name}", "/{index}/_alias", "/{index}/_alias/{name}", "/{index}/_aliases",
-        "/_aliases/{name}", "/{index}/_aliases/{name}"] => indices::aliases::get;
-    "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] => indices::aliases::exists;
-    "indices.delete_alias" ["DELETE"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"] => indices::aliases::delete;
-    "indices.put_template" ["PUT", "POST"] ["/_template/{name}"] => indices::templates::put_legacy;
-    "indices.get_template" ["GET"] ["/_template", "/_template/{name}"] => indices::templates::get_legacy;
-    "indices.exists_template" ["HEAD"] ["/_template/{name}"] => indices::templates::exists_legacy;
-    "indices.delete_template" ["DELETE"] ["/_template/{name}"] => indices::templates::delete_legacy;
-    "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] => indices::templates::put_index;
-    "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] => indices::templates::get_index;
-    "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] => indices::templates::exists_index;
-    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}"] => indices::simulate::template;
-    "indices.simulate_index_template" ["POST"] ["/_index_template/_simulate_index/{name}"] => indices::simulate::index;
-    "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] => indices::templates::delete_index;
-    "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] => indices::templates::put_component;
-    "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] => indices::templates::get_component;
-    "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] => indices::templates::exists_component;
-    "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] => indices::templates::delete_component;
-    "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] => indices::rollover::rollover;
-    "indices.resolve_index" ["GET", "POST"] ["/_resolve/index/{name}"] => indices::resolve::resolve;
-    "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] => indices::analyze::analyze;
+        "/_aliases/{name}", "/{index}/_aliases/{name}"] VIEW_METADATA => indices::aliases::get;
+    "indices.exists_alias" ["HEAD"] ["/_alias/{name}", "/{index}/_alias/{name}", "/{index}/_alias"] VIEW_METADATA => indices::aliases::exists;
+    "indices.delete_alias" ["DELETE"] ["/{index}/_alias/{name}", "/{index}/_aliases/{name}"] MANAGE => indices::aliases::delete;
+    "indices.put_template" ["PUT", "POST"] ["/_template/{name}"] TEMPLATES => indices::templates::put_legacy;
+    "indices.get_template" ["GET"] ["/_template", "/_template/{name}"] SEE_TEMPLATES => indices::templates::get_legacy;
+    "indices.exists_template" ["HEAD"] ["/_template/{name}"] SEE_TEMPLATES => indices::templates::exists_legacy;
+    "indices.delete_template" ["DELETE"] ["/_template/{name}"] TEMPLATES => indices::templates::delete_legacy;
+    "indices.put_index_template" ["PUT", "POST"] ["/_index_template/{name}"] TEMPLATES => indices::templates::put_index;
+    "indices.get_index_template" ["GET"] ["/_index_template", "/_index_template/{name}"] SEE_TEMPLATES => indices::templates::get_index;
+    "indices.exists_index_template" ["HEAD"] ["/_index_template/{name}"] SEE_TEMPLATES => indices::templates::exists_index;
+    "indices.simulate_template" ["POST"] ["/_index_template/_simulate", "/_index_template/_simulate/{name}"] TEMPLATES => indices::simulate::template;
+    "indices.simulate_index_template" ["POST"] ["/_index_template/_simulate_index/{name}"] TEMPLATES => indices::simulate::index;
+    "indices.delete_index_template" ["DELETE"] ["/_index_template/{name}"] TEMPLATES => indices::templates::delete_index;
+    "cluster.put_component_template" ["PUT", "POST"] ["/_component_template/{name}"] TEMPLATES => indices::templates::put_component;
+    "cluster.get_component_template" ["GET"] ["/_component_template", "/_component_template/{name}"] SEE_TEMPLATES => indices::templates::get_component;
+    "cluster.exists_component_template" ["HEAD"] ["/_component_template/{name}"] SEE_TEMPLATES => indices::templates::exists_component;
+    "cluster.delete_component_template" ["DELETE"] ["/_component_template/{name}"] TEMPLATES => indices::templates::delete_component;
+    "indices.rollover" ["POST"] ["/{index}/_rollover", "/{index}/_rollover/{new_index}"] MANAGE => indices::rollover::rollover;
+    "indices.resolve_index" ["GET", "POST"] ["/_resolve/index/{name}"] VIEW_METADATA => indices::resolve::resolve;
+    "indices.analyze" ["GET", "POST"] ["/_analyze", "/{index}/_analyze"] VIEW_METADATA => indices::analyze::analyze;
 
-    "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] => cluster::overview::health;
-    "health_report" ["GET"] ["/_health_report", "/_health_report/{indicator}"] => cluster::health_report::report;
-    "livez" ["GET", "HEAD"] ["/livez"] => cluster::health_report::live;
-    "readyz" ["GET", "HEAD"] ["/readyz"] => cluster::health_report::ready;
-    "prometheus.metrics" ["GET"] ["/_prometheus/metrics"] => cluster::prometheus::metrics;
-    "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] => cluster::overview::state;
-    "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] => cluster::overview::stats;
-    "cluster.get_settings" ["GET"] ["/_cluster/settings"] => cluster::settings::get;
-    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] => cluster::settings::put;
-    "cluster.reroute" ["POST"] ["/_cluster/reroute"] => es2::apis::reroute;
-    "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] => es2::apis::field_stats;
-    "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] => cluster::overview::pending_tasks;
-    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] => cluster::nodes::info;
+    "cluster.health" ["GET"] ["/_cluster/health", "/_cluster/health/{index}"] CLUSTER_MONITOR => cluster::overview::health;
+    "health_report" ["GET"] ["/_health_report", "/_health_report/{indicator}"] CLUSTER_MONITOR => cluster::health_report::report;
+    "livez" ["GET", "HEAD"] ["/livez"] PROBE => cluster::health_report::live;
+    "readyz" ["GET", "HEAD"] ["/readyz"] PROBE => cluster::health_report::ready;
+    "prometheus.metrics" ["GET"] ["/_prometheus/metrics"] CLUSTER_MONITOR => cluster::prometheus::metrics;
+    "cluster.state" ["GET"] ["/_cluster/state", "/_cluster/state/{metric}", "/_cluster/state/{metric}/{index}"] SEE_CLUSTER => cluster::overview::state;
+    "cluster.stats" ["GET"] ["/_cluster/stats", "/_cluster/stats/nodes/{node_id}"] CLUSTER_MONITOR => cluster::overview::stats;
+    "cluster.get_settings" ["GET"] ["/_cluster/settings"] CLUSTER_MONITOR => cluster::settings::get;
+    "cluster.put_settings" ["PUT"] ["/_cluster/settings"] CLUSTER_MANAGE => cluster::settings::put;
+    "cluster.reroute" ["POST"] ["/_cluster/reroute"] CLUSTER_MANAGE => es2::apis::reroute;
+    "field_stats" ["GET", "POST"] ["/_field_stats", "/{index}/_field_stats"] READ => es2::apis::field_stats;
+    "cluster.pending_tasks" ["GET"] ["/_cluster/pending_tasks"] CLUSTER_MONITOR => cluster::overview::pending_tasks;
+    "nodes.info" ["GET"] ["/_nodes", "/_nodes/{node_id}", "/_nodes/{node_id}/{metric}"] CLUSTER_MONITOR => cluster::nodes::info;
     "nodes.stats" ["GET"] ["/_nodes/stats", "/_nodes/stats/{metric}", "/_nodes/{node_id}/stats", "/_nodes/{node_id}/stats/{metric}",
-        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] => cluster::nodes::stats;
+        "/_nodes/stats/{metric}/{index_metric}", "/_nodes/{node_id}/stats/{metric}/{index_metric}"] CLUSTER_MONITOR => cluster::nodes::stats;
 
-    "cat.help" ["GET"] ["/_cat"] => cat::help;
-    "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] => cat::indices;
-    "cat.count" ["GET", "POST"] ["/_cat/count", "/_cat/count/{index}"] => cat::count;
-    "cat.health" ["GET"] ["/_cat/health"] => cat::health;
-    "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] => cat::aliases;
-    "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] => cat::shards;
-    "cat.segments" ["GET"] ["/_cat/segments", "/_cat/segments/{index}"] => cat::segments;
-    "cat.recovery" ["GET"] ["/_cat/recovery", "/_cat/recovery/{index}"] => cat::recovery;
-    "cat.plugins" ["GET"] ["/_cat/plugins"] => cat::plugins;
-    "cat.nodeattrs" ["GET"] ["/_cat/nodeattrs"] => cat::attributes;
-    "cat.nodes" ["GET"] ["/_cat/nodes"] => cat::nodes;
-    "cat.locks" ["GET"] ["/_cat/locks"] => locks::leases::cat;
-    "cat.transactions" ["GET"] ["/_cat/transactions"] => transactions::transaction_session::cat;
-    "cat.tree" ["GET"] ["/_cat/tree/{index}"] => trees::list::cat;
-    "cat.tasks" ["GET"] ["/_cat/tasks"] => cat::tasks;
-    "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] => cat::templates;
-    "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] => cat::allocation;
-    "cat.component_templates" ["GET"] ["/_cat/component_templates", "/_cat/component_templates/{name}"] => cat::component_templates;
-    "cat.fielddata" ["GET"] ["/_cat/fielddata", "/_cat/fielddata/{fields}"] => cat::fielddata;
-    "cat.pending_tasks" ["GET"] ["/_cat/pending_tasks"] => cat::pending_tasks;
-    "cat.repositories" ["GET"] ["/_cat/repositories"] => cat::repositories;
-    "cat.snapshots" ["GET"] ["/_cat/snapshots", "/_cat/snapshots/{repository}"] => cat::snapshots;
-    "cat.thread_pool" ["GET"] ["/_cat/thread_pool", "/_cat/thread_pool/{thread_pool_patterns}"] => cat::thread_pool;
-    "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] => cat::master;
+    "security.authenticate" ["GET"] ["/_security/_authenticate"] ANY_USER => security::own::authenticate;
+    "security.put_user" ["PUT", "POST"] ["/_security/user/{username}"] SECURITY => security::users::put;
+    "security.get_user" ["GET"] ["/_security/user", "/_security/user/{username}"] SEE_SECURITY => security::users::get;
+    "security.delete_user" ["DELETE"] ["/_security/user/{username}"] SECURITY => security::users::delete;
+    "security.change_password" ["PUT", "POST"] ["/_security/user/_password", "/_security/user/{username}/_password"] ANY_USER => security::users::change_password;
+    "security.enable_user" ["PUT", "POST"] ["/_security/user/{username}/_enable"] SECURITY => security::users::enable;
+    "security.disable_user" ["PUT", "POST"] ["/_security/user/{username}/_disable"] SECURITY => security::users::disable;
+    "security.has_privileges" ["GET", "POST"] ["/_security/user/_has_privileges", "/_security/user/{user}/_has_privileges"] ANY_USER => security::own::has_privileges;
+    "security.get_user_privileges" ["GET"] ["/_security/user/_privileges"] ANY_USER => security::own::privileges;
+    "security.put_role" ["PUT", "POST"] ["/_security/role/{name}"] SECURITY => security::roles::put;
+    "security.get_role" ["GET"] ["/_security/role", "/_security/role/{name}"] SEE_SECURITY => security::roles::get;
+    "security.delete_role" ["DELETE"] ["/_security/role/{name}"] SECURITY => security::roles::delete;
+    "security.create_api_key" ["PUT", "POST"] ["/_security/api_key"] OWN_KEYS => security::api_keys::create;
+    "security.get_api_key" ["GET"] ["/_security/api_key"] SEE_KEYS => security::api_keys::get;
+    "security.invalidate_api_key" ["DELETE"] ["/_security/api_key"] OWN_KEYS => security::api_keys::invalidate;
+    "security.get_builtin_privileges" ["GET"] ["/_security/privilege/_builtin"] SEE_SECURITY => security::own::built_in;
 
-    "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] => unsupported::refuse;
-    "indices.split" ["PUT", "POST"] ["/{index}/_split/{target}"] => unsupported::refuse;
-    "indices.clone" ["PUT", "POST"] ["/{index}/_clone/{target}"] => unsupported::refuse;
-    "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] => stubs::data_streams;
-    "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] => stubs::delete_data_streams;
-    "indices.create_data_stream" ["PUT"] ["/_data_stream/{name}"] => unsupported::refuse;
-    "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] => stubs::pipelines;
-    "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] => unsupported::refuse;
-    "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] => unsupported::refuse;
-    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] => search::rank_eval::rank_eval;
-    "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] => unsupported::refuse;
-    "cluster.remote_info" ["GET"] ["/_remote/info"] => stubs::remote_clusters;
-    "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] => unsupported::refuse;
-    "dangling_indices.list" ["GET"] ["/_dangling"] => stubs::dangling;
+    "cat.help" ["GET"] ["/_cat"] CLUSTER_MONITOR => cat::help;
+    "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] SEE_INDICES => cat::indices;
+    "cat.count" ["GET", "POST"] ["/_cat/count", "/_cat/count/{index}"] READ => cat::count;
+    "cat.health" ["GET"] ["/_cat/health"] CLUSTER_MONITOR => cat::health;
+    "cat.aliases" ["GET"] ["/_cat/aliases", "/_cat/aliases/{name}"] SEE_ALIASES => cat::aliases;
+    "cat.shards" ["GET"] ["/_cat/shards", "/_cat/shards/{index}"] SEE_INDICES => cat::shards;
+    "cat.segments" ["GET"] ["/_cat/segments", "/_cat/segments/{index}"] SEE_INDICES => cat::segments;
+    "cat.recovery" ["GET"] ["/_cat/recovery", "/_cat/recovery/{index}"] SEE_INDICES => cat::recovery;
+    "cat.plugins" ["GET"] ["/_cat/plugins"] CLUSTER_MONITOR => cat::plugins;
+    "cat.nodeattrs" ["GET"] ["/_cat/nodeattrs"] CLUSTER_MONITOR => cat::attributes;
+    "cat.nodes" ["GET"] ["/_cat/nodes"] CLUSTER_MONITOR => cat::nodes;
+    "cat.locks" ["GET"] ["/_cat/locks"] CLUSTER_MONITOR => locks::leases::cat;
+    "cat.transactions" ["GET"] ["/_cat/transactions"] CLUSTER_MONITOR => transactions::transaction_session::cat;
+    "cat.tree" ["GET"] ["/_cat/tree/{index}"] READ => trees::list::cat;
+    "cat.tasks" ["GET"] ["/_cat/tasks"] CLUSTER_MONITOR => cat::tasks;
+    "cat.templates" ["GET"] ["/_cat/templates", "/_cat/templates/{name}"] SEE_TEMPLATES => cat::templates;
+    "cat.allocation" ["GET"] ["/_cat/allocation", "/_cat/allocation/{node_id}"] CLUSTER_MONITOR => cat::allocation;
+    "cat.component_templates" ["GET"] ["/_cat/component_templates", "/_cat/component_templates/{name}"] SEE_TEMPLATES => cat::component_templates;
+    "cat.fielddata" ["GET"] ["/_cat/fielddata", "/_cat/fielddata/{fields}"] CLUSTER_MONITOR => cat::fielddata;
+    "cat.pending_tasks" ["GET"] ["/_cat/pending_tasks"] CLUSTER_MONITOR => cat::pending_tasks;
+    "cat.repositories" ["GET"] ["/_cat/repositories"] MONITOR_SNAPSHOT => cat::repositories;
+    "cat.snapshots" ["GET"] ["/_cat/snapshots", "/_cat/snapshots/{repository}"] MONITOR_SNAPSHOT => cat::snapshots;
+    "cat.thread_pool" ["GET"] ["/_cat/thread_pool", "/_cat/thread_pool/{thread_pool_patterns}"] CLUSTER_MONITOR => cat::thread_pool;
+    "cat.master" ["GET"] ["/_cat/master", "/_cat/cluster_manager"] CLUSTER_MONITOR => cat::master;
+
+    "indices.shrink" ["PUT", "POST"] ["/{index}/_shrink/{target}"] MANAGE => unsupported::refuse;
+    "indices.split" ["PUT", "POST"] ["/{index}/_split/{target}"] MANAGE => unsupported::refuse;
+    "indices.clone" ["PUT", "POST"] ["/{index}/_clone/{target}"] MANAGE => unsupported::refuse;
+    "indices.get_data_stream" ["GET"] ["/_data_stream", "/_data_stream/{name}"] VIEW_METADATA => stubs::data_streams;
+    "indices.delete_data_stream" ["DELETE"] ["/_data_stream/{name}"] DELETE_INDEX => stubs::delete_data_streams;
+    "indices.create_data_stream" ["PUT"] ["/_data_stream/{name}"] CREATE_INDEX => unsupported::refuse;
+    "ingest.get_pipeline" ["GET"] ["/_ingest/pipeline", "/_ingest/pipeline/{id}"] CLUSTER_MONITOR => stubs::pipelines;
+    "ingest.pipeline" ["PUT", "DELETE"] ["/_ingest/pipeline/{id}"] PIPELINES => unsupported::refuse;
+    "ingest.simulate" ["GET", "POST"] ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"] PIPELINES => unsupported::refuse;
+    "rank_eval" ["GET", "POST"] ["/_rank_eval", "/{index}/_rank_eval"] READ => search::rank_eval::rank_eval;
+    "cluster.allocation_explain" ["GET", "POST"] ["/_cluster/allocation/explain"] CLUSTER_MONITOR => unsupported::refuse;
+    "cluster.remote_info" ["GET"] ["/_remote/info"] CLUSTER_MONITOR => stubs::remote_clusters;
+    "cluster.post_voting_config_exclusions" ["POST"] ["/_cluster/voting_config_exclusions"] CLUSTER_MANAGE => unsupported::refuse;
+    "dangling_indices.list" ["GET"] ["/_dangling"] CLUSTER_MONITOR => stubs::dangling;
     "nodes.hot_threads" ["GET"] ["/_nodes/hot_threads", "/_nodes/{node_id}/hot_threads", "/_cluster/nodes/hot_threads",
         "/_cluster/nodes/{node_id}/hot_threads", "/_nodes/hotthreads", "/_nodes/{node_id}/hotthreads",
-        "/_cluster/nodes/hotthreads", "/_cluster/nodes/{node_id}/hotthreads"] => cluster::hot_threads::hot_threads;
-    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] => cluster::hot_threads::reload_secure_settings;
+        "/_cluster/nodes/hotthreads", "/_cluster/nodes/{node_id}/hotthreads"] CLUSTER_MONITOR => cluster::hot_threads::hot_threads;
+    "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] CLUSTER_MANAGE => cluster::hot_threads::reload_secure_settings;
+}
+
+/// The first row of an API.
+pub(crate) fn endpoint(api: &str) -> Option<&'static Endpoint> {
+    ENDPOINTS.iter().find(|endpoint| endpoint.api == api)
+}
+
+/// Is it a probe of an orchestrator, which has no credentials?
+pub(crate) fn is_probe(method: &str, path: &str) -> bool {
+    let name = path.strip_prefix('/').unwrap_or(path);
+    matches!(method, "GET" | "HEAD") && PROBES.contains(&name)
 }
 
 /// The list that `GET /_cat` shows.

@@ -1,11 +1,13 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
 use crate::actions::locks::{is_about_locks, told};
+use crate::authentication::{Asked, SCHEMES, Security};
 use crate::blocking::{beside_requests, is_carried_through};
 use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::{Call, Wanted};
+use crate::guard::Scope;
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
 use crate::metrics::Answered;
@@ -15,7 +17,8 @@ use crate::query_params::{Params, split_list};
 use crate::read_timeout::{Arriving, Late, Timeouts, Watched};
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
-use crate::routes::{Matched, find};
+use crate::right::{Right, action_of};
+use crate::routes::{Matched, find, is_probe};
 use crate::self_wake::{again, inside};
 use crate::trace_context::TraceParent;
 use crate::transport::{Listener, Transport};
@@ -29,6 +32,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
 use model::{Cancellation, Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
+use security::Principal;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -265,6 +269,10 @@ async fn one(
         arriving.arrived();
         return answered(&rest, &request, answer, &Style::default(), head);
     }
+    if let Err(error) = authenticate(&rest, &parts.headers, &mut request).await {
+        arriving.arrived();
+        return respond_to(&rest, &request, &error, head);
+    }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
     let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
     arriving.arrived();
@@ -312,9 +320,79 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         booking: Booking::none(),
         persona,
         caller,
+        principal: None,
         begun: None,
         api: None,
     }
+}
+
+/// Who asks, where security is on. Probes are asked by nobody.
+async fn authenticate(rest: &Rest, headers: &HeaderMap, request: &mut Request) -> Result<()> {
+    let Some(security) = &rest.security else { return Ok(()) };
+    if is_probe(request.method.as_str(), &request.path) {
+        return Ok(());
+    }
+    // A header that is no text is of nobody.
+    let given = headers.get_all(hyper::header::AUTHORIZATION).iter();
+    let given: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default()).collect();
+    let principal = security.authenticate(&given, asked(request)).await?;
+    // What is kept under a user's name is theirs: the name has been proved.
+    request.caller.user = Some(Arc::from(principal.user.name.as_str()));
+    request.principal = Some(principal);
+    Ok(())
+}
+
+fn asked(request: &Request) -> Asked<'_> {
+    Asked {
+        path: &request.path,
+        peer: request.caller.peer.as_deref().unwrap_or_default(),
+    }
+}
+
+/// The server as the principal of a request may use it by this endpoint.
+///
+/// # Errors
+/// `security_exception`: a right is missing on the cluster, on every index, or on one that the path names.
+async fn authorize(
+    rest: &Arc<Rest>,
+    request: &Request,
+    (api, right): (&'static str, Right),
+    args: &PathArgs,
+    params: &Params,
+) -> Result<Arc<Rest>> {
+    let Some(principal) = &request.principal else {
+        debug_assert!(
+            rest.security.is_none() || right == Right::Probe,
+            "security.md S1: everybody is somebody"
+        );
+        return match rest.security.is_some() && right != Right::Probe {
+            true => Err(Error::new(ErrorKind::Security, "nobody is authenticated").status_of(401)),
+            false => Ok(rest.clone()),
+        };
+    };
+    let scope = Scope::new((rest.engine.clone(), rest.relations.clone()), principal.clone(), api, right);
+    if let Some(any_of) = right.on_cluster().filter(|any_of| !principal.rights.has_cluster(*any_of)) {
+        return Err(principal.refused_cluster(&action_of(api, right), any_of));
+    }
+    if let Some(any_of) = right.on_indices() {
+        let names = args.get("index").map(split_list).unwrap_or_default();
+        let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+        if !principal.rights.has_somewhere(any_of) {
+            return Err(scope.refused(any_of, &listed));
+        }
+        // Of names that may be missing, those without the right are.
+        if !params.is_given("ignore_unavailable") {
+            for name in listed.iter().filter(|name| is_plain_name(name)) {
+                scope.check(name, any_of).await?;
+            }
+        }
+    }
+    Ok(Arc::new(rest.acting_for(scope)))
+}
+
+/// Not a wildcard, an exclusion, or a name with date math: those become names where the engine is asked.
+fn is_plain_name(name: &str) -> bool {
+    !name.contains(['*', '<']) && !name.starts_with('-') && name != "_all"
 }
 
 /// The name in `Authorization: Basic`. Nobody has checked it.
@@ -366,7 +444,11 @@ async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) ->
 pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer, Style) {
     let mut style = Style::default();
     let mut dialect = Dialect::of(request.persona);
-    match route(rest, request, &mut style, &mut dialect).await {
+    let routed = route(rest, request, &mut style, &mut dialect).await;
+    if let (Some(security), Some(principal)) = (&rest.security, &request.principal) {
+        audit(rest, security, request, principal, routed.as_ref().err());
+    }
+    match routed {
         Ok(mut answer) => {
             if let (Body::Json(body), true) = (&mut answer.body, answer.status >= 400)
                 && let Some(error) = body.get_mut("error")
@@ -387,6 +469,18 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
             (Answer::of(envelope::status(&error, dialect), body), style)
         }
     }
+}
+
+/// Tells the audit of a request that an endpoint was found for.
+fn audit(rest: &Rest, security: &Security, request: &Request, principal: &Principal, error: Option<&Error>) {
+    let endpoint = request.api.and_then(crate::routes::endpoint);
+    let Some(endpoint) = endpoint else { return };
+    let denied = error.filter(|error| error.root().kind() == ErrorKind::Security && error.status() == 403);
+    let action = action_of(endpoint.api, endpoint.right);
+    let reason = denied.map(Error::reason);
+    security
+        .audit
+        .decided(rest.clock.wall_ms(), principal, &action, asked(request), reason);
 }
 
 /// Takes the parameters that say how the answer is written.
@@ -424,6 +518,7 @@ async fn feature_of_index(
     let feature = crate::query_params::decode(feature, false)?;
     params.set_lenient(true);
     params.set_api("indices.get");
+    let rest = &authorize(rest, request, ("indices.get", crate::right::VIEW_METADATA), &args, &params).await?;
     let call = call_of(rest, request, style, args, params, dialect);
     apis::feature(call, &feature).boxed().await
 }
@@ -446,6 +541,8 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
         && request.method == "GET"
     {
         request.api = Some("cat.indices");
+        let none = PathArgs::default();
+        let rest = &authorize(rest, request, ("cat.indices", crate::right::SEE_INDICES), &none, &params).await?;
         return cat_of_2015(rest, request, style, params, path).boxed().await;
     }
     let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.persona) {
@@ -464,6 +561,11 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     };
     params.set_api(endpoint.api);
     request.api = Some(endpoint.api);
+    let acting = match rest.security.is_some() {
+        true => authorize(rest, request, (endpoint.api, endpoint.right), &args, &params).await?,
+        false => rest.clone(),
+    };
+    let rest = &acting;
     *dialect = dialect::choose(rest, request, &args).await;
     dialect.clauses_max = dialect::clauses_max(rest, request.body.len()).await;
     let mut has_flag = |name: &'static str| Result::Ok(params.is_given(name) && params.has_row(name) && params.flag(name)?);
@@ -642,7 +744,12 @@ fn named_so(request: &Request, uri: &str, dialect: Dialect) -> Answer {
 fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bool) -> hyper::Response<Outgoing> {
     rest.metrics.count_error(error.kind());
     let dialect = Dialect::of(request.persona);
-    let answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
+    let mut answer = Answer::of(envelope::status(error, dialect), envelope::render(error, dialect));
+    if answer.status == 401 {
+        answer
+            .headers
+            .extend(SCHEMES.map(|scheme| ("www-authenticate", scheme.to_owned())));
+    }
     answered(rest, request, answer, &Style::default(), head)
 }
 
@@ -724,7 +831,7 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     for (name, value) in request.admitted.headers() {
         set(name, value);
     }
-    for (name, value) in &answer.headers {
+    for (name, value) in answer.headers.iter().filter(|(name, _)| *name != "www-authenticate") {
         set(name, value);
     }
     if answer.status == 429 {
@@ -734,6 +841,16 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
         set("cache-control", "no-store");
         return (response_of(answer.status, headers, Outgoing::Events(events)), 0);
     }
+    // One header each, as the reference has it.
+    let challenges = answer.headers.iter().filter(|(name, _)| *name == "www-authenticate");
+    for value in challenges.filter_map(|(_, value)| HeaderValue::from_str(value).ok()) {
+        headers.append(hyper::header::WWW_AUTHENTICATE, value);
+    }
+    let mut set = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
     let mut pieces = None;
     let smaller = match packed {
         Some(mut text) => {

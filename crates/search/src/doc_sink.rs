@@ -20,4 +20,8 @@ pub trait DocSink {
     fn collect_block(&mut self, docs: &[DocId], scores: &[f32]) -> Result<()>;
     /// Whether scores are needed.
     fn wants_scores(&self) -> bool;
+    /// Whether a segment without a match is entered, too.
+    fn enters_all(&self) -> bool {
+        false
+    }
 }

@@ -35,6 +35,8 @@ pub struct Payload {
     /// The source with today's paths, where they differ.
     todays: Option<Vec<u8>>,
     fields: Option<Range<usize>>,
+    /// The granted part of the fields, where something is withheld.
+    shown_fields: Option<Vec<u8>>,
 }
 
 impl Payload {
@@ -47,6 +49,9 @@ impl Payload {
     }
     /// The stored fields that the source does not keep, as JSON.
     pub fn fields(&self) -> Option<&[u8]> {
+        if let Some(shown) = &self.shown_fields {
+            return Some(shown);
+        }
         self.bytes.get(self.fields.clone()?)
     }
 }
@@ -77,6 +82,7 @@ impl<'a> DocumentReader<'a> {
                 source: None,
                 todays: None,
                 fields: None,
+                shown_fields: None,
             },
             routing: None,
             parent: None,
@@ -106,8 +112,16 @@ impl<'a> DocumentReader<'a> {
                 placed.extend(Placed::from_bytes(field.clone(), value));
             }
         })?;
-        if let (Some(source), false) = (out.payload.source(), placed.is_empty()) {
+        if let (Some(source), true) = (out.payload.source(), !placed.is_empty() || self.view.is_restricted()) {
             out.payload.todays = self.view.todays_source(&self.view.tree, source, &placed);
+        }
+        if let Some(granted) = &self.view.granted {
+            let shown = out
+                .payload
+                .fields()
+                .and_then(|fields| segment::searchable::granted_source(granted, fields));
+            out.payload.shown_fields = shown;
+            out.ignored.retain(|path| granted.grants(path));
         }
         Ok(out)
     }

@@ -81,6 +81,7 @@ struct Fields {
     mapping: mapping::Mapping,
     schema: Arc<segment::schema::IndexSchema>,
     tree: Arc<mapping::tree::Tree>,
+    granted: Option<Arc<model::FieldRights>>,
 }
 
 /// Where the values of a field lie.
@@ -143,6 +144,7 @@ impl Script {
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),
             tree: view.tree.clone(),
+            granted: view.granted.clone(),
         };
         let fields = program.doc_fields().iter();
         let fields = fields.map(|path| (path.clone(), Place::of(&of, view.rules(), path)));
@@ -317,7 +319,12 @@ impl Bound {
             }
         })?;
         let todays = segment::searchable::todays_source(&of.mapping, &of.tree, &source, &placed);
-        Ok(serde_json::from_slice(todays.as_deref().unwrap_or(&source)).ok())
+        let source = todays.as_deref().unwrap_or(&source);
+        let shown = of
+            .granted
+            .as_ref()
+            .and_then(|granted| segment::searchable::granted_source(granted, source));
+        Ok(serde_json::from_slice(shown.as_deref().unwrap_or(source)).ok())
     }
 
     /// The script's number for a document.

@@ -112,6 +112,7 @@ pub(crate) fn view_of(mapping: &Value, docs: &[Value], sizes: &[usize], is_delet
         types: Default::default(),
         parents: Vec::new(),
         tree: Default::default(),
+        granted: None,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::stored::each_value;
 use mapping::Mapping;
 use mapping::tree::{Placed, Tree};
 use model::compat::IndexRules;
-use model::{IndexName, Result};
+use model::{Error, ErrorKind, FieldRights, IndexName, Result};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -67,6 +67,9 @@ pub struct IndexView {
     pub mappings: mapping::Mappings,
     /// The directories of its `tree_path` fields at that moment (trees.md D8).
     pub tree: Arc<Tree>,
+    /// The fields that its reader is granted, where documents or fields are withheld: then its live documents are those that
+    /// the reader sees (security.md S6).
+    pub granted: Option<Arc<FieldRights>>,
 }
 
 impl fmt::Debug for IndexView {
@@ -153,12 +156,46 @@ impl IndexView {
             filters: self.filters.clone(),
             mappings: self.mappings.clone(),
             tree,
+            granted: self.granted.clone(),
         }
+    }
+    /// The same index for a reader from whom something is withheld: these segments have the documents that they see live.
+    /// Nothing that was derived for others is used.
+    ///
+    /// # Errors
+    /// UnsupportedOperation: fields of an index with types.
+    pub fn restricted(&self, segments: Vec<Arc<SegmentView>>, granted: &FieldRights) -> Result<IndexView> {
+        let (mapping, mappings) = match (&self.mappings, granted.is_all()) {
+            (_, true) => (self.mapping.clone(), self.mappings.clone()),
+            (mapping::Mappings::Plain(plain), false) => (
+                self.mapping.granted(granted),
+                mapping::Mappings::Plain(plain.granted(granted)),
+            ),
+            (mapping::Mappings::Typed(_), false) => {
+                let reason = format!("rights on fields are not supported in [{}]: it has types", self.name);
+                return Err(Error::new(ErrorKind::Security, reason));
+            }
+        };
+        Ok(IndexView {
+            mapping,
+            mappings,
+            segments,
+            granted: Some(Arc::new(granted.clone())),
+            ..self.with_tree(self.tree.clone())
+        })
     }
     /// The one place where a stored source becomes the source that readers see (trees.md D7): paths of directories that moved
     /// since it was written are today's. `None`: it is as it was written.
     pub fn todays_source(&self, tree: &Tree, source: &[u8], placed: &[Placed]) -> Option<Vec<u8>> {
-        todays_source(&self.mapping, tree, source, placed)
+        let todays = todays_source(&self.mapping, tree, source, placed);
+        match &self.granted {
+            Some(granted) => granted_source(granted, todays.as_deref().unwrap_or(source)).or(todays),
+            None => todays,
+        }
+    }
+    /// Is something withheld from its reader?
+    pub fn is_restricted(&self) -> bool {
+        self.granted.is_some()
     }
     /// The mapping of a document's type.
     pub fn mapping_of(&self, doc_type: Option<&str>) -> &Mapping {
@@ -173,6 +210,15 @@ impl IndexView {
             .parse()
             .ok()
     }
+}
+
+/// The granted part of a source or of stored fields; `None`: all of it. What cannot be read is shown to nobody.
+pub fn granted_source(granted: &FieldRights, source: &[u8]) -> Option<Vec<u8>> {
+    if granted.is_all() || source.is_empty() {
+        return None;
+    }
+    let shown = serde_json::from_slice(source).map(|source: Value| granted.shown(&source));
+    Some(shown.map_or_else(|_| b"{}".to_vec(), |shown| shown.to_string().into_bytes()))
 }
 
 /// As [`IndexView::todays_source`], of a document that no segment has yet.

@@ -129,5 +129,10 @@ fn read(view: &IndexView, tree: &Arc<Tree>, segment: &SegmentView, root: DocId, 
     if let Some(source) = view.todays_source(tree, &document.source.0, &placed) {
         document.source = Source(source.into());
     }
+    if let (Some(granted), Some(fields)) = (&view.granted, &document.stored_fields)
+        && let Some(shown) = crate::searchable::granted_source(granted, &fields.0)
+    {
+        document.stored_fields = Some(Source(shown.into()));
+    }
     Ok(document)
 }

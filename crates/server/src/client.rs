@@ -34,6 +34,15 @@ pub(crate) struct ServerFlags {
     /// PEM file of its key.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// The user to log in as; the password is in the variable PLEACH_PASSWORD, or in --password-file.
+    #[arg(long, value_name = "NAME", env = "PLEACH_USER", conflicts_with = "api_key_file")]
+    user: Option<String>,
+    /// File whose first line is the password.
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// File whose first line is an API key in its encoded form; else the variable PLEACH_API_KEY has it.
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
 }
 
 impl ServerFlags {
@@ -43,7 +52,43 @@ impl ServerFlags {
     /// A URL that is none; files that cannot be used.
     pub(crate) fn client(&self) -> Result<Client> {
         let own = self.cert.as_deref().zip(self.key.as_deref());
-        Client::new(&self.url, || crate::tls::client_config(self.ca.as_deref(), own))
+        let mut client = Client::new(&self.url, || crate::tls::client_config(self.ca.as_deref(), own))?;
+        client.authorization = self.authorization()?;
+        Ok(client)
+    }
+
+    /// What the header `Authorization` is to say. Secrets come from files and variables: a command line is shown to others.
+    fn authorization(&self) -> Result<Option<String>> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(user) = &self.user {
+            let password = match &self.password_file {
+                Some(file) => first_line(file)?,
+                None => variable("PLEACH_PASSWORD").ok_or_else(|| {
+                    Error::illegal(format!(
+                        "no password of [{user}]: give it in PLEACH_PASSWORD or with --password-file"
+                    ))
+                })?,
+            };
+            return Ok(Some(format!("Basic {}", security::secrets::encode_key(user, &password))));
+        }
+        let key = match &self.api_key_file {
+            Some(file) => Some(first_line(file)?),
+            None => variable("PLEACH_API_KEY"),
+        };
+        Ok(key.map(|key| format!("ApiKey {key}")))
+    }
+}
+
+/// The first line of a file that has a secret.
+///
+/// # Errors
+/// A file that cannot be read, or is empty.
+pub(crate) fn first_line(file: &std::path::Path) -> Result<String> {
+    let text =
+        std::fs::read_to_string(file).map_err(|cause| Error::illegal(format!("cannot read [{}]: {cause}", file.display())))?;
+    match text.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Error::illegal(format!("[{}] is empty", file.display()))),
     }
 }
 

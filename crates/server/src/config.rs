@@ -47,7 +47,7 @@ pub(crate) struct Flags {
     /// PEM file of authorities; clients without a certificate of theirs are refused.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_client_ca: Option<String>,
-    /// Listen on any address, though everybody who reaches it may do everything.
+    /// Listen on any address, though without TLS everybody on the way may read everything.
     #[arg(long)]
     pub(crate) insecure_listen: bool,
     /// Levels of the log, as `warn,http=debug` [default: info].
@@ -74,6 +74,10 @@ pub(crate) struct Config {
     /// `auto` or `portable`.
     pub(crate) changes_path: String,
     pub(crate) product_header: bool,
+    /// There are users, and who is none is not answered.
+    pub(crate) security: bool,
+    /// The decisions that the audit tells of; `None`: it is off.
+    pub(crate) audit: Option<rest::authentication::Events>,
     /// Hosts and origins of pages that may ask.
     pub(crate) access: rest::access::Access,
     /// `None`: as each persona has it.
@@ -93,6 +97,9 @@ pub(crate) struct Config {
 
 const INSECURE_LISTEN: &str = "insecure_listen";
 const PATH_REPO: &str = "path.repo";
+const SECURITY: &str = "security.enabled";
+const AUDIT: &str = "security.audit.enabled";
+const AUDIT_EVENTS: &str = "security.audit.events";
 
 /// Also a setting of the cluster, which wins.
 const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
@@ -158,6 +165,24 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "xpack.security.http.ssl.certificate_authorities",
         "",
         "PEM file of authorities: clients without a certificate of theirs are refused.",
+    ),
+    (
+        SECURITY,
+        "xpack.security.enabled",
+        "",
+        "Requests need a user or an API key, and do what its roles allow. Empty: true where another address than loopback is listened on with TLS, else false.",
+    ),
+    (
+        AUDIT,
+        "xpack.security.audit.enabled",
+        "false",
+        "Decisions are told in audit.log of the data folder, a line of JSON each.",
+    ),
+    (
+        AUDIT_EVENTS,
+        "xpack.security.audit.logfile.events.include",
+        "access_denied,authentication_failed",
+        "Decisions that the audit tells of: access_granted, access_denied, authentication_failed.",
     ),
     (
         INSECURE_LISTEN,
@@ -227,11 +252,14 @@ impl Config {
         let persona = parse_persona(&text("persona"))?;
         let listen = listen(&values, persona)?;
         let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA))?;
+        let security = security(&text(SECURITY), &listen, tls.as_ref())?;
         if !parse_flag(INSECURE_LISTEN, &text(INSECURE_LISTEN))? {
             for (address, _) in &listen {
-                refuse_open(*address, tls.as_ref())?;
+                refuse_open(*address, tls.as_ref(), security)?;
             }
         }
+        let events = rest::authentication::Events::parse(AUDIT_EVENTS, &text(AUDIT_EVENTS))?;
+        let audit = parse_flag(AUDIT, &text(AUDIT))?.then_some(events);
         // `data` is also given as text of a byte size here and there: an empty path is surely a mistake.
         let data = text("data");
         if data.is_empty() {
@@ -249,6 +277,8 @@ impl Config {
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
             data: PathBuf::from(data),
+            security,
+            audit,
             access,
             destructive_requires_name: destructive.map(|given| parse_flag(DESTRUCTIVE, &given)).transpose()?,
             listen,
@@ -508,8 +538,9 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
     Ok(out)
 }
 
-/// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server.
-const OTHER_VARIABLES: [&str; 4] = ["CONFIG", "COMMIT", "LOCK_ID", "FENCING_TOKEN"];
+/// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server; the
+/// credentials of the commands that ask a server.
+const OTHER_VARIABLES: [&str; 7] = ["CONFIG", "COMMIT", "LOCK_ID", "FENCING_TOKEN", "USER", "PASSWORD", "API_KEY"];
 
 /// `PLEACH_HTTP_PORT` is `http.port`.
 fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {
@@ -698,15 +729,29 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
     Ok(access)
 }
 
-/// There are no users yet, so others may reach the server only if they prove who they are by a certificate.
-fn refuse_open(address: SocketAddr, tls: Option<&TlsFiles>) -> Result<()> {
-    if address.ip().is_loopback() || tls.is_some_and(|tls| tls.client_ca.is_some()) {
+/// Whether there are users: as it is given, else where others may ask, and passwords are not in the clear.
+fn security(given: &str, listen: &[(SocketAddr, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
+    if !given.is_empty() {
+        return parse_flag(SECURITY, given);
+    }
+    Ok(tls.is_some() && listen.iter().any(|(address, _)| !address.ip().is_loopback()))
+}
+
+/// Others may reach the server only if they prove who they are, and if no password is sent in the clear.
+fn refuse_open(address: SocketAddr, tls: Option<&TlsFiles>, security: bool) -> Result<()> {
+    if address.ip().is_loopback() || tls.is_some_and(|tls| security || tls.client_ca.is_some()) {
         return Ok(());
     }
+    let why = match (security, tls) {
+        (true, _) => "without TLS everybody on the way could read passwords and documents",
+        (false, None) => "without TLS and users everybody who can reach the address could read and delete everything",
+        (false, Some(_)) => {
+            "[security.enabled] is false, so everybody who can reach the address could read and delete everything"
+        }
+    };
     let reason = format!(
-        "refusing to listen on [{address}]: this version has no passwords, so everybody who can reach the address could read and delete everything. \
-         Ask clients for certificates (--tls-certificate, --tls-key and --tls-client-ca; pleach cert makes them), or listen on 127.0.0.1 behind \
-         a proxy that authenticates, or say --insecure-listen"
+        "refusing to listen on [{address}]: {why}. Give --tls-certificate and --tls-key (pleach cert makes them): with them users have to log \
+         in; or listen on 127.0.0.1 behind a proxy that authenticates, or say --insecure-listen"
     );
     Err(Error::new(ErrorKind::Security, reason))
 }

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 mod allocator;
+mod audit_log;
 mod client;
 mod commands;
 mod config;
@@ -21,6 +22,7 @@ mod private;
 mod service_manager;
 mod threads;
 mod tls;
+mod users;
 mod wire;
 
 #[global_allocator]
@@ -71,6 +73,12 @@ enum Command {
     /// Hold a lock while a command runs.
     #[command(subcommand)]
     Lock(commands::lock::LockCommand),
+    /// Make, alter, list and delete users of a running server, or of the data folder of a stopped one.
+    #[command(subcommand)]
+    User(commands::users::UserCommand),
+    /// Make, list and end API keys of a running server.
+    #[command(subcommand)]
+    Apikey(commands::users::KeyCommand),
     /// Print the script by which a shell completes these commands.
     Completions(commands::shell::CompletionFlags),
     /// Print the manual page.
@@ -116,6 +124,8 @@ fn run(command: &Command) -> model::Result<ExitCode> {
         Command::Changes(flags) => commands::changes::run(flags),
         Command::Replicate(flags) => commands::replicate::run(flags),
         Command::Lock(command) => commands::lock::run(command),
+        Command::User(command) => commands::users::user(command),
+        Command::Apikey(command) => commands::users::api_key(command),
         Command::Completions(flags) => Ok(commands::shell::completions(flags)),
         Command::Man => commands::shell::man(),
     }

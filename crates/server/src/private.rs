@@ -18,6 +18,9 @@ const FILES: &[&str] = &[
     "pleach.lock",
     "identity.json",
     "identity.json.partial",
+    "audit.log",
+    "audit.log.1",
+    "first-login",
 ];
 const FOLDERS: &[&str] = &["log", "segments"];
 

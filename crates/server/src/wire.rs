@@ -5,6 +5,7 @@
 use crate::config::Config;
 use crate::identity::identity;
 use crate::private;
+use crate::users::FirstLogin;
 use embedded::EmbeddedEngine;
 use engine::breaker::CircuitBreakers;
 use engine::clock::SystemClock;
@@ -22,6 +23,8 @@ pub(crate) const SERVER: &str = "n1";
 pub(crate) struct Wired {
     pub(crate) engine: Arc<EmbeddedEngine>,
     pub(crate) rest: Arc<Rest>,
+    /// How to log in, where nobody could until now.
+    pub(crate) first_login: Option<FirstLogin>,
 }
 
 /// Opens the data folder and stacks the layers on it. Requests with long bodies run on `long_requests`.
@@ -73,12 +76,26 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
         tasks_kept_max: config.tasks_kept_max,
     };
     let shared: Arc<dyn Engine> = engine.clone();
-    let mut rest = Rest::new(shared, clock, names, limits)
+    let mut rest = Rest::new(shared, clock.clone(), names, limits)
         .sharing_clients(engine.client_activity())
         .with_long_requests_on(long_requests)
         .open_to(config.access.clone())
         .destructive_by_name(config.destructive_requires_name);
+    let secured = match config.security {
+        true => Some(crate::users::open(config, &engine, &clock)?),
+        false => None,
+    };
+    let mut first_login = None;
+    if let Some((security, first)) = secured {
+        rest = rest.secured_by(security);
+        first_login = first;
+    }
     if identity.changes_path == "portable" {
+        if config.security {
+            let reason = "[security.enabled] and [changes.path] = [portable] do not go together: changes by the portable path are not \
+                          looked at for rights";
+            return Err(Error::illegal(reason));
+        }
         rest = rest.by_portable_path(Arc::new(Sleep(Handle::current())));
     }
     let rest = Arc::new(rest);
@@ -87,7 +104,11 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
         warn!(target: "server", "{reason}");
     }
     crate::memory::give_back();
-    Ok(Wired { rest, engine })
+    Ok(Wired {
+        rest,
+        engine,
+        first_login,
+    })
 }
 
 /// Waiting, also for threads that are none of the runtime's.

@@ -9,7 +9,7 @@ use xtask::source;
 /// Lowest first; crates of one layer never see each other.
 const LAYERS: &[&[&str]] = &[
     &["model"],
-    &["dsl", "script", "analysis", "disk"],
+    &["dsl", "script", "analysis", "disk", "security"],
     &["mapping", "snapshot"],
     &["engine"],
     &["segment"],

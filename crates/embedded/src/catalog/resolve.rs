@@ -5,7 +5,7 @@
 use super::{Catalog, IndexEntry, system};
 use engine::catalog::{self, Behind, closed, missing};
 use model::path::matches;
-use model::{Result, Target, date_name};
+use model::{DocumentRights, Result, Target, date_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Resolved {
     pub entry: Arc<IndexEntry>,
     /// Any of these must match.
     pub filters: Option<Vec<Through>>,
+    /// The documents and fields that the request sees of it; `None`: all.
+    pub seen: Option<Arc<DocumentRights>>,
 }
 
 /// The filter and routing of an alias.
@@ -48,9 +50,11 @@ impl Catalog {
         if let [name] = target.expressions.as_slice()
             && let Some(entry) = self.indices.get(name.as_str()).filter(|entry| entry.open)
         {
+            system::check_reader(name, target.internal)?;
             return Ok(vec![Resolved {
                 entry: entry.clone(),
                 filters: None,
+                seen: seen_of(entry, target),
             }]);
         }
         let mut found: BTreeMap<String, Resolved> = BTreeMap::new();
@@ -82,7 +86,11 @@ impl Catalog {
         if found.is_empty() && !target.allow_no_indices {
             return Err(missing(&expressions.join(",")));
         }
-        Ok(found.into_values().collect())
+        let mut found: Vec<Resolved> = found.into_values().collect();
+        if target.visibility.is_some() {
+            found.iter_mut().for_each(|one| one.seen = seen_of(&one.entry, target));
+        }
+        Ok(found)
     }
 
     /// The same indices as if no alias led to them.
@@ -129,6 +137,7 @@ impl Catalog {
     }
 
     fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
+        system::check_reader(name, target.internal)?;
         let direct = self.indices.get(name).map(|entry| (entry, None));
         // No alias has the name of an index.
         let others = if direct.is_none() { Some(self.indices.values()) } else { None };
@@ -176,6 +185,7 @@ impl Catalog {
     /// A missing index, an alias of several.
     pub fn read_index(&self, name: &str, now_ms: i64) -> Result<Arc<IndexEntry>> {
         let name = &*date_name::resolve(name, now_ms)?;
+        system::check_reader(name, false)?;
         if let Some(entry) = self.indices.get(name) {
             return Ok(entry.clone());
         }
@@ -190,6 +200,18 @@ impl Catalog {
     }
 }
 
+/// What a target sees of an index: by its own name, or by the aliases that the target names.
+fn seen_of(entry: &IndexEntry, target: &Target) -> Option<Arc<DocumentRights>> {
+    let visibility = target.visibility.as_ref()?;
+    let names = |name: &&str| *name == entry.name.as_str() || entry.aliases.contains_key(*name);
+    let mut by: Vec<&str> = target.expressions.iter().map(String::as_str).filter(names).collect();
+    if by.is_empty() {
+        by.push(entry.name.as_str());
+    }
+    let seen = visibility.of(&by);
+    (!seen.is_all()).then(|| Arc::new(seen))
+}
+
 fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, alias: Option<&Value>) {
     let filter = alias.and_then(|options| Through::of(options, entry.typed()));
     match found.get_mut(entry.name.as_str()) {
@@ -199,6 +221,7 @@ fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, alias: O
                 Resolved {
                     entry: entry.clone(),
                     filters: filter.map(|filter| vec![filter]),
+                    seen: None,
                 },
             );
         }

@@ -1,4 +1,4 @@
-//! System indices: which alterations of them are refused, and how those of old folders are put right at a start.
+//! System indices: which alterations of them are refused, that users and keys are no documents to read, and how those of old folders are put right at a start.
 //!
 //! Old versions let clients close, block, alias and map the control index. Not here: the names and the refusal
 //! (`model::system_index`), resolving names (`resolve`: wildcards and aliases never lead to a system index).
@@ -6,20 +6,22 @@
 use super::alter::{Moment, Next};
 use super::{Catalog, IndexEntry, templates};
 use engine::{AliasAction, Alteration};
-use model::system_index::{CONTROL_INDEX, forbidden, is_system};
+use model::system_index::{CONTROL_INDEX, SECURITY_INDEX, forbidden, is_system, unreadable};
 use model::{Result, Target, date_name};
 use serde_json::Map;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Refuses what would alter a system index: all but making the control index as the server makes it, and deleting one of
-/// another name. The server has no other; an old version let clients make them, who read and delete them by their names.
+/// Refuses what would alter a system index: all but making one as the server makes it, and deleting one of
+/// another name. An old version let clients make them, who read and delete them by their names.
 ///
 /// # Errors
 /// `security_exception` that names the index.
 pub fn check(wish: &Alteration, now_ms: i64) -> Result<()> {
     match wish {
-        Alteration::CreateIndex { name, .. } if *wish != engine::control_index() => check_name(name, now_ms),
+        Alteration::CreateIndex { name, .. } if *wish != engine::control_index() && *wish != engine::security_index() => {
+            check_name(name, now_ms)
+        }
         Alteration::DeleteIndices(target) => check_deleted(target, now_ms),
         Alteration::OpenIndices(target)
         | Alteration::CloseIndices(target)
@@ -49,10 +51,10 @@ fn check_target(target: &Target, now_ms: i64) -> Result<()> {
     names(target).try_for_each(|name| check_name(name, now_ms))
 }
 
-/// A target that names the control index.
+/// A target that names an index that the server makes.
 fn check_deleted(target: &Target, now_ms: i64) -> Result<()> {
     names(target).try_for_each(|name| match date_name::resolve(name, now_ms)? {
-        name if *name == *CONTROL_INDEX => Err(forbidden(&name)),
+        name if *name == *CONTROL_INDEX || *name == *SECURITY_INDEX => Err(forbidden(&name)),
         _ => Ok(()),
     })
 }
@@ -78,6 +80,17 @@ pub fn written_name(name: &str, now_ms: i64) -> Result<Cow<'_, str>> {
         return Err(forbidden(&resolved));
     }
     Ok(resolved)
+}
+
+/// Refuses a reader of the index of users and keys, whose records are no documents for clients.
+///
+/// # Errors
+/// `security_exception` that names the index.
+pub fn check_reader(name: &str, internal: bool) -> Result<()> {
+    if name == SECURITY_INDEX && !internal {
+        return Err(unreadable(name));
+    }
+    Ok(())
 }
 
 /// Puts the control index right that an old version let clients close, block or alias: open, with the settings and without

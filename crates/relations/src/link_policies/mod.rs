@@ -36,6 +36,12 @@ impl Relations {
         self.links.table().has(index)
     }
 
+    /// The indices whose documents are copied into those of this one.
+    pub fn link_sources(&self, index: &str) -> Vec<String> {
+        let policies = self.links.table().to(index);
+        policies.iter().map(|policy| policy.source.index.clone()).collect()
+    }
+
     /// Every link policy, by name.
     pub fn link_policies(&self) -> Vec<Arc<Policy>> {
         self.links.table().policies().cloned().collect()

@@ -11,6 +11,7 @@ use model::text::quote;
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, Target, path, units};
 use relations::leases::{Lease, Told, Turn, Wanted, millis_of};
 use relations::locks::{LockTarget, Mode};
+use security::IndexRights;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -95,6 +96,47 @@ pub(crate) fn wanted(value: Value) -> Result<Wanted> {
         target: LockTarget::parse(&members)?,
         mode,
     })
+}
+
+/// Who locks something, or looks at such a lock, has one of these rights on its index.
+///
+/// # Errors
+/// `security_exception`: without it.
+pub(crate) async fn check_rights<'a>(
+    rest: &Rest,
+    targets: impl Iterator<Item = &'a LockTarget> + Send,
+    any_of: IndexRights,
+) -> Result<()> {
+    let Some(scope) = &rest.scope else { return Ok(()) };
+    let rights = &scope.principal.rights;
+    for target in targets {
+        match target {
+            LockTarget::Index(index) | LockTarget::Path { index, .. } => scope.check(index.as_str(), any_of).await?,
+            LockTarget::Document(at) => scope.check(at.index.as_str(), any_of).await?,
+            LockTarget::All
+                if IndexRights::EACH
+                    .iter()
+                    .any(|one| any_of.shares(*one) && rights.has_everywhere(*one)) => {}
+            // A plain mutex is in no index.
+            LockTarget::Name(_) if rights.has_somewhere(any_of) => {}
+            LockTarget::All | LockTarget::Name(_) => return Err(scope.refused(any_of, &["_all"])),
+        }
+    }
+    Ok(())
+}
+
+/// The same of a lock that is there; of another one the refusal comes later.
+///
+/// # Errors
+/// `security_exception`: without it.
+pub(crate) async fn check_rights_on(rest: &Rest, id: &str, any_of: IndexRights) -> Result<()> {
+    if rest.scope.is_none() {
+        return Ok(());
+    }
+    match rest.relations.lease(id) {
+        Ok((lease, _)) => check_rights(rest, lease.targets.iter().map(|wanted| &wanted.target), any_of).await,
+        Err(_) => Ok(()),
+    }
 }
 
 /// A read of this document under locks: alive, in any mode, and one of them covers it.

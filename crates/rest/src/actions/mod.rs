@@ -19,6 +19,7 @@ pub(crate) mod read;
 pub(crate) mod scroll;
 pub(crate) mod search;
 pub(crate) mod snapshots;
+pub(crate) mod security;
 pub(crate) mod tasks;
 pub(crate) mod template_overlap;
 pub(crate) mod templates;

@@ -13,6 +13,7 @@ pub(crate) mod links;
 pub(crate) mod locks;
 pub(crate) mod search;
 pub(crate) mod snapshots;
+pub(crate) mod security;
 pub(crate) mod stubs;
 pub(crate) mod transactions;
 pub(crate) mod trees;

@@ -514,6 +514,9 @@ impl crate::doc_sink::DocSink for Root<'_> {
     fn wants_scores(&self) -> bool {
         Root::wants_scores(self)
     }
+    fn enters_all(&self) -> bool {
+        !self.globals.is_empty()
+    }
 }
 
 /// Refuses `global` inside other aggregations; their depth is bounded by the parser.

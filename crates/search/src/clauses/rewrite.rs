@@ -12,9 +12,12 @@ use crate::scorers::term::TermNode;
 use dsl::query::Rewrite;
 use model::Result;
 use segment::error::broken;
+use segment::segment_view::SegmentView;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tantivy::Term;
+use tantivy::postings::TermInfo;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
 use tantivy_fst::Automaton;
 
 /// A word of a field.
@@ -25,6 +28,19 @@ pub(super) struct Word {
     nearness: f32,
     /// Documents that have it.
     doc_freq: u64,
+}
+
+/// How many of the documents that a reader sees have a word.
+fn seen_in(segment: &SegmentView, index: &InvertedIndexReader, word: &TermInfo) -> Result<u64> {
+    let mut list = index
+        .read_postings_from_terminfo(word, IndexRecordOption::Basic)
+        .map_err(broken)?;
+    let mut seen = 0;
+    while list.doc() != TERMINATED {
+        seen += u64::from(segment.is_alive(list.doc()));
+        list.advance();
+    }
+    Ok(seen)
 }
 
 impl Planner<'_> {
@@ -50,8 +66,16 @@ impl Planner<'_> {
                     continue;
                 };
                 let Some(nearness) = nearness(term) else { continue };
+                let docs = match self.view.is_restricted() {
+                    // A word of documents that are withheld alone is none (security.md S6).
+                    true => match seen_in(segment, &index, stream.value())? {
+                        0 => continue,
+                        seen => seen,
+                    },
+                    false => u64::from(stream.value().doc_freq),
+                };
                 let entry = found.entry(term.to_owned()).or_insert((nearness, 0));
-                entry.1 += u64::from(stream.value().doc_freq);
+                entry.1 += docs;
                 here += 1;
             }
         }

@@ -312,7 +312,7 @@ pub fn collect(
             return Ok(());
         }
         let mut set = source.planned.scorer(segment)?;
-        if set.doc() == TERMINATED {
+        if set.doc() == TERMINATED && !sink.as_ref().is_some_and(|sink| sink.enters_all()) {
             continue;
         }
         if let Some(sink) = sink {

@@ -6,11 +6,14 @@ use crate::fields::column::Column;
 use crate::fields::target::Target;
 use model::Result;
 use rustc_hash::FxHashMap;
+use segment::derived::Footprint;
 use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cell::{Cell, RefCell};
-use tantivy::Term;
+use tantivy::postings::Postings as _;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet as _, TERMINATED, Term};
 
 /// The statistics of one view, worked out as they are asked for.
 pub(crate) struct Statistics<'a> {
@@ -59,6 +62,53 @@ fn by_terms(segment: &SegmentView, target: &Target<'_>) -> Result<Option<FieldSt
     }))
 }
 
+impl Footprint for FieldStatistics {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// How many of the documents that a reader sees have a term: those that are withheld are not told of by a score.
+fn seen_with_term(segment: &SegmentView, term: &Term) -> Result<u64> {
+    let mut seen = 0;
+    let Some(mut list) = segment::segment_view::postings(segment, term, IndexRecordOption::Basic)? else {
+        return Ok(0);
+    };
+    while list.doc() != TERMINATED {
+        seen += u64::from(segment.is_alive(list.doc()));
+        list.advance();
+    }
+    Ok(seen)
+}
+
+/// The numbers of a field over the documents that a reader sees.
+fn seen_of_field(view: &IndexView, target: &Target<'_>) -> Result<FieldStatistics> {
+    let (field, has_freqs) = (target.slot.field, target.slot.shape.freqs);
+    let mut all = FieldStatistics { docs: 0, tokens: 0 };
+    for segment in &view.segments {
+        let index = segment.reader.inverted_index(field).map_err(broken)?;
+        let option = if has_freqs {
+            IndexRecordOption::WithFreqs
+        } else {
+            IndexRecordOption::Basic
+        };
+        let mut with_value = tantivy::BitSet::with_max_value(segment.reader.max_doc());
+        let mut terms = index.terms().stream().map_err(broken)?;
+        while terms.advance() {
+            let mut list = index.read_postings_from_terminfo(terms.value(), option).map_err(broken)?;
+            while list.doc() != TERMINATED {
+                if segment.is_alive(list.doc()) {
+                    with_value.insert(list.doc());
+                    all.tokens += if has_freqs { u64::from(list.term_freq()) } else { 1 };
+                }
+                list.advance();
+            }
+        }
+        all.docs += with_value.len() as u64;
+    }
+    Ok(all)
+}
+
 impl<'a> Statistics<'a> {
     /// Nothing counted yet.
     pub(crate) fn new(view: &'a IndexView) -> Statistics<'a> {
@@ -95,6 +145,13 @@ impl<'a> Statistics<'a> {
         let field = target.slot.field;
         if let Some(known) = self.fields.borrow().get(&field.field_id()) {
             return Ok(*known);
+        }
+        if self.view.is_restricted() {
+            let counted = self
+                .view
+                .once(&format!("counted {}", field.field_id()), || seen_of_field(self.view, target))?;
+            self.fields.borrow_mut().insert(field.field_id(), *counted);
+            return Ok(*counted);
         }
         let mut all = FieldStatistics { docs: 0, tokens: 0 };
         for segment in &self.view.segments {
@@ -149,6 +206,12 @@ impl<'a> Statistics<'a> {
     /// How many documents have a term.
     pub(crate) fn doc_freq(&self, term: &Term) -> Result<u64> {
         let mut sum = 0;
+        if self.view.is_restricted() {
+            for segment in &self.view.segments {
+                sum += seen_with_term(segment, term)?;
+            }
+            return Ok(sum);
+        }
         for segment in &self.view.segments {
             let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
             sum += u64::from(index.doc_freq(term).map_err(broken)?);

@@ -10,3 +10,4 @@ pub(crate) mod lock;
 pub(crate) mod replicate;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod users;

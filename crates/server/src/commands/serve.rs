@@ -84,7 +84,9 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
         .await
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("opening the data folder failed: {cause}")))??;
     let serving = tokio::spawn(rest::serve(wired.rest.clone(), listeners, stop, GRACE));
+    let first = wired.first_login.as_ref().map(|first| first.tell(&config.data)).transpose()?;
     say(&greeting(config, &listening));
+    say(&first.unwrap_or_default());
     for (address, persona) in &listening {
         debug!(target: "server", persona = crate::config::persona_name(*persona), "listening on {address}");
     }

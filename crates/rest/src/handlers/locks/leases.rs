@@ -3,7 +3,7 @@
 //! Waiting is here: `relations` has no runtime. Not here: who may hold what.
 
 use crate::Rest;
-use crate::actions::locks::{targets, wait_for, written};
+use crate::actions::locks::{check_rights, check_rights_on, targets, wait_for, written};
 use crate::call::Call;
 use crate::metrics::LockWait;
 use crate::respond::Answer;
@@ -11,6 +11,7 @@ use crate::tables::{Cell, Column, Layout, col, num};
 use model::{Error, Result, units};
 use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, millis_of};
 use relations::locks::LockTarget;
+use security::IndexRights;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     };
     fields.finish()?;
     relations::locks::check_text("[owner]", &ask.owner)?;
+    check_rights(&call.rest, ask.targets.iter().map(|wanted| &wanted.target), IndexRights::LOCK).await?;
     let status = if ask.lock.is_some() { 200 } else { 201 };
     let lease = acquire(&call.rest, ask, Instant::now() + timeout).await?;
     Ok(Answer {
@@ -116,6 +118,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
     let id = call.needed("lock_id")?;
+    check_rights_on(&call.rest, &id, IndexRights::LOCK).await?;
     let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
     let mut out = json!({ "id": id, "fencing_token": lease.token });
     if !lease.is_endless() {
@@ -128,7 +131,9 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
 pub(crate) async fn release(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    call.rest.relations.release(&call.needed("lock_id")?).await?;
+    let id = call.needed("lock_id")?;
+    check_rights_on(&call.rest, &id, IndexRights::LOCK).await?;
+    call.rest.relations.release(&id).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
 }
 
@@ -136,7 +141,9 @@ pub(crate) async fn release(call: Call) -> Result<Answer> {
 pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let lease = call.rest.relations.break_lock(&call.needed("lock_id")?).await?;
+    let id = call.needed("lock_id")?;
+    check_rights_on(&call.rest, &id, IndexRights::BREAK_LOCK).await?;
+    let lease = call.rest.relations.break_lock(&id).await?;
     Ok(Answer::ok(
         json!({ "acknowledged": true, "id": &*lease.id, "owner": lease.owner }),
     ))
@@ -147,6 +154,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let index = call.params.take("index");
     call.params.finish()?;
     if let Some(id) = call.arg("lock_id") {
+        check_rights_on(&call.rest, id, IndexRights::LOCK).await?;
         let (lease, waiters) = call.rest.relations.lease(id)?;
         call.rest.relations.locks_settled().await?;
         return Ok(Answer::raw(render_with_waiters(&call.rest, &lease, waiters)));
@@ -159,10 +167,14 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     call.rest.relations.check_control()?;
     let all = call.rest.relations.leases();
     call.rest.relations.locks_settled().await?;
-    let leases = all.into_iter().filter(|(lease, _)| about(lease));
-    let locks: Vec<String> = leases
-        .map(|(lease, waiters)| render_with_waiters(&call.rest, &lease, waiters))
-        .collect();
+    let mut locks = Vec::new();
+    for (lease, waiters) in all.into_iter().filter(|(lease, _)| about(lease)) {
+        let targets = lease.targets.iter().map(|wanted| &wanted.target);
+        // Who may not lock there is told of no locks.
+        if check_rights(&call.rest, targets, IndexRights::LOCK).await.is_ok() {
+            locks.push(render_with_waiters(&call.rest, &lease, waiters));
+        }
+    }
     Ok(Answer::raw(format!("{{\"locks\":[{}]}}", locks.join(","))))
 }
 

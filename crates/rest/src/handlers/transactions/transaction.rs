@@ -2,7 +2,7 @@
 //!
 //! Not here: what the operations come to (`relations::transactions`).
 
-use crate::actions::locks::wanted;
+use crate::actions::locks::{check_rights, wanted};
 use crate::actions::transaction::{Limits, Options, decide, guards, items_done, key, not_done, operation, planned, timed_out};
 use crate::call::Call;
 use crate::respond::Answer;
@@ -14,6 +14,7 @@ use relations::leases::Wanted;
 use relations::locks::targets_max;
 use relations::transactions::{Change, Condition, DirectoryChange, Verdict};
 use relations::trees::DirectoryCondition;
+use security::IndexRights;
 use serde_json::{Map, Value, json};
 
 /// `POST /_transaction`.
@@ -28,6 +29,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let mut body = parse(&call, &limits)?;
     let targets = std::mem::take(&mut body.targets);
     let targets: Vec<Wanted> = targets.into_iter().map(wanted).collect::<Result<_>>()?;
+    check_rights(&call.rest, targets.iter().map(|wanted| &wanted.target), IndexRights::LOCK).await?;
     add_body_options(&mut options, &mut body)?;
     let moves = [(false, &body.moves), (true, &body.otherwise_moves)];
     let moves: Vec<DirectoryChange> = moves

@@ -15,6 +15,10 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// The documents of a nested path, or of the roots, in a segment; worked out once.
 fn docs_of(view: &IndexView, segment: &SegmentView, path: Option<&str>) -> Result<Arc<DocBits>> {
+    // Nested documents of a field that is withheld are there for nobody (security.md S6).
+    if path.is_some_and(|path| view.is_restricted() && !view.mapping.is_nested(path)) {
+        return Ok(Arc::new(DocBits::new(segment.reader.max_doc())));
+    }
     let (field, token) = match path {
         Some(path) => (view.schema.nested_path, path),
         None => (view.schema.root, segment::schema::YES),

@@ -1,0 +1,368 @@
+//! Single calls of a guarded engine.
+
+use super::scope::Scope;
+use ::engine::changes::ChangeFeed;
+use ::engine::snapshots::Snapshots;
+use ::engine::{
+    Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Extent, Inspected, Inspection, JoinKeys, KeysOf, Numbered,
+    Outcome, Part, Read, Refresh, See, Staging, View, ViewPromise, Write, WriteOp,
+};
+use async_trait::async_trait;
+use dsl::aggs::{Agg, AggKind};
+use dsl::query::{Clause, Query};
+use dsl::search::{SearchRequest, SearchResponse};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use model::{Cancellation, CommitSeq, Error, ErrorKind, Result, Target};
+use security::IndexRights;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The server's engine as one request of one principal may use it.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardedEngine {
+    pub(crate) scope: Scope,
+}
+
+impl GuardedEngine {
+    fn inner(&self) -> &dyn Engine {
+        self.scope.engine.as_ref()
+    }
+
+    async fn reading<'a>(&self, target: &'a Target) -> Result<Cow<'a, Target>> {
+        self.scope.narrowed(target, self.scope.reading()).await
+    }
+
+    /// One read, checked; `Some`: it was answered from what the principal sees.
+    async fn read_shown(&self, read: &Read) -> Result<Option<Option<Document>>> {
+        let name = read.at.index.as_str();
+        let rights = self.scope.reading_by_id();
+        self.scope.check(name, rights).await?;
+        if self.scope.is_unbounded() || self.scope.visibility().is_none() {
+            return Ok(None);
+        }
+        self.scope.check_shown(name, rights).await?;
+        let by_id = Clause::Ids {
+            values: vec![read.at.id.id.to_string()],
+            types: read.at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
+        };
+        let target = Target {
+            visibility: self.scope.visibility(),
+            ..Target::index(name)
+        };
+        // What is withheld is told by queries, so a document is read as searches see it.
+        let mut found = self.inner().scan(&target, by_id.into(), read.see, Barrier::None).await?;
+        found.next().await.transpose().map(Some)
+    }
+
+    /// # Errors
+    /// `security_exception`: a write without its right; an update of what is seen in part.
+    async fn check_write(&self, write: &Write) -> Result<()> {
+        let name = write.at.index.as_str();
+        for any_of in self.scope.wanted(write) {
+            self.scope.check(name, any_of).await?;
+        }
+        if matches!(write.op, WriteOp::Update(_)) && !self.scope.sees_all(&[name]) {
+            return Err(self.scope.withheld("an update", name));
+        }
+        Ok(())
+    }
+
+    /// Sends the writes that are allowed; the others are refused each.
+    async fn write_allowed(&self, writes: Vec<Write>) -> (Vec<Write>, Vec<Option<Error>>) {
+        let mut refusals = Vec::with_capacity(writes.len());
+        for write in &writes {
+            refusals.push(self.check_write(write).await.err());
+        }
+        let allowed = std::iter::zip(writes, &refusals).filter(|(_, refusal)| refusal.is_none());
+        (allowed.map(|(write, _)| write).collect(), refusals)
+    }
+}
+
+/// Outcomes in the places of the writes that were sent.
+fn placed(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
+    let mut done = done.into_iter();
+    let outcome = |refusal: Option<Error>| match refusal {
+        Some(refusal) => Outcome::Refused(refusal),
+        None => done.next().unwrap_or(Outcome::Unknown),
+    };
+    refusals.into_iter().map(outcome).collect()
+}
+
+/// Members of a search that tell of documents that are not seen: of terms and how frequent they are.
+fn tells_of_others(request: &SearchRequest) -> Option<&'static str> {
+    if !request.suggest.is_empty() {
+        return Some("[suggest]");
+    }
+    if request.profile {
+        return Some("[profile]");
+    }
+    if request.explain {
+        return Some("[explain]");
+    }
+    let mut left: Vec<&Agg> = request.aggs.iter().collect();
+    while let Some(agg) = left.pop() {
+        match &agg.kind {
+            AggKind::SignificantTerms(_) | AggKind::SignificantText(_) => return Some("an aggregation of significant terms"),
+            AggKind::Terms(terms) if terms.min_doc_count == 0 => return Some("[min_doc_count] of [0]"),
+            _ => left.extend(&agg.subs),
+        }
+    }
+    None
+}
+
+#[async_trait]
+impl Engine for GuardedEngine {
+    async fn read(&self, reads: Vec<Read>) -> Result<Vec<Option<Document>>> {
+        let mut out = Vec::with_capacity(reads.len());
+        let mut plain = Vec::new();
+        for read in reads {
+            out.push(self.read_shown(&read).await?);
+            if matches!(out.last(), Some(None)) {
+                plain.push(read);
+            }
+        }
+        let mut read = match plain.is_empty() {
+            true => Vec::new(),
+            false => self.inner().read(plain).await?,
+        }
+        .into_iter();
+        Ok(out
+            .into_iter()
+            .map(|one| one.unwrap_or_else(|| read.next().flatten()))
+            .collect())
+    }
+
+    async fn read_together(&self, reads: Vec<Read>, bytes_max: usize) -> Result<Vec<Result<Option<Document>>>> {
+        let mut shown = Vec::with_capacity(reads.len());
+        let mut plain = Vec::new();
+        for read in reads {
+            let one = self.read_shown(&read).await;
+            if matches!(one, Ok(None)) {
+                plain.push(read);
+            }
+            shown.push(one);
+        }
+        let mut read = match plain.is_empty() {
+            true => Vec::new(),
+            false => self.inner().read_together(plain, bytes_max).await?,
+        }
+        .into_iter();
+        let (mut out, mut bytes) = (Vec::with_capacity(shown.len()), 0);
+        for one in shown {
+            if bytes > bytes_max {
+                break;
+            }
+            let found = match one.transpose() {
+                Some(found) => found,
+                None => match read.next() {
+                    Some(found) => found,
+                    // The engine stopped at the bound.
+                    None => break,
+                },
+            };
+            bytes += found
+                .as_ref()
+                .map_or(0, |found| found.as_ref().map_or(0, |d| d.source.0.len()));
+            out.push(found);
+        }
+        Ok(out)
+    }
+
+    async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        let (allowed, refusals) = self.write_allowed(writes).await;
+        let done = match allowed.is_empty() {
+            true => Vec::new(),
+            false => self.inner().write(allowed, refresh).await?,
+        };
+        Ok(placed(refusals, done))
+    }
+
+    async fn write_together(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
+        for write in &writes {
+            self.check_write(write).await?;
+        }
+        self.inner().write_together(writes, refresh).await
+    }
+
+    fn writes_show_together(&self) -> bool {
+        self.inner().writes_show_together()
+    }
+
+    async fn rehearse(&self, writes: &[Write]) -> Result<Vec<Result<Option<Alteration>>>> {
+        for write in writes {
+            self.check_write(write).await?;
+        }
+        self.inner().rehearse(writes).await
+    }
+
+    async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
+        let rights = self.scope.right.on_indices().unwrap_or(IndexRights::MAINTENANCE);
+        let target = self.scope.narrowed(target, rights | IndexRights::READ).await?;
+        self.inner().refresh(&target, at_least).await
+    }
+
+    async fn open_view(&self, target: &Target, keep_alive: Duration, promise: ViewPromise) -> Result<View> {
+        let target = self.reading(target).await?;
+        self.inner().open_view(&target, keep_alive, promise).await
+    }
+
+    async fn renew_view(&self, view: &str, keep_alive: Duration) -> Result<()> {
+        self.inner().renew_view(view, keep_alive).await
+    }
+
+    async fn close_view(&self, view: &str) -> Result<bool> {
+        self.inner().close_view(view).await
+    }
+
+    async fn views(&self) -> Result<Vec<View>> {
+        self.inner().views().await
+    }
+
+    async fn search(&self, target: &Target, request: SearchRequest, see: See) -> Result<SearchResponse> {
+        let narrowed = self.reading(target).await?;
+        for (name, _) in &request.indices_boost {
+            if !name.contains('*') && !self.scope.is_unbounded() {
+                self.scope.check(name, self.scope.reading()).await?;
+            }
+        }
+        if narrowed.visibility.is_some()
+            && let Some(what) = tells_of_others(&request)
+        {
+            let index = narrowed.expressions.first().map_or("_all", String::as_str);
+            return Err(self.scope.withheld(what, index));
+        }
+        self.inner().search(&narrowed, request, see).await
+    }
+
+    async fn scan(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        let target = self.reading(target).await?;
+        self.inner().scan(&target, query, see, barrier).await
+    }
+
+    async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
+        let target = self.reading(target).await?;
+        self.inner().scan_view(&target, query, view).await
+    }
+
+    async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
+        let target = self.reading(target).await?;
+        self.inner().extents(&target, query, view, cancellation).await
+    }
+
+    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
+        let target = self.reading(target).await?;
+        self.inner().numbered(&target, query, view, part).await
+    }
+
+    async fn align(&self, targets: &[Target], promise: ViewPromise) -> Result<View> {
+        let mut narrowed = Vec::with_capacity(targets.len());
+        for target in targets {
+            narrowed.push(self.reading(target).await?.into_owned());
+        }
+        self.inner().align(&narrowed, promise).await
+    }
+
+    async fn keys(&self, target: &Target, of: KeysOf) -> Result<JoinKeys> {
+        let target = self.reading(target).await?;
+        let joined_with = match of.joined_with {
+            Some((other, field)) => Some((self.reading(&other).await?.into_owned(), field)),
+            None => None,
+        };
+        self.inner().keys(&target, KeysOf { joined_with, ..of }).await
+    }
+
+    async fn alter(&self, alteration: Alteration) -> Result<Altered> {
+        let alteration = match self.scope.is_unbounded() {
+            true => alteration,
+            false => self.scope.altered(alteration).await?,
+        };
+        self.inner().alter(alteration).await
+    }
+
+    async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
+        let inspection = match inspection {
+            Inspection::Indices(target) => Inspection::Indices(self.listed(target).await?),
+            Inspection::Stats(target) => Inspection::Stats(self.listed(target).await?),
+            Inspection::Validate { target, query } => Inspection::Validate {
+                target: self
+                    .scope
+                    .narrowed(&target, IndexRights::READ | IndexRights::VIEW_METADATA | IndexRights::MANAGE)
+                    .await?
+                    .into_owned(),
+                query,
+            },
+            Inspection::TermVectors(of) => {
+                self.check_whole(of.index.as_str(), IndexRights::READ).await?;
+                Inspection::TermVectors(of)
+            }
+            Inspection::Directories(of) => {
+                self.check_whole(of.index.as_str(), IndexRights::READ | IndexRights::MOVE)
+                    .await?;
+                Inspection::Directories(of)
+            }
+            // Who may see these is asked at their endpoints; others work with them.
+            open @ (Inspection::Templates(_) | Inspection::Script(_) | Inspection::ClusterSettings | Inspection::Node) => open,
+        };
+        self.inner().inspect(inspection).await
+    }
+
+    fn atomic(&self) -> Option<&dyn AtomicWrites> {
+        self.inner().atomic().map(|_| self as &dyn AtomicWrites)
+    }
+
+    fn staging(&self) -> Option<&dyn Staging> {
+        self.inner().staging().map(|_| self as &dyn Staging)
+    }
+
+    fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        self.inner().change_feed().map(|_| self as &dyn ChangeFeed)
+    }
+
+    /// Snapshots take and make whole indices, so they belong to endpoints with a right on the cluster alone.
+    fn snapshots(&self) -> Option<&dyn Snapshots> {
+        match self.scope.right.on_indices() {
+            None => self.inner().snapshots(),
+            Some(_) => None,
+        }
+    }
+}
+
+impl GuardedEngine {
+    /// The indices of the catalog that a request is told of: all of them where its right is one on the cluster.
+    async fn listed(&self, target: Target) -> Result<Target> {
+        let Some(rights) = self.scope.right.on_indices() else {
+            return Ok(target);
+        };
+        // What is named has been checked by what is done with it; any right lets the server look at it.
+        let narrowed = self
+            .scope
+            .narrowed_by(&target, IndexRights::ALL, rights | IndexRights::READ)
+            .await?;
+        Ok(narrowed.into_owned())
+    }
+
+    /// # Errors
+    /// `security_exception`: without the right, or with documents or fields withheld.
+    async fn check_whole(&self, name: &str, any_of: IndexRights) -> Result<()> {
+        if self.scope.is_unbounded() {
+            return Ok(());
+        }
+        self.scope.check(name, any_of).await?;
+        match self.scope.sees_all(&[name]) {
+            true => Ok(()),
+            false => Err(self.scope.withheld("this", name)),
+        }
+    }
+
+    /// The inner engine's part that it was asked for before.
+    pub(super) fn part<T>(part: Option<T>) -> Result<T> {
+        part.ok_or_else(|| Error::new(ErrorKind::Internal, "an engine has lost a part of itself"))
+    }
+}

@@ -1,0 +1,153 @@
+//! The critical section and staged views of a guarded engine: what a plan writes is looked at before it is written.
+//!
+//! Plans read documents that their outcome rests on (conditions, locks, sources of copies): reading them is part of the write.
+
+use super::engine::GuardedEngine;
+use ::engine::{
+    Alteration, AtomicWrites, Looker, Newest, Outcome, Plan, Read, Seen, Stage, Staged, Staging, TreeChange, TxnBody, TxnOptions,
+    TxnResult, View, WriteOp,
+};
+use async_trait::async_trait;
+use model::system_index::CONTROL_INDEX;
+use model::{Error, Result};
+use security::IndexRights;
+use std::collections::HashSet;
+
+/// A right that a plan needs on an index.
+type Wanted = (String, IndexRights);
+
+impl GuardedEngine {
+    /// The first right that a plan needs and the principal lacks, beside those of `passed`.
+    fn lacking(&self, plan: &Plan, passed: &HashSet<Wanted>) -> Option<Wanted> {
+        let lacks = |name: &str, any_of: IndexRights| {
+            let wanted = (name.to_owned(), any_of);
+            let granted = self.scope.principal.rights.on(name).shares(any_of) || passed.contains(&wanted);
+            (!granted).then_some(wanted)
+        };
+        // A copy that a policy fills in shows what its source says.
+        let puts = plan
+            .writes
+            .iter()
+            .filter(|write| matches!(write.op, WriteOp::Put(_) | WriteOp::Update(_)));
+        let sources: Vec<String> = puts
+            .flat_map(|write| self.scope.relations.link_sources(write.at.index.as_str()))
+            .collect();
+        let writes = plan.writes.iter().filter(|write| write.at.index.as_str() != CONTROL_INDEX);
+        let of_writes = writes.flat_map(|write| {
+            let name = write.at.index.as_str();
+            self.scope.wanted(write).into_iter().map(move |any_of| (name, any_of))
+        });
+        let of_moves = plan.moves.iter().flat_map(|change: &TreeChange| {
+            let deletes = change.removes().then_some((change.index.as_str(), IndexRights::DELETE));
+            deletes.into_iter().chain([(change.index.as_str(), IndexRights::MOVE)])
+        });
+        let of_made = plan.alterations.iter().filter_map(|alteration| match alteration {
+            Alteration::CreateIndex { name, .. } if name != CONTROL_INDEX => Some((name.as_str(), IndexRights::AUTO_CREATE)),
+            _ => None,
+        });
+        let of_sources = sources.iter().map(|source| (source.as_str(), IndexRights::READ));
+        let mut all = of_writes.chain(of_moves).chain(of_made).chain(of_sources);
+        all.find_map(|(name, any_of)| lacks(name, any_of))
+    }
+
+    fn check_updates(&self, plan: &Plan) -> Result<()> {
+        let part = plan
+            .writes
+            .iter()
+            .find(|write| matches!(write.op, WriteOp::Update(_)) && !self.scope.sees_all(&[write.at.index.as_str()]));
+        part.map_or(Ok(()), |write| Err(self.scope.withheld("an update", write.at.index.as_str())))
+    }
+}
+
+#[async_trait]
+impl AtomicWrites for GuardedEngine {
+    async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
+        let atomic = Self::part(self.scope.engine.atomic())?;
+        if self.scope.is_unbounded() {
+            return atomic.decide(plan, how).await;
+        }
+        let mut passed: HashSet<Wanted> = HashSet::new();
+        loop {
+            let mut lacks: Option<Wanted> = None;
+            let mut guarded = |newest: &mut dyn Newest| {
+                let made = plan(newest)?;
+                self.check_updates(&made)?;
+                lacks = self.lacking(&made, &passed);
+                match &lacks {
+                    None => Ok(made),
+                    Some((name, any_of)) => Err(self.scope.refused(*any_of, &[name])),
+                }
+            };
+            let done = atomic.decide(&mut guarded, how.clone()).await;
+            match lacks {
+                // Its index was named by an alias: the plan has the index's own name.
+                Some((name, any_of)) if self.scope.may_by_alias(&name, any_of).await => passed.insert((name, any_of)),
+                _ => return done,
+            };
+        }
+    }
+
+    async fn settled(&self) -> Result<()> {
+        Self::part(self.scope.engine.atomic())?.settled().await
+    }
+
+    async fn look(&self, look: &mut Looker<'_>) {
+        if let Some(atomic) = self.scope.engine.atomic() {
+            atomic.look(look).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Staging for GuardedEngine {
+    async fn begin(&self) -> Result<View> {
+        Self::part(self.scope.engine.staging())?.begin().await
+    }
+
+    async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>> {
+        let mut refusals: Vec<Option<Error>> = Vec::with_capacity(reads.len());
+        for read in &reads {
+            let name = read.at.index.as_str();
+            let mut refusal = self.scope.check(name, self.scope.reading_by_id()).await.err();
+            if refusal.is_none() && !self.scope.sees_all(&[name]) {
+                refusal = Some(self.scope.withheld("a transaction", name));
+            }
+            refusals.push(refusal);
+        }
+        let allowed = std::iter::zip(reads, &refusals).filter(|(_, refusal)| refusal.is_none());
+        let allowed: Vec<Read> = allowed.map(|(read, _)| read).collect();
+        let mut seen = Self::part(self.scope.engine.staging())?
+            .read(view, allowed)
+            .await?
+            .into_iter();
+        let mut out = Vec::with_capacity(refusals.len());
+        for refusal in refusals {
+            match refusal {
+                Some(refusal) => out.push(Err(refusal)),
+                None => out.extend(seen.next()),
+            }
+        }
+        Ok(out)
+    }
+
+    async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
+        for stage in &writes {
+            let name = stage.write.at.index.as_str();
+            for any_of in self.scope.wanted(&stage.write) {
+                self.scope.check(name, any_of).await?;
+            }
+            if !self.scope.sees_all(&[name]) {
+                return Err(self.scope.withheld("a transaction", name));
+            }
+        }
+        Self::part(self.scope.engine.staging())?.stage(view, writes).await
+    }
+
+    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
+        Self::part(self.scope.engine.staging())?.staged(view).await
+    }
+
+    async fn staged_bytes(&self, view: &str) -> Result<u64> {
+        Self::part(self.scope.engine.staging())?.staged_bytes(view).await
+    }
+}

@@ -1,0 +1,476 @@
+//! Documents and fields of a role: what a user may not see is in no answer. Each request is compared with the same request to an
+//! index that holds only what the user may see.
+//!
+//! Not here: rights on whole indices (`security.rs`).
+
+#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::path::Path;
+use tests::{Answer, Server, send};
+
+const PASSWORD: &str = "correct horse";
+
+struct Secured {
+    server: Server,
+    admin: String,
+    _folder: tempfile::TempDir,
+}
+
+/// The password of the user that the first start makes.
+fn first_password(data: &Path) -> String {
+    let text = std::fs::read_to_string(data.join("first-login")).unwrap();
+    text.trim().split_once(':').unwrap().1.to_owned()
+}
+
+impl Secured {
+    fn start() -> Secured {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let server = Server::start_with(&data, &["es8"], &["security.enabled=true"]);
+        let admin = first_password(&data);
+        Secured {
+            server,
+            admin,
+            _folder: folder,
+        }
+    }
+    fn call(&self, user: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let password = if user == "admin" { &self.admin } else { PASSWORD };
+        let authorization = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        let text = match body {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            body => body.to_string(),
+        };
+        let headers = [("authorization".to_owned(), authorization)];
+        send(self.server.address(""), method, path, &headers, text.as_bytes()).unwrap()
+    }
+    fn admin(&self, method: &str, path: &str, body: Value) -> Value {
+        let answer = self.call("admin", method, path, &body);
+        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
+        answer.body
+    }
+    fn user(&self, name: &str, role: &Value) {
+        self.admin("PUT", &format!("/_security/role/{name}"), role.clone());
+        self.admin(
+            "PUT",
+            &format!("/_security/user/{name}"),
+            json!({ "password": PASSWORD, "roles": [name] }),
+        );
+    }
+}
+
+/// Numbers from a seed: a failure names the seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % most
+    }
+    fn of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len() as u64) as usize]
+    }
+}
+
+const WORDS: &[&str] = &["red", "green", "blue", "fox", "dog", "cat", "sun", "sea"];
+const TAGS: &[&str] = &["a", "b", "c", "d"];
+
+fn mapping() -> Value {
+    json!({ "mappings": { "properties": {
+        "tag": { "type": "keyword" }, "text": { "type": "text", "fields": { "raw": { "type": "keyword" } } }, "n": { "type": "long" },
+        "day": { "type": "date" }, "secret": { "type": "keyword" },
+        "user": { "properties": { "name": { "type": "keyword" }, "mail": { "type": "keyword" } } },
+        "item": { "type": "nested", "properties": { "kind": { "type": "keyword" }, "price": { "type": "long" } } },
+    }}})
+}
+
+fn document(random: &mut Random) -> Value {
+    let words = (0..1 + random.below(5))
+        .map(|_| *random.of(WORDS))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let items: Vec<Value> = (0..random.below(3))
+        .map(|_| json!({ "kind": random.of(TAGS), "price": random.below(5) }))
+        .collect();
+    let mut out = json!({
+        "tag": random.of(TAGS), "text": words, "n": random.below(20), "secret": random.of(WORDS),
+        "day": format!("2026-01-{:02}", 1 + random.below(28)),
+        "user": { "name": random.of(WORDS), "mail": random.of(WORDS) }, "item": items,
+    });
+    if random.below(4) == 0 {
+        out.as_object_mut().unwrap().remove("n");
+    }
+    out
+}
+
+/// A role's query, and the same as a question to a document.
+type Sees = (Value, fn(&Value) -> bool);
+
+fn queries() -> Vec<Sees> {
+    vec![
+        (json!({ "term": { "tag": "a" } }), |doc| doc["tag"] == "a"),
+        (json!({ "range": { "n": { "gte": 10 } } }), |doc| {
+            doc["n"].as_u64().is_some_and(|n| n >= 10)
+        }),
+        (json!({ "bool": { "must_not": { "term": { "tag": "b" } } } }), |doc| {
+            doc["tag"] != "b"
+        }),
+        (json!({ "match_all": {} }), |_| true),
+        (json!({ "match_none": {} }), |_| false),
+        (json!({ "exists": { "field": "n" } }), |doc| doc["n"].is_u64()),
+        (
+            json!({ "nested": { "path": "item", "query": { "term": { "item.kind": "c" } } } }),
+            |doc| doc["item"].as_array().unwrap().iter().any(|item| item["kind"] == "c"),
+        ),
+    ]
+}
+
+/// What is granted, and the granted part of a document.
+type Shows = (Value, fn(&mut Value));
+
+fn without(doc: &mut Value, names: &[&str]) {
+    names.iter().for_each(|name| drop(doc.as_object_mut().unwrap().remove(*name)));
+}
+
+fn fields() -> Vec<Shows> {
+    vec![
+        (Value::Null, |_| {}),
+        (json!({ "grant": ["*"], "except": ["secret"] }), |doc| {
+            without(doc, &["secret"])
+        }),
+        (json!({ "grant": ["*"], "except": ["text", "user.mail"] }), |doc| {
+            without(doc, &["text"]);
+            without(&mut doc["user"], &["mail"]);
+        }),
+        (json!({ "grant": ["tag", "n", "text"] }), |doc| {
+            without(doc, &["day", "secret", "user", "item"])
+        }),
+        (json!({ "grant": ["*"], "except": ["item", "n"] }), |doc| {
+            without(doc, &["item", "n"])
+        }),
+    ]
+}
+
+fn clause(random: &mut Random, depth: u32) -> Value {
+    let (word, tag, n) = (*random.of(WORDS), *random.of(TAGS), random.below(20));
+    match random.below(if depth > 2 { 25 } else { 28 }) {
+        0 => json!({ "match_all": {} }),
+        1 => json!({ "term": { "tag": tag } }),
+        2 => json!({ "terms": { "tag": [tag, "a"] } }),
+        3 => json!({ "match": { "text": word } }),
+        4 => json!({ "match": { "text": { "query": format!("{word} fox"), "operator": "and" } } }),
+        5 => json!({ "match_phrase": { "text": format!("{word} dog") } }),
+        6 => json!({ "range": { "n": { "gte": n, "lt": n + 8 } } }),
+        7 => json!({ "range": { "day": { "gte": format!("2026-01-{:02}", 1 + n) } } }),
+        8 => json!({ "exists": { "field": random.of(&["n", "secret", "text", "user.mail", "item"]) } }),
+        9 => json!({ "prefix": { "text.raw": &word[..1] } }),
+        10 => json!({ "wildcard": { "secret": format!("*{}", &word[1..]) } }),
+        11 => json!({ "term": { "secret": word } }),
+        12 => json!({ "ids": { "values": [n.to_string(), "3"] } }),
+        13 => json!({ "query_string": { "query": word } }),
+        14 => json!({ "simple_query_string": { "query": format!("{word} | {tag}"), "fields": ["text", "tag"] } }),
+        15 => json!({ "term": { "user.mail": word } }),
+        16 => json!({ "multi_match": { "query": word, "fields": ["text", "secret", "user.*"] } }),
+        17 => json!({ "fuzzy": { "text": { "value": word, "fuzziness": 1 } } }),
+        18 => json!({ "match_phrase_prefix": { "text": format!("{word} {}", &tag[..1]) } }),
+        19 => json!({ "regexp": { "user.mail": format!("{}.*", &word[..1]) } }),
+        20 => json!({ "match": { "text": { "query": word, "fuzziness": "AUTO" } } }),
+        21 => {
+            json!({ "more_like_this": { "fields": ["text"], "like": format!("{word} fox"), "min_term_freq": 1, "min_doc_freq": 1 } })
+        }
+        22 => {
+            json!({ "script": { "script": { "source": "doc['tag'].size() > 0 && doc['tag'].value == params.t", "params": { "t": tag } } } })
+        }
+        23 => json!({ "match_bool_prefix": { "text": format!("{word} {}", &word[..1]) } }),
+        24 => {
+            json!({ "dis_max": { "queries": [{ "term": { "tag": tag } }, { "match": { "text": word } }], "tie_breaker": 0.3 } })
+        }
+        25 => json!({ "nested": { "path": "item", "ignore_unmapped": true, "query": { "term": { "item.kind": tag } } } }),
+        26 => json!({ "bool": { "must": [clause(random, depth + 1)], "should": [clause(random, depth + 1)],
+                               "must_not": [clause(random, depth + 1)] } }),
+        _ => json!({ "constant_score": { "filter": clause(random, depth + 1) } }),
+    }
+}
+
+fn aggregation(random: &mut Random) -> Value {
+    let field = *random.of(&["tag", "secret", "user.name", "user.mail", "text.raw"]);
+    match random.below(17) {
+        11 => json!({ "top_hits": { "size": 2, "sort": [{ "_id": "asc" }], "_source": ["secret", "n", "user"] } }),
+        12 => {
+            json!({ "nested": { "path": "item" }, "aggs": { "k": { "terms": { "field": "item.kind", "order": { "_key": "asc" } } } } })
+        }
+        13 => json!({ "terms": { "field": field, "order": { "_key": "desc" } }, "aggs": { "m": { "max": { "field": "n" } } } }),
+        14 => json!({ "rare_terms": { "field": field, "max_doc_count": 3 } }),
+        15 => json!({ "percentiles": { "field": "n" } }),
+        0 => json!({ "terms": { "field": field, "order": { "_key": "asc" } } }),
+        1 => json!({ "avg": { "field": "n" } }),
+        2 => json!({ "stats": { "field": "n" } }),
+        3 => json!({ "histogram": { "field": "n", "interval": 5 } }),
+        4 => json!({ "date_histogram": { "field": "day", "calendar_interval": "week" } }),
+        5 => json!({ "filter": clause(random, 2) }),
+        6 => json!({ "missing": { "field": "n" } }),
+        7 => json!({ "cardinality": { "field": field } }),
+        8 => json!({ "value_count": { "field": field } }),
+        9 => json!({ "range": { "field": "n", "ranges": [{ "to": 5 }, { "from": 5 }] } }),
+        10 => json!({ "composite": { "sources": [{ "t": { "terms": { "field": "tag" } } }] } }),
+        _ => json!({ "global": {} }),
+    }
+}
+
+fn search(random: &mut Random) -> Value {
+    let mut body = json!({ "query": clause(random, 0), "size": 5 + random.below(20), "track_total_hits": true });
+    if random.below(2) == 0 {
+        body["aggs"] = json!({ "x": aggregation(random), "y": aggregation(random) });
+    }
+    match random.below(5) {
+        0 => body["sort"] = json!([{ "n": { "order": "asc", "unmapped_type": "long" } }, { "_id": "asc" }]),
+        1 => body["sort"] = json!([{ "tag": { "order": "desc", "unmapped_type": "keyword" } }, { "_id": "asc" }]),
+        _ => {}
+    }
+    match random.below(10) {
+        5 => {
+            body["script_fields"] =
+                json!({ "s": { "script": "params._source.secret" }, "u": { "script": "params._source.user" } })
+        }
+        6 => body["collapse"] = json!({ "field": "tag", "inner_hits": { "name": "g", "size": 2, "sort": [{ "_id": "asc" }] } }),
+        7 => {
+            let query =
+                json!({ "nested": { "path": "item", "ignore_unmapped": true, "query": { "match_all": {} }, "inner_hits": {} } });
+            body["query"] = json!({ "bool": { "must": [query, body["query"].clone()] } });
+        }
+        8 => body["rescore"] = json!({ "window_size": 5, "query": { "rescore_query": clause(random, 2) } }),
+        0 => body["highlight"] = json!({ "fields": { "*": {} } }),
+        1 => body["fields"] = json!(["*"]),
+        2 => body["docvalue_fields"] = json!(["secret", "n", "user.*"]),
+        3 => body["_source"] = json!(["secret", "user", "n"]),
+        4 => body["post_filter"] = clause(random, 2),
+        _ => {}
+    }
+    body
+}
+
+/// An answer without what no two requests share, with hits of one score in the order of their ids.
+fn comparable(answer: &Answer, index: &str) -> Value {
+    let text = answer.text.replace(index, "INDEX");
+    let mut body: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    if answer.status >= 400 && body["error"].is_object() {
+        // The uuid of an index stands where it is named.
+        let root = &body["error"]["root_cause"][0];
+        return json!([root["type"], root["reason"]]);
+    }
+    if let Some(members) = body.as_object_mut() {
+        [
+            "took",
+            "_shards",
+            "_seq_no",
+            "_primary_term",
+            "_version",
+            "pit_id",
+            "_scroll_id",
+        ]
+        .iter()
+        .for_each(|name| drop(members.remove(*name)));
+    }
+    if let Some(docs) = body["docs"].as_array_mut() {
+        docs.iter_mut()
+            .for_each(|doc| without(doc, &["_seq_no", "_primary_term", "_version"]));
+    }
+    body
+}
+
+#[test]
+fn what_is_withheld_is_in_no_answer() {
+    let seed = std::env::var("PLEACH_TEST_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0x5eed_1234);
+    let cases: u64 = std::env::var("PLEACH_TEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(10_000);
+    let secured = Secured::start();
+    let mut random = Random(seed);
+    let stores = 1 + cases / 500;
+    let mut asked = 0;
+    for store in 0..stores {
+        let (all, part, user) = (format!("all-{store}"), format!("part-{store}"), format!("user-{store}"));
+        let (first, second) = (random.of(&queries()).clone(), random.of(&queries()).clone());
+        let several = random.below(3) == 0;
+        let shown = random.of(&fields()).clone();
+        let grant = |query: &Value| {
+            let mut grant = json!({ "names": [all], "privileges": ["read"], "query": query });
+            if !shown.0.is_null() {
+                grant["field_security"] = shown.0.clone();
+            }
+            grant
+        };
+        let mut grants = vec![grant(&first.0)];
+        if several {
+            grants.push(grant(&second.0));
+        }
+        secured.user(&user, &json!({ "indices": grants }));
+        let mut full = mapping();
+        full["settings"] = json!({ "number_of_replicas": 0 });
+        secured.admin("PUT", &format!("/{all}"), full.clone());
+        // The same fields are mapped but those that are withheld.
+        let mut properties = full["mappings"]["properties"].clone();
+        (shown.1)(&mut properties);
+        if shown.0["except"] == json!(["text", "user.mail"]) {
+            without(&mut properties["user"]["properties"], &["mail"]);
+        }
+        full["mappings"] = json!({ "dynamic": false, "properties": properties });
+        secured.admin("PUT", &format!("/{part}"), full);
+        let (mut lines, mut seen) = (String::new(), String::new());
+        for id in 0..60 {
+            let doc = document(&mut random);
+            lines.push_str(&format!(
+                "{}\n{doc}\n",
+                json!({ "index": { "_index": all, "_id": id.to_string() } })
+            ));
+            if (first.1)(&doc) || several && (second.1)(&doc) {
+                let mut doc = doc;
+                (shown.1)(&mut doc);
+                seen.push_str(&format!(
+                    "{}\n{doc}\n",
+                    json!({ "index": { "_index": part, "_id": id.to_string() } })
+                ));
+            }
+            // Several segments, and deleted documents.
+            if id % 25 == 24 {
+                secured.admin("POST", "/_bulk?refresh=true", Value::String(std::mem::take(&mut lines)));
+            }
+        }
+        secured.admin("POST", "/_bulk?refresh=true", Value::String(lines));
+        if !seen.is_empty() {
+            secured.admin("POST", "/_bulk?refresh=true", Value::String(seen));
+        }
+        for _ in 0..cases / stores {
+            asked += 1;
+            let (method, path, body) = match random.below(10) {
+                0 => ("POST", "/{}/_count", json!({ "query": clause(&mut random, 0) })),
+                1 => ("GET", "/{}/_doc/{id}", Value::Null),
+                2 => (
+                    "POST",
+                    "/{}/_mget",
+                    json!({ "ids": [random.below(70).to_string(), random.below(70).to_string()] }),
+                ),
+                3 => ("GET", "/{}/_source/{id}", Value::Null),
+                _ => ("POST", "/{}/_search", search(&mut random)),
+            };
+            let id = random.below(70).to_string();
+            let ask = |user: &str, index: &str| {
+                let path = path.replace("{}", index).replace("{id}", &id);
+                let answer = secured.call(user, method, &path, &body);
+                (answer.status, comparable(&answer, index))
+            };
+            let (found, expected) = (ask(&user, &all), ask("admin", &part));
+            assert_eq!(
+                found, expected,
+                "seed {seed}, store {store}: {method} {path} {body} with {grants:?}"
+            );
+        }
+    }
+    assert!(asked + 500 > cases, "{asked}");
+}
+
+#[test]
+fn what_cannot_honour_it_is_refused() {
+    let secured = Secured::start();
+    secured.admin("PUT", "/i", mapping());
+    secured.admin("PUT", "/i/_doc/1?refresh=true", json!({ "tag": "a", "secret": "x" }));
+    secured.admin("PUT", "/i/_doc/2?refresh=true", json!({ "tag": "b", "secret": "y" }));
+    let grant = json!({ "names": ["i"], "privileges": ["all"], "query": { "term": { "tag": "a" } },
+                        "field_security": { "grant": ["*"], "except": ["secret"] } });
+    secured.user("u", &json!({ "cluster": ["monitor"], "indices": [grant] }));
+    let all = json!({ "match_all": {} });
+    for (method, path, body) in [
+        ("GET", "/i/_mapping", Value::Null),
+        ("GET", "/i", Value::Null),
+        ("GET", "/i/_field_caps?fields=*", Value::Null),
+        ("GET", "/i/_termvectors/1", Value::Null),
+        ("GET", "/i/_explain/1?q=*", Value::Null),
+        ("GET", "/i/_validate/query?q=*", Value::Null),
+        ("GET", "/i/_stats", Value::Null),
+        ("GET", "/_changes?since=0", Value::Null),
+        ("POST", "/i/_update/1", json!({ "doc": { "n": 1 } })),
+        ("POST", "/i/_update_by_query", json!({ "query": all })),
+        ("POST", "/i/_delete_by_query", json!({ "query": all })),
+        (
+            "POST",
+            "/_reindex",
+            json!({ "source": { "index": "i" }, "dest": { "index": "j" } }),
+        ),
+        (
+            "POST",
+            "/i/_search",
+            json!({ "suggest": { "s": { "text": "x", "term": { "field": "tag" } } } }),
+        ),
+        ("POST", "/i/_search", json!({ "explain": true })),
+        ("POST", "/i/_search", json!({ "profile": true })),
+        (
+            "POST",
+            "/i/_search",
+            json!({ "aggs": { "s": { "significant_terms": { "field": "tag" } } } }),
+        ),
+        (
+            "POST",
+            "/i/_search",
+            json!({ "aggs": { "s": { "terms": { "field": "tag", "min_doc_count": 0 } } } }),
+        ),
+    ] {
+        let answer = secured.call("u", method, path, &body);
+        assert_eq!(answer.status, 403, "{method} {path} {body}: {answer:?}");
+        assert!(!answer.text.contains("\"y\""), "{answer:?}");
+    }
+    let state = secured.call("u", "GET", "/_cluster/state", &Value::Null);
+    assert!(!state.text.contains("secret"), "{state:?}");
+    // What it may write it writes, and sees as little of it.
+    assert_eq!(secured.call("u", "PUT", "/i/_doc/3", &json!({ "tag": "b" })).status, 201);
+    assert_eq!(secured.call("u", "GET", "/i/_doc/3", &Value::Null).status, 404);
+}
+
+#[test]
+fn both_sides_of_a_join_keep_to_it() {
+    let secured = Secured::start();
+    for (index, id, doc) in [
+        ("owner", "1", json!({ "k": "x", "tag": "a" })),
+        ("owner", "2", json!({ "k": "y", "tag": "b" })),
+        ("thing", "1", json!({ "k": "x" })),
+        ("thing", "2", json!({ "k": "y" })),
+    ] {
+        secured.admin("PUT", &format!("/{index}/_doc/{id}?refresh=true"), doc);
+    }
+    let owner = json!({ "names": ["owner"], "privileges": ["read"], "query": { "term": { "tag.keyword": "a" } } });
+    let thing = json!({ "names": ["thing"], "privileges": ["read"] });
+    secured.user("u", &json!({ "indices": [owner, thing] }));
+    let check = |index: &str, query: Value, expected: &[&str]| {
+        let found = secured.call("u", "POST", &format!("/{index}/_search"), &json!({ "query": query }));
+        let ids: Vec<&str> = found.body["hits"]["hits"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{found:?}"))
+            .iter()
+            .map(|hit| hit["_id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, expected, "{query}: {found:?}");
+    };
+    let join =
+        |index: &str| json!({ "join": { "index": index, "on": { "k.keyword": "k.keyword" }, "query": { "match_all": {} } } });
+    check("thing", join("owner"), &["1"]);
+    check("owner", join("thing"), &["1"]);
+    check(
+        "thing",
+        json!({ "terms": { "k.keyword": { "index": "owner", "id": "1", "path": "k" } } }),
+        &["1"],
+    );
+    check(
+        "thing",
+        json!({ "terms": { "k.keyword": { "index": "owner", "id": "2", "path": "k" } } }),
+        &[],
+    );
+}
