@@ -37,6 +37,11 @@ const NOT_TAKEN: &[(&str, &[&str], &str)] = &[
         &["profile"],
         "Elasticsearch 7.10 refuses it: the template may have it",
     ),
+    (
+        "snapshot.restore",
+        &["source_remote_store_repository"],
+        "segments are kept in no remote store: the request is refused",
+    ),
 ];
 
 /// What stands beside a parameter that is only taken with another.
@@ -300,11 +305,6 @@ const OF_2015_WITHOUT_ROWS: &[(&str, &[&str], &str)] = &[
             "search_type",
         ],
         "they are rows of the search that the template comes to",
-    ),
-    (
-        "snapshot.restore",
-        &["source_remote_store_repository"],
-        "segments are kept in no remote store: the request is refused",
     ),
     (
         "tasks.list",
