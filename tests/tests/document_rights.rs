@@ -474,3 +474,62 @@ fn both_sides_of_a_join_keep_to_it() {
         &[],
     );
 }
+
+#[test]
+fn no_clause_reaches_a_withheld_field() {
+    let secured = Secured::start();
+    let keyword = json!({ "type": "keyword" });
+    let owner = json!({ "mappings": { "properties": { "k": keyword, "secret": keyword } } });
+    secured.admin("PUT", "/owner", owner);
+    secured.admin("PUT", "/thing", json!({ "mappings": { "properties": { "k": keyword } } }));
+    secured.admin("PUT", "/owner/_doc/1?refresh=true", json!({ "k": "x", "secret": "hidden" }));
+    secured.admin("PUT", "/thing/_doc/1?refresh=true", json!({ "k": "hidden" }));
+    let fields = json!({ "grant": ["*"], "except": ["secret"] });
+    secured.user(
+        "u",
+        &json!({ "indices": [
+            { "names": ["owner"], "privileges": ["read"], "field_security": fields },
+            { "names": ["thing"], "privileges": ["read"] },
+        ] }),
+    );
+    let all = json!({ "match_all": {} });
+    let collects = json!({ "scripted_metric": {
+        "init_script": "state.l = []", "map_script": "state.l.add(params._source.toString())",
+        "combine_script": "return state.l.toString()", "reduce_script": "return states.toString()",
+    }});
+    for (index, body) in [
+        (
+            "thing",
+            json!({ "query": { "join": { "index": "owner", "on": { "k": "secret" }, "query": all } } }),
+        ),
+        (
+            "owner",
+            json!({ "query": { "join": { "index": "thing", "on": { "secret": "k" }, "query": all } } }),
+        ),
+        (
+            "thing",
+            json!({ "query": { "terms": { "k": { "index": "owner", "id": "1", "path": "secret" } } } }),
+        ),
+        ("owner", json!({ "query": { "term": { "_field_names": "secret" } } })),
+        (
+            "owner",
+            json!({ "query": { "query_string": { "query": "_exists_:secret" } } }),
+        ),
+        ("owner", json!({ "query": { "query_string": { "query": "hidden" } } })),
+        ("owner", json!({ "sort": ["secret"] })),
+        (
+            "owner",
+            json!({ "query": { "script": { "script": "doc['secret'].size() > 0" } } }),
+        ),
+        ("owner", json!({ "size": 0, "aggs": { "a": collects } })),
+        (
+            "owner",
+            json!({ "query": { "more_like_this": { "fields": ["secret"], "like": [{ "_index": "owner", "_id": "1" }],
+                          "min_term_freq": 1, "min_doc_freq": 1 } } }),
+        ),
+    ] {
+        let found = secured.call("u", "POST", &format!("/{index}/_search"), &body);
+        let hits = found.body["hits"]["hits"].as_array().map_or(0, Vec::len);
+        assert!(hits == 0 && !found.text.contains("hidden"), "{index} {body}: {found:?}");
+    }
+}

@@ -88,8 +88,8 @@ accepted! {
     "index.requests." IndexDynamic Nothing "caches belong to the node: indices.*.cache.size";
     "index.warmer." IndexDynamic Nothing "a warmer runs once, when it is put";
 
-    "index.search.slowlog.include.user" IndexDynamic Nothing "there are no users";
-    "index.indexing.slowlog.include.user" IndexDynamic Nothing "there are no users";
+    "index.search.slowlog.include.user" IndexDynamic Nothing "a line of a slow log names no user";
+    "index.indexing.slowlog.include.user" IndexDynamic Nothing "a line of a slow log names no user";
     "index.indexing.slowlog.reformat" IndexDynamic Nothing "a line of the slow log is always one line";
     "index.search.slowlog.reformat" IndexDynamic Nothing "a line of the slow log is always one line";
     "index.lifecycle." IndexDynamic Nothing "there is no lifecycle of indices";
