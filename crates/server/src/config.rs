@@ -933,12 +933,21 @@ mod tests {
             "",
             Err("refusing to listen on [0.0.0.0:9200]"),
         );
-        check(&[], &[], "network.host = '192.168.1.1'", Err("no passwords"));
+        check(&[], &[], "network.host = '192.168.1.1'", Err("without TLS and users"));
+        let with_tls = ["--listen", "0.0.0.0:1", "--tls-certificate", "a", "--tls-key", "b"];
+        check(&with_tls, &[], "security.enabled = false", Err("[security.enabled] is false"));
+        check(&with_tls, &[], "", Ok(r#"listen = ["0.0.0.0:1=es8"]"#));
         check(
-            &["--listen", "0.0.0.0:1", "--tls-certificate", "a", "--tls-key", "b"],
+            &["--listen", "0.0.0.0:1"],
             &[],
-            "",
-            Err("--tls-client-ca"),
+            "security.enabled = true",
+            Err("without TLS everybody on the way"),
+        );
+        check(
+            &[],
+            &[],
+            "security.audit.events = 'acces_denied'",
+            Err("did you mean [access_denied]?"),
         );
         check(&["--tls-certificate", "a"], &[], "", Err("without [http.tls.key]"));
         check(
