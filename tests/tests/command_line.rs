@@ -323,6 +323,7 @@ fn shells_and_man_know_every_command() {
         "search",
         "count",
         "indices",
+        "tasks",
         "bulk",
         "export",
         "changes",
@@ -352,5 +353,47 @@ fn shells_and_man_know_every_command() {
         "{version}"
     );
     let table = print(&["--help"]);
-    assert!(commands[..13].iter().all(|command| table.contains(command)), "{table}");
+    assert!(commands[..14].iter().all(|command| table.contains(command)), "{table}");
+}
+
+#[test]
+fn tasks_are_listed_and_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let lines: String = (0..2000).map(|n| format!("{{\"index\":{{}}}}\n{{\"n\":{n}}}\n")).collect();
+    let answer = server.send("POST", "/numbers/_bulk?refresh=true", &lines).unwrap();
+    assert_eq!(answer.body["errors"], false);
+    let address = server.address("es8").to_owned();
+    // Longer than the test takes: it ends because it is told to.
+    let script = "long x = 0; for (int i = 0; i < 100000; i++) { x += i } return x > 0";
+    let body = serde_json::json!({ "query": { "script": { "script": { "source": script } } } }).to_string();
+    let search = std::thread::spawn(move || {
+        let headers = [("x-opaque-id".to_owned(), "nightly".to_owned())];
+        tests::send(&address, "POST", "/numbers/_search", &headers, body.as_bytes())
+    });
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let task = loop {
+        let (code, out, errors) = run(&server, &["tasks", "--actions", "*search"], "");
+        assert_eq!(code, 0, "{errors}");
+        let rows = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        if let Some(row) = rows.into_iter().find(|row| row["x_opaque_id"] == "nightly") {
+            assert_eq!(
+                (&row["action"], &row["cancellable"]),
+                (&"indices:data/read/search".into(), &true.into()),
+                "{row}"
+            );
+            break row["task"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < deadline, "the search is a task: {out}");
+    };
+    let (code, out, errors) = run(&server, &["tasks", "--output", "table"], "");
+    assert!(code == 0 && out.starts_with("task") && out.contains(&task), "{out}{errors}");
+    let (code, out, errors) = run(&server, &["tasks", "--cancel", &task], "");
+    assert!(code == 0 && out == format!("[{task}] ends\n"), "{out}{errors}");
+    let answer = search.join().unwrap().unwrap();
+    assert!(answer.text.contains("task_cancelled_exception"), "{}", answer.text);
+    for (id, code, reason) in [("nonsense", 1, "malformed task id"), ("nowhere:1", 3, "No such node [nowhere]")] {
+        let (got, out, errors) = run(&server, &["tasks", "--cancel", id], "");
+        assert!(got == code && errors.contains(reason), "{id}: {got} {out}{errors}");
+    }
 }

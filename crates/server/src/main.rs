@@ -70,6 +70,8 @@ enum Command {
     Changes(commands::changes::Flags),
     /// Keep another Pleach, OpenSearch or Elasticsearch equal to a running server.
     Replicate(commands::replicate::Flags),
+    /// List what a server is doing, or end one of it.
+    Tasks(commands::tasks::Flags),
     /// Hold a lock while a command runs.
     #[command(subcommand)]
     Lock(commands::lock::LockCommand),
@@ -119,6 +121,7 @@ fn run(command: &Command) -> model::Result<ExitCode> {
         Command::Search(flags) => commands::documents::search(flags),
         Command::Count(flags) => commands::documents::count(flags),
         Command::Indices(flags) => commands::documents::indices(flags),
+        Command::Tasks(flags) => commands::tasks::run(flags),
         Command::Bulk(flags) => commands::documents::bulk(flags),
         Command::Export(flags) => commands::documents::export(flags),
         Command::Changes(flags) => commands::changes::run(flags),

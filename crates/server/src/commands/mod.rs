@@ -8,6 +8,8 @@ pub(crate) mod documents;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod replicate;
+mod rows;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod tasks;
 pub(crate) mod users;
