@@ -7,7 +7,7 @@ use crate::query_params::split_list;
 use crate::render::cat::layout_only;
 use crate::render::patterns::is_pattern;
 use crate::respond::Answer;
-use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
+use crate::tables::{Cell, Column, Layout, col, extra_text, num};
 use engine::snapshots::missing_repository;
 use model::{Error, ErrorKind, Result, path};
 use snapshot::{State, Summary};
@@ -51,7 +51,6 @@ const SNAPSHOTS: &[Column] = &[
     num("failed_shards", &["fs"], "number of failed shards"),
     num("total_shards", &["ts"], "number of total shards"),
     extra_text("reason", &["r"], "reason for failures"),
-    extra("commit_seq", &["cs"], "position of the newest change that is in it"),
 ];
 
 /// `_cat/snapshots/{repository}`.
@@ -112,6 +111,5 @@ fn row(one: &Summary) -> Vec<Cell> {
         Cell::of(one.failed_shards),
         Cell::of(one.shards),
         Cell::if_any(reason),
-        Cell::if_any(is_over.then_some(one.commit_seq)),
     ]
 }
