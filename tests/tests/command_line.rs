@@ -392,7 +392,10 @@ fn tasks_are_listed_and_ended() {
     assert!(code == 0 && out == format!("[{task}] ends\n"), "{out}{errors}");
     let answer = search.join().unwrap().unwrap();
     assert!(answer.text.contains("task_cancelled_exception"), "{}", answer.text);
-    for (id, code, reason) in [("nonsense", 1, "malformed task id"), ("nowhere:1", 3, "No such node [nowhere]")] {
+    for (id, code, reason) in [
+        ("nonsense", 1, "malformed task id"),
+        ("nowhere:1", 3, "No such node [nowhere]"),
+    ] {
         let (got, out, errors) = run(&server, &["tasks", "--cancel", id], "");
         assert!(got == code && errors.contains(reason), "{id}: {got} {out}{errors}");
     }
