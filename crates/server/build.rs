@@ -11,7 +11,7 @@ fn main() {
     let build = given.or_else(|| is_release.then(commit).flatten());
     let build = build.unwrap_or_else(|| if is_release { "commit unknown" } else { "debug build" }.to_owned());
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    println!("cargo:rustc-env=PLEACH_VERSION={version} ({build})");
+    println!("cargo:rustc-env=BUILD_VERSION={version} ({build})");
 }
 
 /// The commit that is checked out, with a mark if files differ from it.

@@ -30,7 +30,7 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// A search engine with related documents that speaks the Elasticsearch REST API.
 #[derive(clap::Parser, Debug)]
-#[command(name = "pleach", version = env!("PLEACH_VERSION"), args_conflicts_with_subcommands = true)]
+#[command(name = "pleach", version = env!("BUILD_VERSION"), args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

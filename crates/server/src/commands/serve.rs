@@ -159,7 +159,7 @@ fn scheme(config: &Config) -> &'static str {
 
 /// Where it listens, where its data is, and what to try next.
 fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
-    let mut out = format!("pleach {}\n", env!("PLEACH_VERSION"));
+    let mut out = format!("pleach {}\n", env!("BUILD_VERSION"));
     for (address, persona) in listening {
         out.push_str(&format!(
             "listening on {}://{address} as {}\n",
