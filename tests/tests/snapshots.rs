@@ -46,9 +46,10 @@ fn restore(server: &Server, name: &str, body: &Value) -> Value {
 }
 
 fn commit_seq(server: &Server, name: &str) -> u64 {
-    let listed = server.ok("GET", "/_cat/snapshots/r?h=id,commit_seq&format=json", &Value::Null);
-    let row = listed.as_array().unwrap().iter().find(|row| row["id"] == name).cloned();
-    row.unwrap()["commit_seq"].as_str().unwrap().parse().unwrap()
+    let path = format!("/_snapshot/r/{name}?commit_seq=true");
+    server.ok("GET", &path, &Value::Null)["snapshots"][0]["commit_seq"]
+        .as_u64()
+        .unwrap()
 }
 
 /// The files of a repository with their lengths.

@@ -350,7 +350,7 @@ const TABLE: &[(&[&str], &[Group])] = &[
     (&["snapshot.create", "snapshot.restore"], &[BODY, BODY_TYPE, ACKNOWLEDGED, changes!(wait_for_completion)]),
     (&["snapshot.clone"], &[BODY, BODY_TYPE, ACKNOWLEDGED]),
     (&["snapshot.get", "snapshot.status"], &[LOCAL, changes!(ignore_unavailable)]),
-    (&["snapshot.get"], &[changes!(verbose)]),
+    (&["snapshot.get"], &[changes!(verbose), changes!(commit_seq)]),
     (&["indices.put_settings"], &[TARGET, THROTTLED, BODY, BODY_TYPE, ACKNOWLEDGED,
         changes!(preserve_existing refresh_interval lock),
         nothing!(

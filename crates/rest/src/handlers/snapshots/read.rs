@@ -8,7 +8,7 @@ use crate::respond::Answer;
 use engine::snapshots::missing_snapshot;
 use model::Result;
 use serde_json::{Value, json};
-use snapshot::State;
+use snapshot::{State, Summary};
 
 /// `GET /_snapshot/{repository}/{snapshot}`
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
@@ -16,11 +16,19 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let wanted = split_list(&call.needed("snapshot")?);
     let lenient = call.params.flag("ignore_unavailable")?;
     let verbose = call.params.take_bool("verbose")?.unwrap_or(true);
+    let with_commit_seq = call.params.flag("commit_seq")?;
     call.params.finish()?;
     let all = snapshots_of(&call.rest)?.list(&repository).await?;
     let found = choice::snapshots(&repository, &all, &wanted, lenient)?;
     let persona = call.dialect.persona;
-    let shown: Vec<Value> = found.iter().map(|one| snapshot(one, &repository, persona, verbose)).collect();
+    let show = |one: &Summary| {
+        let mut shown = snapshot(one, &repository, persona, verbose);
+        if with_commit_seq && one.state != State::InProgress {
+            shown["commit_seq"] = one.commit_seq.into();
+        }
+        shown
+    };
+    let shown: Vec<Value> = found.iter().map(|one| show(one)).collect();
     let mut out = json!({ "snapshots": shown });
     if matches!(persona, model::Persona::Es8 | model::Persona::Es9) {
         out["total"] = found.len().into();
