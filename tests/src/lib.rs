@@ -15,6 +15,7 @@ pub mod explanation;
 pub mod opensearch;
 pub mod paths;
 pub mod scenario;
+pub mod secured;
 pub mod shared;
 
 /// The folder of the repository.

@@ -5,63 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::path::Path;
-use tests::{Answer, Server, send};
-
-const PASSWORD: &str = "correct horse";
-
-struct Secured {
-    server: Server,
-    admin: String,
-    _folder: tempfile::TempDir,
-}
-
-/// The password of the user that the first start makes.
-fn first_password(data: &Path) -> String {
-    let text = std::fs::read_to_string(data.join("first-login")).unwrap();
-    text.trim().split_once(':').unwrap().1.to_owned()
-}
-
-impl Secured {
-    fn start() -> Secured {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let server = Server::start_with(&data, &["es8"], &["security.enabled=true"]);
-        let admin = first_password(&data);
-        Secured {
-            server,
-            admin,
-            _folder: folder,
-        }
-    }
-    fn call(&self, user: &str, method: &str, path: &str, body: &Value) -> Answer {
-        let password = if user == "admin" { &self.admin } else { PASSWORD };
-        let authorization = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
-        let text = match body {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            body => body.to_string(),
-        };
-        let headers = [("authorization".to_owned(), authorization)];
-        send(self.server.address(""), method, path, &headers, text.as_bytes()).unwrap()
-    }
-    fn admin(&self, method: &str, path: &str, body: Value) -> Value {
-        let answer = self.call("admin", method, path, &body);
-        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
-        answer.body
-    }
-    fn user(&self, name: &str, role: &Value) {
-        self.admin("PUT", &format!("/_security/role/{name}"), role.clone());
-        self.admin(
-            "PUT",
-            &format!("/_security/user/{name}"),
-            json!({ "password": PASSWORD, "roles": [name] }),
-        );
-    }
-}
+use tests::Answer;
+use tests::secured::Secured;
 
 /// Numbers from a seed: a failure names the seed.
 struct Random(u64);
@@ -294,7 +240,7 @@ fn what_is_withheld_is_in_no_answer() {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(10_000);
-    let secured = Secured::start();
+    let secured = Secured::start(&["es8"], &[]);
     let mut random = Random(seed);
     let stores = 1 + cases / 500;
     let mut asked = 0;
@@ -381,7 +327,7 @@ fn what_is_withheld_is_in_no_answer() {
 
 #[test]
 fn what_cannot_honour_it_is_refused() {
-    let secured = Secured::start();
+    let secured = Secured::start(&["es8"], &[]);
     secured.admin("PUT", "/i", mapping());
     secured.admin("PUT", "/i/_doc/1?refresh=true", json!({ "tag": "a", "secret": "x" }));
     secured.admin("PUT", "/i/_doc/2?refresh=true", json!({ "tag": "b", "secret": "y" }));
@@ -437,7 +383,7 @@ fn what_cannot_honour_it_is_refused() {
 
 #[test]
 fn both_sides_of_a_join_keep_to_it() {
-    let secured = Secured::start();
+    let secured = Secured::start(&["es8"], &[]);
     for (index, id, doc) in [
         ("owner", "1", json!({ "k": "x", "tag": "a" })),
         ("owner", "2", json!({ "k": "y", "tag": "b" })),
@@ -477,7 +423,7 @@ fn both_sides_of_a_join_keep_to_it() {
 
 #[test]
 fn no_clause_reaches_a_withheld_field() {
-    let secured = Secured::start();
+    let secured = Secured::start(&["es8"], &[]);
     let keyword = json!({ "type": "keyword" });
     let owner = json!({ "mappings": { "properties": { "k": keyword, "secret": keyword } } });
     secured.admin("PUT", "/owner", owner);

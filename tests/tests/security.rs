@@ -2,83 +2,11 @@
 //!
 //! Not here: documents and fields of a role (`document_rights.rs`), privileges by name (package `security`).
 
-#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rest::Right;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use tests::secured::{PASSWORD, Secured, basic};
 use tests::{Answer, Server, send};
-
-/// A server with security, and the password of its administrator.
-struct Secured {
-    server: Server,
-    admin: String,
-    _folder: tempfile::TempDir,
-}
-
-const PASSWORD: &str = "correct horse";
-
-impl Secured {
-    fn start(personas: &[&str], settings: &[&str]) -> Secured {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let settings: Vec<&str> = ["security.enabled=true"].iter().chain(settings).copied().collect();
-        let server = Server::start_with(&data, personas, &settings);
-        let admin = first_password(&data);
-        Secured {
-            server,
-            admin,
-            _folder: folder,
-        }
-    }
-    fn folder(&self) -> &Path {
-        self._folder.path()
-    }
-    /// As somebody with this `Authorization`.
-    fn with(&self, authorization: &str, method: &str, path: &str, body: &Value) -> Answer {
-        self.with_as("", authorization, method, path, body)
-    }
-    /// The same, to the listener of a persona.
-    fn with_as(&self, persona: &str, authorization: &str, method: &str, path: &str, body: &Value) -> Answer {
-        let headers = match authorization {
-            "" => vec![],
-            given => vec![("authorization".to_owned(), given.to_owned())],
-        };
-        let text = if body.is_null() { String::new() } else { body.to_string() };
-        send(self.server.address(persona), method, path, &headers, text.as_bytes()).unwrap()
-    }
-    fn call(&self, user: &str, method: &str, path: &str, body: &Value) -> Answer {
-        let password = if user == "admin" { &self.admin } else { PASSWORD };
-        self.with(&basic(user, password), method, path, body)
-    }
-    fn admin(&self, method: &str, path: &str, body: Value) -> Value {
-        let answer = self.call("admin", method, path, &body);
-        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
-        answer.body
-    }
-    /// A user with one role of the same name.
-    fn user(&self, name: &str, role: &Value) {
-        self.admin("PUT", &format!("/_security/role/{name}"), role.clone());
-        self.admin(
-            "PUT",
-            &format!("/_security/user/{name}"),
-            json!({ "password": PASSWORD, "roles": [name] }),
-        );
-    }
-}
-
-fn basic(user: &str, password: &str) -> String {
-    format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
-}
-
-/// The password of the user that the first start makes.
-fn first_password(data: &Path) -> String {
-    let text = std::fs::read_to_string(data.join("first-login")).unwrap();
-    text.trim().split_once(':').unwrap().1.to_owned()
-}
 
 fn on(names: &str, privileges: &[&str]) -> Value {
     json!({ "indices": [{ "names": names.split(',').collect::<Vec<_>>(), "privileges": privileges }] })
@@ -92,7 +20,7 @@ fn challenges(answer: &Answer) -> Vec<&str> {
 #[test]
 fn the_first_start_makes_an_administrator_and_nobody_else_is_let_in() {
     let secured = Secured::start(&["es8"], &[]);
-    let file = secured.folder().join("data/first-login");
+    let file = secured.folder.path().join("data/first-login");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let check = |authorization: &str, reason: &str| {
         let answer = secured.with(authorization, "GET", "/_cluster/health", &Value::Null);
@@ -772,22 +700,22 @@ fn users_and_keys_are_no_documents() {
         );
     }
     // A start without security reads them as little.
-    let Secured { server, admin, _folder } = secured;
+    let Secured { server, admin, folder } = secured;
     drop(server);
     let open = Secured {
-        server: Server::start(&_folder.path().join("data"), &["es8"]),
+        server: Server::start(&folder.path().join("data"), &["es8"]),
         admin,
-        _folder,
+        folder,
     };
     check(&open, None);
     let off = open.server.call("GET", "/_security/user", &Value::Null);
     assert_eq!(off.status, 400, "{off:?}");
-    let Secured { server, admin, _folder } = open;
+    let Secured { server, admin, folder } = open;
     drop(server);
     let again = Secured {
-        server: Server::start_with(&_folder.path().join("data"), &["es8"], &["security.enabled=true"]),
+        server: Server::start_with(&folder.path().join("data"), &["es8"], &["security.enabled=true"]),
         admin,
-        _folder,
+        folder,
     };
     again.admin("GET", "/_security/_authenticate", Value::Null);
 }
@@ -827,7 +755,7 @@ fn decisions_are_told_in_the_audit() {
     secured.user("u", &on("i", &["read"]));
     let _ = secured.call("u", "GET", "/j/_search", &Value::Null);
     let _ = secured.with(&basic("u", "wrong password"), "GET", "/i/_search", &Value::Null);
-    let path = secured.folder().join("data/audit.log");
+    let path = secured.folder.path().join("data/audit.log");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -13,10 +13,9 @@ use std::sync::Arc;
 
 impl EmbeddedEngine {
     async fn durable(&self, position: u64) -> Result<()> {
-        let written = 0;
         self.wait(WaitFor {
             durable: position,
-            written,
+            ..WaitFor::default()
         })
         .await
     }

@@ -2,7 +2,7 @@
 //!
 //! Not here: changing it (`snapshots`).
 
-use crate::lock_order::{LockRank, Mutex, MutexGuard};
+use crate::lock_order::{LockRank, Mutex};
 use engine::snapshots::{Running, SnapshotOrder};
 use model::{Error, ErrorKind, Result};
 use snapshot::{Root, State, Summary};
@@ -164,9 +164,4 @@ impl SnapshotWork {
         let fresh = || Arc::new(Mutex::new(LockRank::Repository, ()));
         writers.entry(dir.to_owned()).or_insert_with(fresh).clone()
     }
-}
-
-/// Takes the lock of a folder's changes, waiting for whoever has it.
-pub(crate) fn alone(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
-    lock.lock()
 }

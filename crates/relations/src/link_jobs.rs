@@ -10,14 +10,13 @@ use crate::atomically::{Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
-use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at};
+use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at, states_of};
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use model::settings::LINKS_MAX_SYNC;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Documents of one decision.
@@ -65,11 +64,7 @@ impl Transaction for Batch<'_> {
                 Rewritten::Other(new) => Some(new),
                 Rewritten::Gone => None,
             };
-            let states = || {
-                let before = std::iter::once(Cow::Owned(document.source.parse()?));
-                Ok(before.chain(new.as_ref().map(Cow::Borrowed)).collect())
-            };
-            self.check_linked(&target, at, &states)?;
+            self.check_linked(&target, at, &|| states_of(Some(&document), new.as_ref()))?;
             let op = match &new {
                 Some(new) => WriteOp::Put(Source::from_value(new)),
                 None => WriteOp::Delete,

@@ -18,6 +18,7 @@ pub mod access;
 mod actions;
 mod answer_room;
 pub mod authentication;
+mod authorize;
 mod blocking;
 mod body;
 mod busy_poll;

@@ -1,13 +1,13 @@
 //! The HTTP listener: reads requests within bounds, dispatches them, writes answers; stops gracefully.
 
 use crate::actions::locks::{is_about_locks, told};
-use crate::authentication::{Asked, SCHEMES, Security};
+use crate::authentication::{SCHEMES, claimed_user};
+use crate::authorize::{audit, authenticate, authorize};
 use crate::blocking::{beside_requests, is_carried_through};
 use crate::body::Admitted;
 use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::{Call, Wanted};
-use crate::guard::Scope;
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
 use crate::metrics::Answered;
@@ -17,13 +17,11 @@ use crate::query_params::{Params, split_list};
 use crate::read_timeout::{Arriving, Late, Timeouts, Watched};
 use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
-use crate::right::{Right, action_of};
-use crate::routes::{Matched, find, is_probe};
+use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
 use crate::trace_context::TraceParent;
 use crate::transport::{Listener, Transport};
 use crate::{Rest, dialect, envelope, first_type};
-use base64::Engine as _;
 use bytes::{Bytes, BytesMut};
 use engine::breaker::{Booking, Breaker};
 use futures::FutureExt as _;
@@ -32,7 +30,6 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
 use model::{Cancellation, Dialect, Error, ErrorKind, Persona, Result};
 use relations::leases::Caller;
-use security::Principal;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -302,7 +299,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
     let encodings = encodings.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let opaque_id = text(HeaderName::from_static("x-opaque-id"));
     caller.opaque_id = opaque_id.filter(|id| !id.is_empty()).map(Arc::from);
-    caller.user = text(hyper::header::AUTHORIZATION).and_then(user_of).map(Arc::from);
+    caller.user = text(hyper::header::AUTHORIZATION).and_then(claimed_user).map(Arc::from);
     Request {
         method: parts.method.clone(),
         path: parts.uri.path().to_owned(),
@@ -324,87 +321,6 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         begun: None,
         api: None,
     }
-}
-
-/// Who asks, where security is on. Probes are asked by nobody.
-async fn authenticate(rest: &Rest, headers: &HeaderMap, request: &mut Request) -> Result<()> {
-    let Some(security) = &rest.security else { return Ok(()) };
-    if is_probe(request.method.as_str(), &request.path) {
-        return Ok(());
-    }
-    // A header that is no text is of nobody.
-    let given = headers.get_all(hyper::header::AUTHORIZATION).iter();
-    let given: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default()).collect();
-    let principal = security.authenticate(&given, asked(request)).await?;
-    // What is kept under a user's name is theirs: the name has been proved.
-    request.caller.user = Some(Arc::from(principal.user.name.as_str()));
-    request.principal = Some(principal);
-    Ok(())
-}
-
-fn asked(request: &Request) -> Asked<'_> {
-    Asked {
-        path: &request.path,
-        peer: request.caller.peer.as_deref().unwrap_or_default(),
-    }
-}
-
-/// The server as the principal of a request may use it by this endpoint.
-///
-/// # Errors
-/// `security_exception`: a right is missing on the cluster, on every index, or on one that the path names.
-async fn authorize(
-    rest: &Arc<Rest>,
-    request: &Request,
-    (api, right): (&'static str, Right),
-    args: &PathArgs,
-    params: &Params,
-) -> Result<Arc<Rest>> {
-    let Some(principal) = &request.principal else {
-        debug_assert!(
-            rest.security.is_none() || right == Right::Probe,
-            "security.md S1: everybody is somebody"
-        );
-        return match rest.security.is_some() && right != Right::Probe {
-            true => Err(Error::new(ErrorKind::Security, "nobody is authenticated").status_of(401)),
-            false => Ok(rest.clone()),
-        };
-    };
-    let scope = Scope::new((rest.engine.clone(), rest.relations.clone()), principal.clone(), api, right);
-    if let Some(any_of) = right.on_cluster().filter(|any_of| !principal.rights.has_cluster(*any_of)) {
-        return Err(principal.refused_cluster(&action_of(api, right), any_of));
-    }
-    if let Some(any_of) = right.on_indices() {
-        let names = args.get("index").map(split_list).unwrap_or_default();
-        let listed: Vec<&str> = names.iter().map(String::as_str).collect();
-        if !principal.rights.has_somewhere(any_of) {
-            return Err(scope.refused(any_of, &listed));
-        }
-        // Of names that may be missing, those without the right are.
-        if !params.is_given("ignore_unavailable") {
-            for name in listed.iter().filter(|name| is_plain_name(name)) {
-                scope.check(name, any_of).await?;
-            }
-        }
-    }
-    Ok(Arc::new(rest.acting_for(scope)))
-}
-
-/// Not a wildcard, an exclusion, or a name with date math: those become names where the engine is asked.
-fn is_plain_name(name: &str) -> bool {
-    !name.contains(['*', '<']) && !name.starts_with('-') && name != "_all"
-}
-
-/// The name in `Authorization: Basic`. Nobody has checked it.
-fn user_of(header: &str) -> Option<String> {
-    let (scheme, credentials) = header.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
-    }
-    let bytes = base64::engine::general_purpose::STANDARD.decode(credentials.trim()).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let (user, _) = text.split_once(':')?;
-    (!user.is_empty()).then(|| user.to_owned())
 }
 
 /// Room for a body that is made before it comes.
@@ -469,18 +385,6 @@ pub(crate) async fn dispatch(rest: &Arc<Rest>, request: &mut Request) -> (Answer
             (Answer::of(envelope::status(&error, dialect), body), style)
         }
     }
-}
-
-/// Tells the audit of a request that an endpoint was found for.
-fn audit(rest: &Rest, security: &Security, request: &Request, principal: &Principal, error: Option<&Error>) {
-    let endpoint = request.api.and_then(crate::routes::endpoint);
-    let Some(endpoint) = endpoint else { return };
-    let denied = error.filter(|error| error.root().kind() == ErrorKind::Security && error.status() == 403);
-    let action = action_of(endpoint.api, endpoint.right);
-    let reason = denied.map(Error::reason);
-    security
-        .audit
-        .decided(rest.clock.wall_ms(), principal, &action, asked(request), reason);
 }
 
 /// Takes the parameters that say how the answer is written.

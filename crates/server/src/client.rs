@@ -272,6 +272,16 @@ impl Client {
         self.send_raw_once(method, path, media, body).map(RawAnswer::parse)
     }
 
+    /// Sends a request that may not be applied twice, over a connection that was just seen to be alive: the server may have closed
+    /// one that was idle, and then it is not known whether it took the request.
+    ///
+    /// # Errors
+    /// As [`Client::send_once`].
+    pub(crate) fn send_alive(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<RawAnswer> {
+        self.send("HEAD", "/", "", &[])?;
+        self.send_raw_once(method, path, media, body)
+    }
+
     fn send_raw_once(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<RawAnswer> {
         self.exchange(method, path, media, body).map_err(|cause| {
             self.connection = None;
@@ -419,6 +429,11 @@ fn line(from: &mut impl std::io::BufRead) -> std::io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
+/// Names of indices as one segment of a path: commas and stars stay.
+pub(crate) fn targets(names: &str) -> String {
+    segment(names).replace("%2C", ",").replace("%2A", "*")
+}
+
 /// Percent-encodes one segment of a path.
 pub(crate) fn segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -490,5 +505,11 @@ mod tests {
             assert_eq!(Client::new(url, tls).is_ok(), good, "{url}");
         }
         assert_eq!(segment("a/b c"), "a%2Fb%20c");
+    }
+
+    #[test]
+    fn names_keep_their_commas_and_stars() {
+        assert_eq!(targets("a,b*"), "a,b*");
+        assert_eq!(targets("a/b?c"), "a%2Fb%3Fc");
     }
 }

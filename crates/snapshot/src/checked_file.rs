@@ -14,14 +14,14 @@ const MARK: &[u8] = b"\nblake3 ";
 /// Digits of a hash and the last newline.
 const HASH_BYTES: usize = 64 + 1;
 
-/// The bytes of a file.
-pub(crate) fn bytes_of(content: &Value) -> Vec<u8> {
+/// The bytes of a file, and the hash of its content.
+pub(crate) fn bytes_of(content: &Value) -> (Vec<u8>, Hash) {
     let mut bytes = content.to_string().into_bytes();
     let hash = Hash::of(&bytes);
     bytes.extend_from_slice(MARK);
     bytes.extend_from_slice(hash.to_string().as_bytes());
     bytes.push(b'\n');
-    bytes
+    (bytes, hash)
 }
 
 /// Writes a file under a temporary name beside others, then gives it its own.

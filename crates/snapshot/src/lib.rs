@@ -31,5 +31,5 @@ pub use blob::{Blob, Hash};
 pub use contents::{Contents, IndexPart, SegmentPart};
 pub use location::resolve;
 pub use repository::{Checked, Pace, Repository};
-pub use root::{Failure, Root, State, Summary};
+pub use root::{Failure, Root, State, Summary, name_taken};
 pub use writer::{Removed, Writer};

@@ -137,7 +137,23 @@ impl Summary {
     }
 }
 
+/// The refusal of a snapshot's name that is taken.
+pub fn name_taken(repository: &str, name: &str) -> Error {
+    let reason = format!("[{repository}:{name}] Invalid snapshot name [{name}], snapshot with the same name already exists");
+    Error::new(ErrorKind::InvalidSnapshotName, reason)
+}
+
 impl Root {
+    /// Is a name free in this repository, which is called so?
+    ///
+    /// # Errors
+    /// InvalidSnapshotName.
+    pub fn check_free(&self, repository: &str, name: &str) -> Result<()> {
+        match self.snapshot(name) {
+            None => Ok(()),
+            Some(_) => Err(name_taken(repository, name)),
+        }
+    }
     /// The snapshot of that name.
     pub fn snapshot(&self, name: &str) -> Option<&Arc<Summary>> {
         self.snapshots.iter().find(|one| one.name == name)

@@ -210,7 +210,7 @@ impl Writer {
     }
 
     fn write_contents(&mut self, mut summary: Summary, contents: &Contents) -> Result<Arc<Summary>> {
-        let bytes = checked_file::bytes_of(&contents.to_json());
+        let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
         self.check_length(bytes.len(), "the contents of the snapshot")?;
         let path = self.repository.contents_path(&summary.uuid);
         let folders = std::mem::take(&mut self.unsynced);
@@ -222,7 +222,6 @@ impl Writer {
         }
         let temporary = self.repository.dir.join(TEMPORARY).join("contents");
         checked_file::write(self.repository.disk.as_ref(), &temporary, &path, &bytes)?;
-        let hash = Hash::of(contents.to_json().to_string().as_bytes());
         summary.contents = Some(Blob {
             hash,
             bytes: bytes.len() as u64,
@@ -243,7 +242,7 @@ impl Writer {
                 .map_or_else(String::new, |first| first.uuid.clone());
         }
         self.root.generation += 1;
-        let bytes = checked_file::bytes_of(&self.root.to_json());
+        let (bytes, _) = checked_file::bytes_of(&self.root.to_json());
         self.check_length(bytes.len(), "the list of snapshots")?;
         let temporary = self.repository.dir.join(TEMPORARY).join("root");
         checked_file::write(
@@ -381,21 +380,5 @@ impl DiskFile for HashedFile<'_> {
     }
     fn bytes(&self) -> io::Result<u64> {
         self.file.bytes()
-    }
-}
-
-impl Writer {
-    /// The refusal of a name that is taken.
-    ///
-    /// # Errors
-    /// InvalidSnapshotName.
-    pub fn check_free(&self, repository: &str, name: &str) -> Result<()> {
-        match self.root.snapshot(name) {
-            None => Ok(()),
-            Some(_) => Err(Error::new(
-                ErrorKind::InvalidSnapshotName,
-                format!("[{repository}:{name}] Invalid snapshot name [{name}], snapshot with the same name already exists"),
-            )),
-        }
     }
 }

@@ -161,10 +161,10 @@ fn one_writes_at_a_time_and_knows_what_he_changes() {
     }
     let writer = repository.writer(Some((&root.id, root.generation))).unwrap();
     assert_eq!(
-        writer.check_free("r", "s1").unwrap_err().kind(),
+        writer.root().check_free("r", "s1").unwrap_err().kind(),
         ErrorKind::InvalidSnapshotName
     );
-    writer.check_free("r", "s2").unwrap();
+    writer.root().check_free("r", "s2").unwrap();
 }
 
 /// Writes a root with a right checksum, and finds this error.

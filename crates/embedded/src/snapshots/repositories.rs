@@ -3,7 +3,6 @@
 //! Not here: taking snapshots (`take`), the catalog's part (`catalog::repositories`).
 
 use crate::catalog::repositories;
-use crate::snapshot_work::alone;
 use crate::store::Store;
 use engine::snapshots::{CloneOrder, Repository, missing_snapshot};
 use model::settings::{REPOSITORIES_MAX_DESCRIPTION, node};
@@ -180,7 +179,7 @@ impl Store {
     /// RepositoryVerification.
     fn try_out(&self, repository: &OpenRepository) -> Result<()> {
         let lock = self.snapshots.writer_of(&repository.dir);
-        let _alone = alone(&lock);
+        let _alone = lock.lock();
         // A repository that another store has changed can be written to all the same.
         let tried = repository.files.writer(None).and_then(|writer| writer.try_out());
         tried.map_err(|cause| match cause.kind() {
@@ -207,7 +206,7 @@ impl Store {
     pub(crate) fn clean_repository(&self, name: &str) -> Result<Removed> {
         let opened = self.open_repository(name)?;
         let lock = self.snapshots.writer_of(&opened.dir);
-        let _alone = alone(&lock);
+        let _alone = lock.lock();
         let (_, removed) = self.writer(&opened, "cleanup")?.clean_up()?;
         Ok(removed)
     }
@@ -242,22 +241,20 @@ impl Store {
     pub(crate) fn delete_snapshots(&self, repository: &str, names: &[String]) -> Result<()> {
         let opened = self.open_repository(repository)?;
         opened.check_writable("delete snapshot from")?;
-        let given_up: Vec<_> = self.snapshots.running_in(repository).into_iter().collect();
-        for one in given_up.iter().filter(|one| names.contains(&one.order.name)) {
+        let running = || {
+            let mut running = self.snapshots.running_in(repository);
+            running.retain(|one| names.contains(&one.order.name));
+            running
+        };
+        for one in running() {
             one.given_up.store(true, std::sync::atomic::Ordering::Release);
         }
         let begun = self.env.monotonic();
-        let is_waited = |name: &String| {
-            self.snapshots
-                .running_in(repository)
-                .iter()
-                .any(|one| one.order.name == *name)
-        };
-        while names.iter().any(is_waited) && self.env.monotonic().saturating_sub(begun) < GIVEN_UP_IN {
+        while !running().is_empty() && self.env.monotonic().saturating_sub(begun) < GIVEN_UP_IN {
             std::thread::sleep(Duration::from_millis(10));
         }
         let lock = self.snapshots.writer_of(&opened.dir);
-        let _alone = alone(&lock);
+        let _alone = lock.lock();
         let (root, _) = self.writer(&opened, "delete snapshot from")?.remove(names)?;
         self.snapshots.see(repository, &root);
         Ok(())
@@ -268,9 +265,9 @@ impl Store {
     pub(crate) fn clone_snapshot(&self, order: &CloneOrder) -> Result<()> {
         let opened = self.open_repository(&order.repository)?;
         let lock = self.snapshots.writer_of(&opened.dir);
-        let _alone = alone(&lock);
+        let _alone = lock.lock();
         let writer = self.writer(&opened, "clone a snapshot in")?;
-        writer.check_free(&order.repository, &order.target)?;
+        writer.root().check_free(&order.repository, &order.target)?;
         let source = writer.root().snapshot(&order.source).cloned();
         let source = source.ok_or_else(|| missing_snapshot(&order.repository, &order.source))?;
         let now = self.env.wall_ms();

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, IndexEntry};
 use crate::checkpoint::live_bytes;
 use crate::index_state::IndexState;
 use crate::publish::FrozenSet;
-use crate::snapshot_work::{RunningSnapshot, alone};
+use crate::snapshot_work::RunningSnapshot;
 use crate::snapshots::pace::CopyPace;
 use crate::store::Store;
 use engine::snapshots::SnapshotOrder;
@@ -50,12 +50,7 @@ impl Store {
     pub(crate) fn begin_snapshot(&self, order: SnapshotOrder) -> Result<String> {
         let opened = self.open_repository(&order.repository)?;
         opened.check_writable("create snapshot in")?;
-        if self.root_of(&opened)?.snapshot(&order.name).is_some() {
-            let (repository, name) = (&order.repository, &order.name);
-            let reason =
-                format!("[{repository}:{name}] Invalid snapshot name [{name}], snapshot with the same name already exists");
-            return Err(Error::new(ErrorKind::InvalidSnapshotName, reason));
-        }
+        self.root_of(&opened)?.check_free(&order.repository, &order.name)?;
         let catalog = self.catalog.now();
         let found = catalog.resolve(&order.target, self.env.wall_ms())?;
         if let Some(own) = found.iter().find(|one| one.entry.is_system()) {
@@ -103,7 +98,7 @@ impl Store {
         let order = &running.order;
         let opened = self.open_repository(&order.repository)?;
         let lock = self.snapshots.writer_of(&opened.dir);
-        let _alone = alone(&lock);
+        let _alone = lock.lock();
         let pace = CopyPace {
             task,
             maintenance: &self.maintenance,
@@ -115,7 +110,7 @@ impl Store {
         };
         pace.check()?;
         let mut writer = self.writer(&opened, "create snapshot in")?;
-        writer.check_free(&order.repository, &order.name)?;
+        writer.root().check_free(&order.repository, &order.name)?;
         writer.begin_snapshot()?;
         let mut moment = self.snapshot_moment(order)?;
         let mut contents = Contents::default();
@@ -252,11 +247,8 @@ fn store_index(writer: &mut Writer, index: &FrozenIndex, pace: &CopyPace<'_>, ru
             Some(blob) => blob,
             None => {
                 let parts = view.data.components()?;
-                let named = |(ext, bytes): &'_ (String, _)| -> String {
-                    let _: &segment::directory::ComponentBytes = bytes;
-                    format!("{}/{ext}", IndexPart::PREFIX)
-                };
-                let components: Vec<(String, &[u8])> = parts.iter().map(|part| (named(part), &*part.1)).collect();
+                let named = |ext: &String| format!("{}/{ext}", IndexPart::PREFIX);
+                let components: Vec<(String, &[u8])> = parts.iter().map(|(ext, bytes)| (named(ext), &**bytes)).collect();
                 note(writer.put(&components, pace)?)
             }
         };

@@ -20,7 +20,7 @@ pub use policy::{End, KeyField, Mode, OnDelete, OnMissing, Policy};
 pub(crate) use latches::Latches;
 pub(crate) use pending::{JobId, LinkJob, Pending, job_at, recall_job};
 pub(crate) use table::Table;
-pub(crate) use upkeep::{LockCheck, Next, Origin, States, Upkeep};
+pub(crate) use upkeep::{LockCheck, Next, Origin, States, Upkeep, states_of};
 
 use model::{Error, ErrorKind};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -29,6 +29,15 @@ const SAMPLE: usize = 3;
 /// What a document was and will be; read only where an index has locks of paths.
 pub(crate) type States<'a> = dyn Fn() -> Result<Vec<Cow<'a, Value>>> + 'a;
 
+/// The states of a document that was read like this and will be like that.
+///
+/// # Errors
+/// A source that is no JSON.
+pub(crate) fn states_of<'a>(before: Option<&Document>, now: Option<&'a Value>) -> Result<Vec<Cow<'a, Value>>> {
+    let before = before.map(|before| before.source.parse()).transpose()?;
+    Ok(before.map(Cow::Owned).into_iter().chain(now.map(Cow::Borrowed)).collect())
+}
+
 /// May this document be written, which was and will be like this? Locks of others refuse it.
 pub(crate) type LockCheck<'a> = dyn FnMut(&WriteIndex, &DocAddress, &States<'_>) -> Result<()> + 'a;
 
@@ -574,14 +583,7 @@ impl Expansion<'_> {
                 }
                 (Some(_), None) => {}
                 (None, now) => {
-                    let states = || {
-                        let before = doc.before.as_ref().map(|before| before.source.parse()).transpose()?;
-                        Ok(before
-                            .map(Cow::Owned)
-                            .into_iter()
-                            .chain(now.as_ref().map(Cow::Borrowed))
-                            .collect())
-                    };
+                    let states = || states_of(doc.before.as_ref(), now.as_ref());
                     check(&doc.index, &doc.at, &states).map_err(|error| Stop::Refused(doc.cause, error))?;
                     let policy = doc.policy.clone().unwrap_or_default();
                     origins.push(Origin {

@@ -48,6 +48,14 @@ impl Credentials {
     }
 }
 
+/// The user that a header of the scheme `Basic` names. Nobody has compared the password.
+pub(crate) fn claimed_user(header: &str) -> Option<String> {
+    match Credentials::parse(header)? {
+        Credentials::Password { user, .. } if !user.is_empty() => Some(user),
+        _ => None,
+    }
+}
+
 /// What an answer of 401 asks for, a header each.
 pub(crate) const SCHEMES: [&str; 3] = [
     "Basic realm=\"security\" charset=\"UTF-8\"",

@@ -11,7 +11,7 @@ mod store;
 mod verified;
 
 pub use audit::{Audit, AuditEvent, AuditSink, Events};
-pub(crate) use credentials::SCHEMES;
+pub(crate) use credentials::{SCHEMES, claimed_user};
 pub use store::{Store, new_salt, random_text};
 
 use attempts::Attempts;

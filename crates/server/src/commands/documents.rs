@@ -3,7 +3,7 @@
 //! Not here: the form of what is printed (`rows`), filling an index from files of any form (`import`), locks (`lock`).
 
 use super::rows::{CODES, Common, NOT_FOUND, Output, failure, lines, pick, print, table};
-use crate::client::{JSON, ServerFlags, segment};
+use crate::client::{JSON, ServerFlags, segment, targets};
 use crate::console::complain;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -342,8 +342,9 @@ pub(crate) fn export(flags: &ExportFlags) -> Result<ExitCode> {
             written += 1;
         }
         let next = json!({ "scroll": "5m", "scroll_id": answer.body["_scroll_id"] }).to_string();
-        answer = match client.send_once("POST", "/_search/scroll", JSON, next.as_bytes()) {
-            Ok(answer) => answer,
+        // A page that is asked for twice is passed over.
+        answer = match client.send_alive("POST", "/_search/scroll", JSON, next.as_bytes()) {
+            Ok(answer) => answer.parse(),
             Err(error) => break Err(error),
         };
     };
@@ -353,11 +354,6 @@ pub(crate) fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let _ = client.send_once("DELETE", "/_search/scroll", JSON, scroll.as_bytes());
     complain(&format!("{written} documents"));
     done
-}
-
-/// Names in a path; commas and stars stay.
-fn targets(names: &str) -> String {
-    segment(names).replace("%2C", ",").replace("%2A", "*")
 }
 
 /// The bytes of a file, or of standard input.
@@ -371,16 +367,5 @@ fn contents(file: Option<&Path>) -> Result<Vec<u8>> {
             std::fs::read(file).map_err(|cause| Error::illegal(format!("[{}] cannot be read: {cause}", file.display())))
         }
         None => stdin().map_err(|cause| Error::illegal(format!("standard input cannot be read: {cause}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_keep_their_commas_and_stars() {
-        assert_eq!(targets("a,b*"), "a,b*");
-        assert_eq!(targets("a/b?c"), "a%2Fb%3Fc");
     }
 }

@@ -7,7 +7,7 @@ mod lines;
 mod modern_mapping;
 mod remote;
 
-use crate::client::{Answer, Client, JSON, ServerFlags, segment};
+use crate::client::{Answer, Client, JSON, RawAnswer, ServerFlags, segment};
 use crate::console::say;
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -358,14 +358,13 @@ impl Sender {
     }
 }
 
-/// Sends a bulk request. One that may not be applied twice goes over a connection that was just seen to be alive.
+/// Sends a bulk request.
 fn post(client: &mut Client, path: &str, body: &[u8], repeatable: bool) -> Result<Answer> {
     let media = "application/x-ndjson";
-    if repeatable {
-        return client.send("POST", path, media, body);
+    match repeatable {
+        true => client.send("POST", path, media, body),
+        false => client.send_alive("POST", path, media, body).map(RawAnswer::parse),
     }
-    client.send("HEAD", "/", "", &[])?;
-    client.send_once("POST", path, media, body)
 }
 
 /// The reason in an answer or a bulk item.
@@ -612,9 +611,13 @@ impl Lines {
 
 /// A bar of bytes with rate and remaining time, on a terminal only.
 fn bar(bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(bytes).with_style(style)
+    bar_of(bytes, "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
+}
+
+/// A bar in this form.
+fn bar_of(length: u64, form: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
 }
 
 #[cfg(test)]

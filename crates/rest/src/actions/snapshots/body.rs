@@ -87,6 +87,17 @@ impl Fields {
         }
         Ok(target)
     }
+    /// Features with state of their own are none of this server's.
+    ///
+    /// # Errors
+    /// One is asked for: `why` it is not there.
+    pub(crate) fn no_features(&mut self, why: &str) -> Result<()> {
+        let features = self.names("feature_states")?;
+        match features.iter().find(|name| *name != "none") {
+            None => Ok(()),
+            Some(name) => Err(Error::illegal(format!("requested feature [{name}] is not supported: {why}"))),
+        }
+    }
     /// # Errors
     /// A field that nobody took.
     pub(crate) fn finish(self) -> Result<()> {

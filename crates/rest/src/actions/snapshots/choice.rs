@@ -1,10 +1,24 @@
-//! Which snapshots of a repository, and which indices of a snapshot, a request means.
+//! Which repositories, which snapshots of one, and which indices of a snapshot a request means.
 
+use crate::render::patterns::is_pattern;
 use engine::catalog::missing;
-use engine::snapshots::missing_snapshot;
+use engine::snapshots::{Repository, missing_repository, missing_snapshot};
 use model::{Result, path};
 use snapshot::{State, Summary};
 use std::sync::Arc;
+
+/// The repositories that names and patterns mean; no name means every one.
+///
+/// # Errors
+/// RepositoryMissing: a name that is none, unless `lenient`.
+pub(crate) fn repositories(all: Vec<Repository>, wanted: &[String], lenient: bool) -> Result<Vec<Repository>> {
+    let is_there = |name: &String| is_pattern(name) || all.iter().any(|one| one.name == *name);
+    if let Some(missing) = wanted.iter().find(|name| !lenient && !is_there(name)) {
+        return Err(missing_repository(missing));
+    }
+    let is_meant = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == "_all" || path::matches(one, name));
+    Ok(all.into_iter().filter(|one| is_meant(&one.name)).collect())
+}
 
 /// The snapshots that names and patterns mean, the oldest first. `_all` and no name mean every one, `_current` those that are being
 /// written.

@@ -9,7 +9,7 @@ pub(crate) mod renaming;
 pub(crate) mod work;
 
 use crate::Rest;
-use engine::snapshots::Snapshots;
+use engine::snapshots::{Repository, Snapshots};
 use model::{Error, ErrorKind, Result};
 
 /// The snapshots of the engine.
@@ -21,4 +21,10 @@ pub(crate) fn snapshots_of(rest: &Rest) -> Result<&dyn Snapshots> {
         let reason = "the engine of this server keeps no snapshots: take them where its data is";
         Error::new(ErrorKind::UnsupportedOperation, reason)
     })
+}
+
+/// The repositories that are registered. An engine without snapshots has none.
+pub(crate) fn repositories_of(rest: &Rest) -> Vec<Repository> {
+    let snapshots = rest.engine.snapshots();
+    snapshots.map(|snapshots| snapshots.repositories()).unwrap_or_default()
 }

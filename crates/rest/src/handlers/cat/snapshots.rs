@@ -1,15 +1,13 @@
 //! Tables of repositories and snapshots.
 
-use crate::actions::snapshots::snapshots_of;
+use crate::actions::snapshots::{choice, repositories_of, snapshots_of};
 use crate::call::Call;
 use crate::human::date_text;
 use crate::query_params::split_list;
 use crate::render::cat::layout_only;
-use crate::render::patterns::is_pattern;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra_text, num};
-use engine::snapshots::missing_repository;
-use model::{Error, ErrorKind, Result, path};
+use model::{Error, ErrorKind, Result};
 use snapshot::{State, Summary};
 
 const REPOSITORIES: &[Column] = &[
@@ -20,12 +18,7 @@ const REPOSITORIES: &[Column] = &[
 /// `_cat/repositories`.
 pub(crate) async fn repositories(mut call: Call) -> Result<Answer> {
     let layout = layout_only(&mut call)?;
-    let all = call
-        .rest
-        .engine
-        .snapshots()
-        .map(|engine| engine.repositories())
-        .unwrap_or_default();
+    let all = repositories_of(&call.rest);
     let rows = all.into_iter().map(|one| vec![Cell::of(one.name), Cell::of(one.kind)]);
     layout.write(REPOSITORIES, rows.collect())
 }
@@ -70,19 +63,8 @@ pub(crate) async fn snapshots(mut call: Call) -> Result<Answer> {
         ));
     }
     let names = named.as_deref().map(split_list).unwrap_or_default();
-    let all = call
-        .rest
-        .engine
-        .snapshots()
-        .map(|engine| engine.repositories())
-        .unwrap_or_default();
-    let is_there = |name: &String| is_pattern(name) || all.iter().any(|one| one.name == *name);
-    if let Some(missing) = names.iter().find(|name| !lenient && !is_there(name)) {
-        return Err(missing_repository(missing));
-    }
     let mut rows = Vec::new();
-    let is_meant = |name: &str| names.is_empty() || names.iter().any(|pattern| pattern == "_all" || path::matches(pattern, name));
-    for repository in all.iter().filter(|one| is_meant(&one.name)) {
+    for repository in choice::repositories(repositories_of(&call.rest), &names, lenient)? {
         let listed = snapshots_of(&call.rest)?.list(&repository.name).await?;
         rows.extend(listed.iter().map(|one| row(one)));
     }

@@ -2,6 +2,7 @@
 //!
 //! Not here: how a table is written, which is `tables`'.
 
+use crate::actions::snapshots::repositories_of;
 use crate::actions::snapshots::snapshots_of;
 use crate::call::Call;
 use crate::machine::percent;
@@ -245,12 +246,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
         }
         "nodeattrs" | "pending_tasks" | "plugins" => Vec::new(),
         "repositories" => {
-            let all = call
-                .rest
-                .engine
-                .snapshots()
-                .map(|engine| engine.repositories())
-                .unwrap_or_default();
+            let all = repositories_of(&call.rest);
             all.iter().map(|one| facts! { "id": one.name, "type": one.kind }).collect()
         }
         "snapshots" => {

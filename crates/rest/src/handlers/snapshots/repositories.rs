@@ -2,13 +2,12 @@
 
 use crate::actions::snapshots::body::Fields;
 use crate::actions::snapshots::names::check_repository;
-use crate::actions::snapshots::snapshots_of;
+use crate::actions::snapshots::{choice, repositories_of, snapshots_of};
 use crate::call::Call;
 use crate::query_params::split_list;
-use crate::render::patterns::is_pattern;
 use crate::respond::Answer;
 use engine::snapshots::{Repository, missing_repository};
-use model::{Error, ErrorKind, Result, path};
+use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `PUT /_snapshot/{repository}`
@@ -54,30 +53,11 @@ fn as_text(settings: Map<String, Value>) -> Result<Map<String, Value>> {
     Ok(out)
 }
 
-/// The repositories that a path means.
-fn chosen(all: Vec<Repository>, named: Option<&str>) -> Result<Vec<Repository>> {
-    let names = named.map(split_list).unwrap_or_default();
-    for name in names.iter().filter(|name| !is_pattern(name)) {
-        if !all.iter().any(|one| one.name == *name) {
-            return Err(missing_repository(name));
-        }
-    }
-    let is_meant =
-        |one: &Repository| names.is_empty() || names.iter().any(|name| name == "_all" || path::matches(name, &one.name));
-    Ok(all.into_iter().filter(|one| is_meant(one)).collect())
-}
-
 /// `GET /_snapshot`, `GET /_snapshot/{repository}`
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    // An engine without snapshots has no repositories.
-    let all = call
-        .rest
-        .engine
-        .snapshots()
-        .map(|engine| engine.repositories())
-        .unwrap_or_default();
-    let found = chosen(all, call.arg("repository"))?;
+    let names = call.arg("repository").map(split_list).unwrap_or_default();
+    let found = choice::repositories(repositories_of(&call.rest), &names, false)?;
     let out: Map<String, Value> = found
         .into_iter()
         .map(|one| (one.name, json!({ "type": one.kind, "settings": one.settings })))
@@ -90,7 +70,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let named = call.needed("repository")?;
     call.params.finish()?;
     let engine = snapshots_of(&call.rest)?;
-    let found = chosen(engine.repositories(), Some(&named))?;
+    let found = choice::repositories(engine.repositories(), &split_list(&named), false)?;
     if found.is_empty() && named != "*" && named != "_all" {
         return Err(missing_repository(&named));
     }

@@ -92,12 +92,7 @@ fn wishes(call: &Call, body: Option<Value>) -> Result<Wishes> {
         include_global_state: fields.flag("include_global_state", false)?,
         partial: fields.flag("partial", false)?,
     };
-    let features = fields.names("feature_states")?;
-    if let Some(name) = features.iter().find(|name| *name != "none") {
-        return Err(Error::illegal(format!(
-            "requested feature [{name}] is not supported: no snapshot has it"
-        )));
-    }
+    fields.no_features("no snapshot has it")?;
     fields.finish()?;
     Ok(Wishes {
         indices: target.expressions,

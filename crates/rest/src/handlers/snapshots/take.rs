@@ -30,7 +30,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
         .object("metadata", "malformed metadata, should be an object")?
         .map(Value::Object);
     no_settings(&mut fields)?;
-    no_features(&mut fields)?;
+    fields.no_features("locks, idempotency keys and tasks are never in a snapshot")?;
     fields.finish()?;
     check_metadata(metadata.as_ref())?;
     let name = resolved(&given, call.rest.clock.wall_ms())?;
@@ -61,17 +61,6 @@ fn no_settings(fields: &mut Fields) -> Result<()> {
     }
 }
 
-/// Features with state of their own are none of this server's.
-fn no_features(fields: &mut Fields) -> Result<()> {
-    let features = fields.names("feature_states")?;
-    match features.iter().find(|name| *name != "none") {
-        None => Ok(()),
-        Some(name) => Err(Error::illegal(format!(
-            "requested feature [{name}] is not supported: locks, idempotency keys and tasks are never in a snapshot"
-        ))),
-    }
-}
-
 fn check_metadata(metadata: Option<&Value>) -> Result<()> {
     let bytes = metadata.map_or(0, |metadata| metadata.to_string().len());
     if bytes <= METADATA_MAX_BYTES {
@@ -97,9 +86,7 @@ pub(crate) async fn clone(mut call: Call) -> Result<Answer> {
     let engine = snapshots_of(&call.rest)?;
     let all = engine.list(&repository).await?;
     if all.iter().any(|one| one.name == target) {
-        let reason =
-            format!("[{repository}:{target}] Invalid snapshot name [{target}], snapshot with the same name already exists");
-        return Err(Error::new(ErrorKind::InvalidSnapshotName, reason));
+        return Err(snapshot::name_taken(&repository, &target));
     }
     let from = all.iter().find(|one| one.name == source);
     let from = from.ok_or_else(|| missing_snapshot(&repository, &source))?;

@@ -6,26 +6,20 @@
 
 use super::lines::{self, Form, Rules};
 use super::modern_mapping::Modern;
-use super::{Counts, Flags, Sender, sentence};
-use crate::client::{Client, JSON, segment};
+use super::{Counts, Flags, Sender, bar_of, sentence};
+use crate::client::{Answer, Client, JSON, RawAnswer, segment, targets};
 use crate::console::{complain, say};
-use crate::feed_client::exchange;
 use crate::index_definition::{PORTABLE_SETTINGS, settings_that, types_of};
-use indicatif::{ProgressBar, ProgressStyle};
 use model::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Documents of a page. One of a server of version 1 has so many of each shard.
 const PAGE: usize = 500;
 /// How long the source keeps its moment between two pages.
 const KEEP: &str = "5m";
-/// How long a source that is away or busy is asked again.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// The flags of a source that is a server.
 #[derive(clap::Args, Debug)]
 pub(super) struct SourceFlags {
@@ -168,9 +162,9 @@ impl Source {
             })?;
             client.log_in(user, &password);
         }
-        let answer = exchange(&mut client, ("GET", "/", JSON), b"", PATIENCE)?;
+        let answer = client.send("GET", "/", JSON, b"")?;
         if answer.status >= 400 {
-            return Err(refused("GET", "/", answer.status, &answer.body));
+            return Err(refused("GET", "/", &answer));
         }
         let version = &answer.body["version"];
         let number = version["number"].as_str().unwrap_or_default();
@@ -185,11 +179,9 @@ impl Source {
     /// The indices that are wanted, by name.
     fn indices(&mut self, flags: &SourceFlags) -> Result<Vec<SourceIndex>> {
         let pattern = flags.source.as_deref().unwrap_or("*");
-        let path = format!(
-            "/{}?flat_settings=true",
-            segment(pattern).replace("%2A", "*").replace("%2C", ",")
-        );
-        let body = self.ask("GET", &path, JSON, b"")?;
+        let path = format!("/{}?flat_settings=true", targets(pattern));
+        let answer = self.client.send_raw("GET", &path, JSON, b"")?;
+        let body = granted("GET", &path, answer)?;
         let body: Value = serde_json::from_slice(&body).map_err(|cause| unreadable(&path, &cause))?;
         let mut found = Vec::new();
         for (name, definition) in body.as_object().into_iter().flatten() {
@@ -223,7 +215,7 @@ impl Source {
             id: None,
             routing: None,
         };
-        let progress = bar();
+        let progress = bar_of(0, "{wide_bar} {pos}/{len} documents {per_sec} eta {eta}");
         let mut answer = first;
         let mut read = 0;
         loop {
@@ -236,17 +228,12 @@ impl Source {
             }
             read += page.hits.hits.len() as u64;
             progress.set_position(read);
-            // A search of type scan has its first hits on the second page.
-            let is_scan = self.major < 2 && read == 0 && total != Some(0);
             let Some(id) = page.scroll_id else { break };
-            if page.hits.hits.is_empty() && !is_scan || total == Some(0) {
+            if page.hits.hits.is_empty() {
                 self.end_scroll(&id);
                 break;
             }
             answer = self.next_page(&id)?;
-            if is_scan && !has_hits(&answer) {
-                break;
-            }
         }
         progress.finish_and_clear();
         Ok(())
@@ -268,15 +255,32 @@ impl Source {
             body["sort"] = json!(["_doc"]);
         }
         let path = format!("{at}?scroll={KEEP}&{how}");
-        self.ask("POST", path.trim_end_matches('&'), JSON, body.to_string().as_bytes())
+        let answer = self
+            .client
+            .send_raw("POST", path.trim_end_matches('&'), JSON, body.to_string().as_bytes())?;
+        let first = granted("POST", &at, answer)?;
+        if self.major >= 2 {
+            return Ok(first);
+        }
+        // A search of type scan has its first hits on the second page.
+        let begun: Page<'_> = serde_json::from_slice(&first).map_err(|cause| unreadable(&index.name, &cause))?;
+        match begun.scroll_id {
+            Some(id) => self.next_page(&id),
+            None => Ok(first),
+        }
     }
 
+    /// A page that is asked for twice is passed over, so it is asked for once.
     fn next_page(&mut self, id: &str) -> Result<Vec<u8>> {
-        if self.major < 2 {
-            return self.ask("POST", &format!("/_search/scroll?scroll={KEEP}"), "text/plain", id.as_bytes());
-        }
         let body = json!({ "scroll": KEEP, "scroll_id": id }).to_string();
-        self.ask("POST", "/_search/scroll", JSON, body.as_bytes())
+        let at = "/_search/scroll";
+        let answer = match self.major {
+            0 | 1 => self
+                .client
+                .send_alive("POST", &format!("{at}?scroll={KEEP}"), "text/plain", id.as_bytes())?,
+            _ => self.client.send_alive("POST", at, JSON, body.as_bytes())?,
+        };
+        granted("POST", at, answer)
     }
 
     /// Gives the moment back. One that stays ends by its time.
@@ -287,15 +291,13 @@ impl Source {
         };
         drop(self.client.send("DELETE", "/_search/scroll", JSON, body.as_bytes()));
     }
+}
 
-    /// A request that is not to be refused; the bytes of its answer.
-    fn ask(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<Vec<u8>> {
-        let answer = self.client.send_raw(method, path, media, body)?;
-        if answer.status < 400 {
-            return Ok(answer.body);
-        }
-        let status = answer.status;
-        Err(refused(method, path, status, &answer.parse().body))
+/// The bytes of an answer that is no refusal.
+fn granted(method: &str, path: &str, answer: RawAnswer) -> Result<Vec<u8>> {
+    match answer.status {
+        status if status < 400 => Ok(answer.body),
+        _ => Err(refused(method, path, &answer.parse())),
     }
 }
 
@@ -380,12 +382,12 @@ fn check_whole(page: &Page<'_>, index: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Internal, reason))
 }
 
-fn has_hits(answer: &[u8]) -> bool {
-    serde_json::from_slice::<Page<'_>>(answer).is_ok_and(|page| !page.hits.hits.is_empty())
-}
-
-fn refused(method: &str, path: &str, status: u16, body: &Value) -> Error {
-    let reason = format!("the source answered [{method} {path}] with {status}: {}", sentence(body));
+fn refused(method: &str, path: &str, answer: &Answer) -> Error {
+    let reason = format!(
+        "the source answered [{method} {path}] with {}: {}",
+        answer.status,
+        sentence(&answer.body)
+    );
     Error::new(ErrorKind::Internal, reason)
 }
 
@@ -394,11 +396,4 @@ fn unreadable(what: &str, cause: &serde_json::Error) -> Error {
         ErrorKind::Internal,
         format!("the answer of the source for [{what}] cannot be read: {cause}"),
     )
-}
-
-/// A bar of documents, on a terminal only.
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} documents {per_sec} eta {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(0).with_style(style)
 }
