@@ -8,6 +8,7 @@
 
 use crate::environment::Limits;
 use crate::query_latency::Pace;
+use crate::search_helpers::SearchHelpers;
 use crate::workers::Workers;
 use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
@@ -26,6 +27,7 @@ const OVERDUE: Duration = Duration::from_millis(80);
 pub(crate) struct Lanes {
     long: Workers,
     pace: Arc<Pace>,
+    helpers: Arc<SearchHelpers>,
     breakers: Arc<CircuitBreakers>,
 }
 
@@ -35,6 +37,7 @@ impl Lanes {
         Ok(Lanes {
             long: Workers::start("long", threads, limits.concurrent_searches, limits.at_rest)?,
             pace: Arc::default(),
+            helpers: Arc::new(SearchHelpers::start(threads, limits)?),
             breakers: limits.breakers.clone(),
         })
     }
@@ -42,6 +45,11 @@ impl Lanes {
     /// The threads for what may take long.
     pub(crate) fn long(&self) -> &Workers {
         &self.long
+    }
+
+    /// Threads that take part in long searches.
+    pub(crate) fn helpers(&self) -> &Arc<SearchHelpers> {
+        &self.helpers
     }
 
     fn interrupt(&self, cancellation: Cancellation, most: Option<Duration>) -> Interrupt {
@@ -67,7 +75,7 @@ impl Lanes {
     ) -> Result<T> {
         if inline {
             let interrupt = self.interrupt(cancellation.clone(), Some(INLINE_MOST));
-            let found = short.run_here(|| time(&self.pace, shape, || search(&interrupt)));
+            let found = short.run_here(|| self.helpers.beside(|| time(&self.pace, shape, || search(&interrupt))));
             if !interrupt.is_overdrawn() {
                 return found;
             }
@@ -92,7 +100,7 @@ impl Lanes {
         search: Arc<impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static>,
     ) -> Result<T> {
         if !self.pace.is_long(shape) {
-            let (search, pace) = (search.clone(), self.pace.clone());
+            let (search, pace, helpers) = (search.clone(), self.pace.clone(), self.helpers.clone());
             let interrupt = {
                 let (breakers, cancellation) = (self.breakers.clone(), cancellation.clone());
                 move || Interrupt::new(cancellation, Some(SHORT_MOST), Some(breakers))
@@ -101,18 +109,18 @@ impl Lanes {
                 let interrupt = interrupt();
                 // A search that waited until nobody wants it any more is not begun.
                 interrupt.check()?;
-                let found = time(&pace, shape, || search(&interrupt));
+                let found = helpers.beside(|| time(&pace, shape, || search(&interrupt)));
                 Ok((!interrupt.is_overdrawn()).then_some(found))
             });
             if let Some(found) = tried.await? {
                 return found;
             }
         }
-        let (pace, breakers) = (self.pace.clone(), self.breakers.clone());
+        let (pace, helpers, breakers) = (self.pace.clone(), self.helpers.clone(), self.breakers.clone());
         let last = self.long.run_limited(move || {
             let interrupt = Interrupt::new(cancellation, None, Some(breakers));
             interrupt.check()?;
-            time(&pace, shape, || search(&interrupt))
+            helpers.beside(|| time(&pace, shape, || search(&interrupt)))
         });
         last.await
     }

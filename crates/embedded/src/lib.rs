@@ -60,6 +60,7 @@ mod restored_set;
 mod restricted_views;
 mod scan;
 mod scheduler;
+mod search_helpers;
 mod searching;
 mod segment_account;
 mod seq_no_scan;
@@ -562,7 +563,8 @@ impl EmbeddedEngine {
         let shape = query_latency::shape(target, &request);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), request.cancellation.clone());
-        let search = move |interrupt: &Interrupt| store.search(&target, &request, see, interrupt);
+        let helpers = self.lanes.helpers().clone();
+        let search = move |interrupt: &Interrupt| store.search(&target, &request, see, interrupt, &*helpers);
         let done = self.lanes.run(&self.workers, shape, inline, cancellation, search).await;
         done.map_err(|e| self.store.settle(e))
     }

@@ -18,6 +18,7 @@ use engine::{See, View, ViewPromise};
 use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
 use search::Searched;
 use search::context::Context;
+use search::helpers::Helpers;
 use search::interrupt::Interrupt;
 use search::phases::Phases;
 use segment::searchable::{IndexView, Searchable};
@@ -238,20 +239,29 @@ impl Store {
         request: &SearchRequest,
         see: See,
         interrupt: &Interrupt,
+        helpers: &dyn Helpers,
     ) -> Result<SearchResponse> {
-        let found = self.search_once(target, request, see, interrupt);
+        let search_once = || self.search_once(target, request, see, interrupt, helpers);
+        let found = search_once();
         let damaged = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Internal);
         match found {
             // Damage that this search found first: without that index the rest can be answered.
             Err(error) if takes_parts(request) && damaged(&error) => match self.find_damage() {
-                Some(damage) => self.search_once(target, request, see, interrupt).map_err(|_| damage),
+                Some(damage) => search_once().map_err(|_| damage),
                 None => Err(error),
             },
             found => found,
         }
     }
 
-    fn search_once(&self, target: &Target, request: &SearchRequest, see: See, interrupt: &Interrupt) -> Result<SearchResponse> {
+    fn search_once(
+        &self,
+        target: &Target,
+        request: &SearchRequest,
+        see: See,
+        interrupt: &Interrupt,
+        helpers: &dyn Helpers,
+    ) -> Result<SearchResponse> {
         let (views, failures) = if takes_parts(request) {
             self.views_in_part(target, request.view.as_deref())?
         } else {
@@ -278,7 +288,7 @@ impl Store {
             request.types.clone()
         };
         let counted = self.counted(&views);
-        self.with_context(see, request.dialect, &types, interrupt, |cx| {
+        self.with_helpers(see, request.dialect, &types, (interrupt, Some(helpers)), |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
             let asked = RequestKey {
@@ -344,6 +354,18 @@ impl Store {
         interrupt: &Interrupt,
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.with_helpers(see, dialect, types, (interrupt, None), f)
+    }
+
+    /// The same for a search that other threads may take part in.
+    fn with_helpers<T>(
+        &self,
+        see: See,
+        dialect: Dialect,
+        types: &[String],
+        (interrupt, helpers): (&Interrupt, Option<&dyn Helpers>),
+        f: impl FnOnce(&Context<'_>) -> Result<T>,
+    ) -> Result<T> {
         let catalog = self.catalog.now();
         let scripts = |source: &ScriptSource| {
             let program = compile(&catalog.scripts, source)?;
@@ -360,6 +382,7 @@ impl Store {
             scripts: &scripts,
             see,
             interrupt: interrupt.clone(),
+            helpers,
             lost_sorts: dialect.persona.is_opensearch() || dialect.persona == Persona::Es7,
             expensive: catalog.cluster_text(settings::ALLOW_EXPENSIVE_QUERIES) != "false",
             opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),

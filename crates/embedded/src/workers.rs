@@ -98,7 +98,7 @@ impl Workers {
         });
         let mut threads = Vec::new();
         // The long ones leave the processors to the others.
-        let low = name == "long";
+        let low = matches!(name, "long" | "help");
         for n in 0..count {
             let shared = shared.clone();
             let thread = std::thread::Builder::new()
@@ -140,6 +140,15 @@ impl Workers {
         self.send(place, job).await
     }
 
+    /// Runs a job that nobody waits for. One that panics is counted and forgotten.
+    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+        self.others.there.fetch_add(1, Ordering::AcqRel);
+        let place = Place(self.others.clone());
+        self.push(Box::new(move || {
+            drop(place.run(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job))));
+        }));
+    }
+
     /// Runs a limited job that is known to be quick on this thread, and counts it with the others.
     pub(crate) fn run_here<T>(&self, job: impl FnOnce() -> T) -> T {
         self.limited.there.fetch_add(1, Ordering::Relaxed);
@@ -169,10 +178,14 @@ impl Workers {
             // Nobody waits any more: the request was dropped.
             drop(tell.send(result.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a worker panicked")))));
         });
-        self.shared.queue.lock().0.push_back(job);
-        self.shared.more.notify_one();
+        self.push(job);
         told.await
             .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
+    }
+
+    fn push(&self, job: Job) {
+        self.shared.queue.lock().0.push_back(job);
+        self.shared.more.notify_one();
     }
 }
 

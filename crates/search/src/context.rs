@@ -1,5 +1,6 @@
 //! The surroundings of a search: clock, limits, scripts, cancellation.
 
+use crate::helpers::Helpers;
 use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use model::Result;
@@ -23,6 +24,8 @@ pub struct Context<'a> {
     pub see: engine::See,
     /// Whether the request is to go on.
     pub interrupt: Interrupt,
+    /// Other threads for searches that take long.
+    pub helpers: Option<&'a dyn Helpers>,
     /// k1 + 1 stands in scores (all but OpenSearch 3).
     pub bm25_factor: f32,
     /// Missing values of small integers are sorted to ends of 32 bits (OpenSearch from 2 on).

@@ -27,6 +27,7 @@ mod document_reader;
 pub mod fetch;
 mod fields;
 mod hashes;
+pub mod helpers;
 mod highlight;
 pub mod interrupt;
 pub mod joins;

@@ -20,11 +20,12 @@ use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A request, compiled for one index.
 struct Compiled {
-    planned: Planned,
+    planned: Arc<Planned>,
     post_filter: Option<Planned>,
     explained: Option<Planned>,
     /// Sort keys; empty for scores alone.
@@ -39,7 +40,7 @@ impl Compiled {
         let sort = if by_score(request) { &[][..] } else { &request.sort };
         let collapse = request.collapse.as_ref();
         Ok(Compiled {
-            planned: plan(view, request.query.as_ref(), filter, cx)?,
+            planned: Arc::new(plan(view, request.query.as_ref(), filter, cx)?),
             post_filter: post_filter.map(|q| plan(view, Some(q), None, cx)).transpose()?,
             explained: explained.map(|q| plan(view, Some(q), None, cx)).transpose()?,
             sort: sort.iter().map(|s| Plan::new(view, s, cx)).collect::<Result<_>>()?,
@@ -49,7 +50,7 @@ impl Compiled {
 
     /// Profiles of clauses: the post filter's come first.
     fn profile(&self) -> Vec<serde_json::Value> {
-        let all = self.post_filter.iter().chain([&self.planned]);
+        let all = self.post_filter.iter().chain([&*self.planned]);
         all.flat_map(Planned::profile).collect()
     }
 

@@ -3,7 +3,7 @@
 //! Random requests over a few random indices, some of whose segments are large enough for bounds of blocks. The exhaustive
 //! answer comes from the same request with a `terminate_after` that is never reached, which turns off all pruning.
 
-use crate::tests::{search_again, view_of};
+use crate::tests::{search_again, search_side_by_side, view_of};
 use dsl::search::SearchResponse;
 use model::random::random;
 use segment::searchable::IndexView;
@@ -170,6 +170,12 @@ fn the_best_without_looking_at_all_are_the_best() {
             after_some_hit(view, &mut body, random(30));
         }
         let pruned = search_again(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
+        // Searches by score divide their segments; whichever thread takes which, the answer is one (S26).
+        if body.get("sort").is_none() {
+            let divided = search_side_by_side(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
+            assert_eq!(hits(&divided), hits(&pruned), "{case}, side by side: {body}");
+            assert_eq!(divided.hits.total, pruned.hits.total, "{case}, side by side: {body}");
+        }
         let mut all = body.clone();
         all["terminate_after"] = i32::MAX.into();
         all["track_total_hits"] = true.into();

@@ -1,6 +1,7 @@
 //! Searches over a small index in memory: requests and the ids, scores and values they answer with.
 
 use crate::context::Context;
+use crate::helpers::Helpers;
 use crate::interrupt::Interrupt;
 use crate::{run, scan};
 use dsl::json::{Reading, read};
@@ -139,13 +140,36 @@ fn search(view: IndexView, body: &Value) -> model::Result<SearchResponse> {
 }
 
 pub(crate) fn search_again(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
+    search_with(view, body, None)
+}
+
+/// The same on several threads.
+pub(crate) fn search_side_by_side(view: &Arc<IndexView>, body: &Value) -> model::Result<SearchResponse> {
+    search_with(view, body, Some(&ThreadEach))
+}
+
+/// A thread for all that is offered.
+struct ThreadEach;
+
+impl Helpers for ThreadEach {
+    fn offer(&self, work: Box<dyn FnOnce() + Send>) -> bool {
+        std::thread::spawn(work);
+        true
+    }
+}
+
+fn search_with(view: &Arc<IndexView>, body: &Value, helpers: Option<&dyn Helpers>) -> model::Result<SearchResponse> {
     let node = read(body.to_string().as_bytes(), Reading::default())?;
     let request = SearchRequest::parse(node, Dialect::default())?;
     let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {
         dsl::query::script_source::ScriptText::Inline(text) => script::compile(text, script::Lang::Painless),
         dsl::query::script_source::ScriptText::Stored(id) => Err(model::Error::illegal(id.clone())),
     };
-    run(&[(view.clone(), None)], &request, &context(&scripts))
+    let cx = Context {
+        helpers,
+        ..context(&scripts)
+    };
+    run(&[(view.clone(), None)], &request, &cx)
 }
 
 fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
@@ -158,6 +182,7 @@ fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> 
         scripts,
         see: engine::See::Plain,
         interrupt: breaking(),
+        helpers: None,
         bm25_factor: 2.2,
         opensearch: false,
         lost_sorts: false,

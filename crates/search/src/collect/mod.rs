@@ -5,6 +5,7 @@ pub(crate) mod collapse;
 pub mod join_keys;
 pub(crate) mod rescore;
 mod shown;
+mod side_by_side;
 pub(crate) mod top;
 
 use crate::collect::by_rank::ByRank;
@@ -22,6 +23,7 @@ use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
+use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
@@ -229,9 +231,9 @@ pub struct Source<'a> {
     /// Its number in the answer.
     pub no: usize,
     /// The index.
-    pub view: &'a IndexView,
+    pub view: &'a Arc<IndexView>,
     /// The query.
-    pub planned: &'a Planned,
+    pub planned: &'a Arc<Planned>,
     /// A filter that hits must pass, and aggregations need not.
     pub post_filter: Option<&'a Planned>,
     /// Sort keys; empty for scores.

@@ -10,8 +10,10 @@
 //! Not here: every other search (`collect`).
 
 use super::collapse::Groups;
+use super::side_by_side::{self, SegmentPass, SharedBound};
 use super::{Best, Collected, Ranked, Source};
 use crate::context::Context;
+use crate::interrupt::Interrupt;
 use crate::scorers::live_docs::LiveDocs;
 use crate::scorers::planned::Planned;
 use crate::scorers::prune::{self, Checks, Pruning};
@@ -19,9 +21,11 @@ use crate::scorers::rare_term_topk::Rarest;
 use crate::sort::Plan;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
+use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Whether a search asks for nothing but the best by score and how many match.
@@ -65,33 +69,94 @@ pub(crate) fn top(
             _ => super::collect(source, request, cx, best, &mut None, found),
         };
     }
-    for (no, segment) in source.view.segments.iter().enumerate() {
-        cx.check_cancelled()?;
+    let pass = Pass {
+        planned: planned.clone(),
+        view: source.view.clone(),
+        view_no: source.no,
+        pruning,
+        most,
+        limit: best.limit(),
+        bound: SharedBound::default(),
+        interrupt: cx.interrupt.clone(),
+    };
+    if let Some(helpers) = cx.helpers.filter(|_| pass.is_long()) {
+        return side_by_side::run(pass, helpers, best, &mut found.count);
+    }
+    (0..pass.segments()).try_for_each(|no| pass.segment(no, best, &mut found.count))
+}
+
+/// A pass that looks at fewer entries of lists, or documents, takes less time than a second thread needs to begin.
+const LONG: u64 = if cfg!(test) { 1 } else { 200_000 };
+
+/// One index of a search for the best by score.
+struct Pass {
+    planned: Arc<Planned>,
+    view: Arc<IndexView>,
+    /// The number of the index.
+    view_no: usize,
+    pruning: Option<Pruning>,
+    /// Counting ends here.
+    most: u64,
+    limit: usize,
+    bound: SharedBound,
+    interrupt: Interrupt,
+}
+
+impl Pass {
+    /// Whether it is worth a second thread.
+    fn is_long(&self) -> bool {
+        let entries = match &self.pruning {
+            Some(pruning) => pruning.docs(),
+            // The first matches are the best where all have one score.
+            None if self.limit == 0 || self.planned.node().most_score().is_some() => 0,
+            None => {
+                let segments = self.view.segments.iter();
+                segments.map(|segment| u64::from(segment.reader.max_doc())).sum()
+            }
+        };
+        entries >= LONG
+    }
+}
+
+impl SegmentPass for Pass {
+    fn segments(&self) -> usize {
+        self.view.segments.len()
+    }
+
+    fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn segment(&self, no: usize, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
+        self.interrupt.check()?;
+        let (planned, most) = (&*self.planned, self.most);
+        let segment = &self.view.segments[no];
         let sight = planned.sight(segment)?;
         let at = Place {
             planned,
             segment,
             sight: &sight,
-            view: source.no,
+            view: self.view_no,
             no,
+            bound: &self.bound,
+            interrupt: &self.interrupt,
         };
-        match &pruning {
-            Some(pruning) if pruning.is_conjunction() => collect_conjunction(pruning, &at, most, cx, best, found)?,
+        match &self.pruning {
+            Some(pruning) if pruning.is_conjunction() => collect_conjunction(pruning, &at, most, best, count)?,
             Some(pruning) => match collect_pruned(pruning, &at, best)? {
                 Pruned::NothingMatches => {}
-                Pruned::Selective => collect_all(&at, most, cx, best, found)?,
-                Pruned::Done if found.count <= most => {
-                    found.count += count_matches(planned, segment, &sight, most - found.count, cx)?;
+                Pruned::Selective => collect_all(&at, most, best, count)?,
+                Pruned::Done if *count <= most => {
+                    *count += count_matches(planned, segment, &sight, most - *count, &self.interrupt)?;
                 }
                 Pruned::Done => {}
             },
-            None if best.limit() == 0 && found.count > most => {}
-            None if best.limit() == 0 => found.count += count_matches(planned, segment, &sight, most - found.count, cx)?,
-            None => collect_all(&at, most, cx, best, found)?,
+            None if best.limit() == 0 && *count > most => {}
+            None if best.limit() == 0 => *count += count_matches(planned, segment, &sight, most - *count, &self.interrupt)?,
+            None => collect_all(&at, most, best, count)?,
         }
-        planned.check()?;
+        planned.check()
     }
-    Ok(())
 }
 
 /// A query in one segment.
@@ -102,6 +167,8 @@ struct Place<'a> {
     /// The numbers of the index and the segment.
     view: usize,
     no: usize,
+    bound: &'a SharedBound,
+    interrupt: &'a Interrupt,
 }
 
 impl Place<'_> {
@@ -122,7 +189,7 @@ fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranke
 }
 
 /// Visible matches of a segment; beyond `most` any larger number will do.
-fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, cx: &Context<'_>) -> Result<u64> {
+fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, most: u64, interrupt: &Interrupt) -> Result<u64> {
     if let Some(count) = planned.quick_count(segment, sight, most)? {
         return Ok(count);
     }
@@ -131,7 +198,7 @@ fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, mos
     while set.doc() != TERMINATED && count <= most {
         count += 1;
         if count.is_multiple_of(1 << 14) {
-            cx.check_cancelled()?;
+            interrupt.check()?;
         }
         set.advance();
     }
@@ -166,13 +233,13 @@ enum Pruned {
 
 /// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
 fn by_rarest(rarest: &Rarest<'_>, at: &Place<'_>, checks: &mut Checks, best: &mut Best<'_>) -> Result<bool> {
-    let mut nearest = Nearest::above(best);
+    let mut nearest = Nearest::above(best, at.bound);
     rarest.for_each(at.segment, &mut |doc, score| {
-        if score > nearest.threshold && at.sight.sees(doc) && checks.pass(doc) {
+        if score > nearest.threshold() && at.sight.sees(doc) && checks.pass(doc) {
             nearest.push(score, doc);
         }
     })?;
-    if nearest.threshold <= rarest.bound_of_others() {
+    if nearest.threshold() <= rarest.bound_of_others() {
         return Ok(false);
     }
     for Candidate(score, doc) in nearest.heap {
@@ -182,23 +249,30 @@ fn by_rarest(rarest: &Rarest<'_>, at: &Place<'_>, checks: &mut Checks, best: &mu
 }
 
 /// The best candidates of a segment, as many as are wanted, that beat what is known.
-struct Nearest {
+struct Nearest<'a> {
     heap: BinaryHeap<Candidate>,
     limit: usize,
     floor: f32,
-    /// The score that the next hit must beat.
-    threshold: f32,
+    /// The score that the next hit must beat, as this thread knows.
+    own_threshold: f32,
+    bound: &'a SharedBound,
 }
 
-impl Nearest {
-    fn above(best: &Best<'_>) -> Nearest {
+impl<'a> Nearest<'a> {
+    fn above(best: &Best<'_>, bound: &'a SharedBound) -> Nearest<'a> {
         let floor = best.threshold().map_or(f32::MIN, |worst| worst.score);
         Nearest {
             heap: BinaryHeap::with_capacity(best.limit().min(1024) + 1),
             limit: best.limit(),
             floor,
-            threshold: floor,
+            own_threshold: floor,
+            bound,
         }
+    }
+
+    /// The score that the next hit must beat.
+    fn threshold(&self) -> f32 {
+        self.own_threshold.max(self.bound.floor())
     }
 
     /// Documents come in order: among equals the first ones stay.
@@ -214,7 +288,8 @@ impl Nearest {
         if self.heap.len() == self.limit
             && let Some(worst) = self.heap.peek()
         {
-            self.threshold = worst.0.max(self.floor);
+            self.own_threshold = worst.0.max(self.floor);
+            self.bound.raise(self.own_threshold);
         }
     }
 }
@@ -243,40 +318,33 @@ fn collect_pruned(pruning: &Pruning, at: &Place<'_>, best: &mut Best<'_>) -> Res
 
 /// The best of a conjunction in one segment. No list says how many documents match, so they are scanned until enough are counted;
 /// from there on the bounds choose.
-fn collect_conjunction(
-    pruning: &Pruning,
-    at: &Place<'_>,
-    most: u64,
-    cx: &Context<'_>,
-    best: &mut Best<'_>,
-    found: &mut Collected,
-) -> Result<()> {
+fn collect_conjunction(pruning: &Pruning, at: &Place<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
     let Some(checks) = pruning.checks(at.segment)? else {
         return Ok(());
     };
     if pruning.is_selective(&checks) {
-        return collect_all(at, most, cx, best, found);
+        return collect_all(at, most, best, count);
     }
-    let counted = |best: &Best<'_>, found: &Collected| found.count > most && best.threshold().is_some();
-    if found.count <= most
-        && let Some(count) = at.planned.quick_count(at.segment, at.sight, most - found.count)?
+    let counted = |best: &Best<'_>, count: u64| count > most && best.threshold().is_some();
+    if *count <= most
+        && let Some(all) = at.planned.quick_count(at.segment, at.sight, most - *count)?
     {
-        found.count += count;
+        *count += all;
         return prune_from(0, pruning, at, checks, best);
     }
     let mut from = 0;
-    if !counted(best, found) {
+    if !counted(best, *count) {
         let mut set = at.planned.scorer(at.segment)?;
         let mut seen = 0u64;
-        while set.doc() != TERMINATED && !counted(best, found) {
-            found.count += 1;
+        while set.doc() != TERMINATED && !counted(best, *count) {
+            *count += 1;
             let score = set.score();
             if best.threshold().is_none_or(|worst| score > worst.score) {
                 best.push(at.ranked(set.doc(), score));
             }
             seen += 1;
             if seen.is_multiple_of(1024) {
-                cx.check_cancelled()?;
+                at.interrupt.check()?;
                 at.planned.check()?;
             }
             set.advance();
@@ -291,11 +359,11 @@ fn collect_conjunction(
 
 /// The best of one segment from a document on, by pruning.
 fn prune_from(from: DocId, pruning: &Pruning, at: &Place<'_>, mut checks: Checks, best: &mut Best<'_>) -> Result<()> {
-    let mut nearest = Nearest::above(best);
+    let mut nearest = Nearest::above(best, at.bound);
     // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
     let mut scorer = at.planned.node().scorer(at.segment)?;
-    pruning.for_each(at.segment, nearest.floor, &mut |doc, score| {
-        let competes = doc >= from && score > prune::rounded_down(nearest.threshold);
+    pruning.for_each(at.segment, nearest.threshold(), &mut |doc, score| {
+        let competes = doc >= from && score > prune::rounded_down(nearest.threshold());
         if competes && at.sight.sees(doc) && checks.pass(doc) {
             let matches = matches!(scorer.seek_danger(doc), SeekDangerResult::Found);
             debug_assert!(
@@ -308,12 +376,12 @@ fn prune_from(from: DocId, pruning: &Pruning, at: &Place<'_>, mut checks: Checks
                     prune::rounded_down(found) <= score,
                     "search.md S11: a match scores [{found}], its terms together [{score}]"
                 );
-                if found > nearest.threshold {
+                if found > nearest.threshold() {
                     nearest.push(found, doc);
                 }
             }
         }
-        nearest.threshold
+        nearest.threshold()
     })?;
     for Candidate(score, doc) in nearest.heap {
         best.push(at.ranked(doc, score));
@@ -371,7 +439,7 @@ fn collapsed(
             return Err(error);
         }
         if found.count <= most {
-            found.count += count_matches(planned, segment, &sight, most - found.count, cx)?;
+            found.count += count_matches(planned, segment, &sight, most - found.count, &cx.interrupt)?;
         }
         planned.check()?;
     }
@@ -379,9 +447,13 @@ fn collapsed(
 }
 
 /// Every match of one segment, until no further one can matter.
-fn collect_all(at: &Place<'_>, most: u64, cx: &Context<'_>, best: &mut Best<'_>, found: &mut Collected) -> Result<()> {
+fn collect_all(at: &Place<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
     let Place {
-        planned, segment, sight, ..
+        planned,
+        segment,
+        sight,
+        interrupt,
+        ..
     } = at;
     let bound = planned.node().most_score();
     let done = |best: &Best<'_>| match (best.threshold(), bound) {
@@ -389,19 +461,19 @@ fn collect_all(at: &Place<'_>, most: u64, cx: &Context<'_>, best: &mut Best<'_>,
         _ => false,
     };
     if done(best) {
-        if found.count <= most {
-            found.count += count_matches(planned, segment, sight, most - found.count, cx)?;
+        if *count <= most {
+            *count += count_matches(planned, segment, sight, most - *count, interrupt)?;
         }
         return Ok(());
     }
     let mut set = planned.scorer(segment)?;
-    let before = found.count;
+    let before = *count;
     let (mut full, mut seen) = (false, 0u64);
     let mut doc = set.doc();
     while doc != TERMINATED {
-        found.count += 1;
+        *count += 1;
         if full {
-            if found.count > most {
+            if *count > most {
                 break;
             }
         } else {
@@ -414,14 +486,14 @@ fn collect_all(at: &Place<'_>, most: u64, cx: &Context<'_>, best: &mut Best<'_>,
                 best.push(at.ranked(doc, score));
                 full = done(best);
                 if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
-                    found.count = before + all;
+                    *count = before + all;
                     break;
                 }
             }
         }
         seen += 1;
         if seen.is_multiple_of(1024) {
-            cx.check_cancelled()?;
+            interrupt.check()?;
             planned.check()?;
         }
         doc = set.advance();

@@ -174,6 +174,11 @@ impl Pruning {
         })
     }
 
+    /// How many documents the lists of all terms have.
+    pub fn docs(&self) -> u64 {
+        self.docs
+    }
+
     /// Whether a match has all of the terms. Documents that have them may be no matches: a phrase also asks for their places.
     pub fn is_conjunction(&self) -> bool {
         self.all_required
