@@ -8,7 +8,7 @@
 
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
-use crate::commit::{Committed, SideEffects, Uncommitted};
+use crate::commit::{SideEffects, Uncommitted};
 use crate::counts::share;
 use crate::current_document::{CurrentDocument, CurrentDocuments};
 use crate::document_key::Key;
@@ -16,6 +16,7 @@ use crate::durability::is_of_the_moment;
 use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::index_state::IndexState;
 use crate::lock_order::{LockRank, is_held};
+use crate::log::Reservation;
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
@@ -314,43 +315,54 @@ impl DecisionRun<'_> {
         self.numbers.extend(items.iter().map(|item| item.write.entry.no));
         self.moved = beside.moves.iter().map(|one| one.entry.no).collect();
         tell_stamps(&mut beside, plan.seal, plan.then, &outcomes, &places);
-        let working: Vec<(Arc<IndexState>, bool)> = items
-            .iter()
-            .map(|item| (item.state.clone(), item.write.put.is_none()))
-            .collect();
-        let committed = match store.commit(items, beside, &mut room) {
-            Err(Uncommitted::HasMoved) => {
-                (self.numbers, self.moved) = (Vec::new(), Vec::new());
-                return Ok(Attempt::Missing(Vec::new()));
-            }
-            Err(Uncommitted::Failed(error)) => return Err(error),
-            Ok(committed) => committed,
+        let Some(written) = self.commit_items(items, beside, &mut room, begun)? else {
+            return Ok(Attempt::Missing(Vec::new()));
         };
-        let Committed {
-            outcomes: written,
-            after: waits,
-            position,
-        } = committed;
         assert_eq!(
             written.len(),
             places.len(),
             "1.2: each write that has its stamp has its outcome"
         );
+        for (place, outcome) in places.into_iter().zip(written) {
+            outcomes[place] = outcome;
+        }
+        Ok(Attempt::Over(outcomes))
+    }
+
+    /// Writes the record. The outcomes of the items, in their order; `None`: a directory that the plan rests on has moved.
+    fn commit_items(
+        &mut self,
+        items: Vec<CommitItem>,
+        beside: SideEffects,
+        room: &mut Reservation,
+        begun: Instant,
+    ) -> Result<Option<Vec<Outcome>>> {
+        let store = self.store;
+        let working: Vec<(Arc<IndexState>, bool)> = items
+            .iter()
+            .map(|item| (item.state.clone(), item.write.put.is_none()))
+            .collect();
+        let committed = match store.commit(items, beside, room) {
+            Err(Uncommitted::HasMoved) => {
+                (self.numbers, self.moved) = (Vec::new(), Vec::new());
+                return Ok(None);
+            }
+            Err(Uncommitted::Failed(error)) => return Err(error),
+            Ok(committed) => committed,
+        };
         let took = share(begun.elapsed(), working.len());
         working
             .iter()
             .for_each(|(state, deletes)| state.counts().wrote(*deletes, took));
+        let waits = committed.after;
         if self.how.gate == Gate::Exclusive {
             store
                 .write_path
                 .note_gate_alteration(self.gate, waits.durable.max(waits.written));
         }
-        for (place, outcome) in places.into_iter().zip(written) {
-            outcomes[place] = outcome;
-        }
         self.after.also(waits);
-        self.place = Some(position);
-        Ok(Attempt::Over(outcomes))
+        self.place = Some(committed.position);
+        Ok(Some(committed.outcomes))
     }
 
     /// Evaluates each write on the newest documents. Nothing changes. `made`: indices that this very record makes.

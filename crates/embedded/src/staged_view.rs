@@ -2,7 +2,7 @@
 //!
 //! Not here: staging, reading and searching (`staging`).
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, IndexEntry};
 use crate::lock_order::Mutex;
 use crate::open_views::missing_view;
 use crate::pending::PendingOp;
@@ -11,6 +11,7 @@ use engine::View;
 use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
 use segment::searchable::{IndexView, Searchable};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +58,35 @@ pub(crate) struct Overlay {
 }
 
 impl StagedWrites {
+    /// Keeps a catalog with an index that was made, and an index whose mapping grew.
+    pub(crate) fn keep_catalog(&mut self, made: Option<Catalog>, grown: Option<IndexEntry>) {
+        let mut next = made;
+        if let Some(grown) = grown {
+            next.get_or_insert_with(|| (*self.catalog).clone()).put(grown);
+        }
+        if let Some(next) = next {
+            self.catalog = Arc::new(next);
+        }
+    }
+
+    /// Keeps a document. One that was staged before gets the new write, and stays what it was at first.
+    pub(crate) fn keep(&mut self, uid: Box<str>, document: StagedDocument) {
+        let waiting = &mut self.overlays.entry(document.no).or_default().waiting;
+        waiting.push(document.op.clone());
+        match self.places.entry((document.no, uid)) {
+            Entry::Occupied(place) => self.documents[*place.get()].op = document.op,
+            Entry::Vacant(place) => {
+                place.insert(self.documents.len());
+                self.documents.push(document);
+            }
+        }
+        debug_assert_eq!(
+            self.places.len(),
+            self.documents.len(),
+            "transactions.md T2: a document is staged once, however often it is written"
+        );
+    }
+
     /// The trees in which a write to this index finds and makes its directories.
     pub(crate) fn trees_beyond(&self, base: &Tree, no: u32) -> &Trees {
         if self.trees.get(no).is_none() {

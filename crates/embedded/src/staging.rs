@@ -338,7 +338,7 @@ impl Store {
         }
         let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
-        let (entry, mut made) = match (found, creates) {
+        let (entry, made) = match (found, creates) {
             (Err(e), Some(typed)) if e.kind() == ErrorKind::IndexNotFound && !write.require_alias => {
                 let next = self.with_made(&inner.catalog, &name, typed)?;
                 (next.write_index(&name, false, now_ms)?, Some((next, typed)))
@@ -400,35 +400,18 @@ impl Store {
         let place = inner.places.get(&(entry.no, uid.clone())).copied();
         let replaced = place.map_or(0, |place| inner.documents[place].op.text_bytes());
         self.admit_staged(inner, op.text_bytes(), replaced)?;
-        // From here on nothing fails.
-        let mut next = made.take().map(|(next, typed)| {
+        let next = made.map(|(next, typed)| {
             inner.made.insert(entry.no, typed);
             next
         });
-        if let Some(grown) = grown {
-            next.get_or_insert_with(|| (*inner.catalog).clone()).put(grown);
-        }
-        if let Some(next) = next {
-            inner.catalog = Arc::new(next);
-        }
-        inner.overlays.entry(entry.no).or_default().waiting.push(op.clone());
-        match place {
-            Some(place) => inner.documents[place].op = op.clone(),
-            None => {
-                inner.places.insert((entry.no, uid), inner.documents.len());
-                inner.documents.push(StagedDocument {
-                    no: entry.no,
-                    at: at.clone(),
-                    before,
-                    op: op.clone(),
-                });
-            }
-        }
-        debug_assert_eq!(
-            inner.places.len(),
-            inner.documents.len(),
-            "transactions.md T2: a document is staged once, however often it is written"
-        );
+        inner.keep_catalog(next, grown);
+        let document = StagedDocument {
+            no: entry.no,
+            at: at.clone(),
+            before,
+            op: op.clone(),
+        };
+        inner.keep(uid, document);
         Ok(Outcome::Written(Written {
             effect,
             at,

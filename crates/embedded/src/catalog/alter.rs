@@ -5,7 +5,7 @@
 use super::resolve::Resolved;
 use super::{Catalog, IndexEntry, names, parse_mappings, settings, system, templates, union};
 use engine::{AliasAction, Alteration, Altered, TemplateKind};
-use mapping::Mappings;
+use mapping::{MappingLimits, Mappings, Registry};
 use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
 use model::system_index::is_system;
@@ -131,78 +131,26 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
     };
     let name = model::date_name::resolve(name, moment.now_ms)?.into_owned();
     names::check_index(&name)?;
-    if let Some(there) = next.catalog.indices.get(&name) {
-        if *if_absent {
-            next.altered.indices.push(there.name.clone());
-            return Ok(());
-        }
-        let reason = format!("index [{name}/{}] already exists", there.uuid);
-        return Err(Error::new(ErrorKind::IndexAlreadyExists, reason)
-            .with("index_uuid", there.uuid.clone())
-            .with("index", name));
+    if let Some(there) = next.catalog.indices.get(&name).filter(|_| *if_absent) {
+        next.altered.indices.push(there.name.clone());
+        return Ok(());
     }
-    if next.catalog.indices.values().any(|entry| entry.aliases.contains_key(&name)) {
-        let reason = format!("Invalid index name [{name}], already exists as alias");
-        return Err(Error::new(ErrorKind::InvalidIndexName, reason)
-            .with("index_uuid", "_na_")
-            .with("index", name));
-    }
-    let max = next.catalog.cluster_number(model::settings::MAX_INDICES);
-    let of_clients = next.catalog.indices.values().filter(|entry| !entry.is_system()).count() as u64;
-    if of_clients >= max && !is_system(&name) {
-        return Err(Error::illegal(format!(
-            "there are [{max}] indices already; the limit is the setting [cluster.max_indices]"
-        )));
-    }
+    check_new(&next.catalog, &name)?;
     let template = templates::for_index(&next.catalog, &name)?;
     let (typed, bodies) = alike(template.mappings, mappings.as_ref(), *typed, &name)?;
-    let typed = &typed;
-    let mut flat = template.settings;
-    flat.extend(engine::catalog::flatten(given));
-    flat.retain(|_, value| !value.is_null());
-    templates::Given::settle_warmers(template.warmers, &mut flat);
-    if *typed {
-        // Indices of 2015 had five unless told otherwise.
-        flat.entry(model::settings::NUMBER_OF_SHARDS.name)
-            .or_insert_with(|| "5".into());
-    }
-    settings::check(&flat)?;
-    if let (LockIndex::Types(types), false) = (LockIndex::of(&flat)?, *typed) {
-        let (name, setting) = (types.join(", "), model::settings::PLEACH_LOCK_INDEX.name);
-        return Err(Error::illegal(format!(
-            "[{setting}] names the types [{name}], but the index has none: its documents are all locks with [true]"
-        )));
-    }
+    let flat = settings_of(template.settings, template.warmers, given, typed)?;
     let registry = mapping::settings::registry(&flat)?;
     let limits = mapping::settings::limits(&flat);
-    let mut mapped: Option<Mappings> = None;
-    for body in &bodies {
-        let parsed = parse_mappings(body, *typed, &registry, &limits)?;
-        mapped = Some(match (mapped, parsed) {
-            (None, parsed) => parsed,
-            (Some(Mappings::Plain(old)), Mappings::Plain(new)) => Mappings::Plain(old.merge(&new)?),
-            (Some(Mappings::Typed(mut old)), Mappings::Typed(new)) => {
-                for (doc_type, mapping) in new.types() {
-                    old = old.merge(doc_type, mapping)?;
-                }
-                Mappings::Typed(old)
-            }
-            (Some(old), _) => old,
-        });
-    }
-    let mapped = match mapped {
-        Some(mapped) => mapped,
-        None => parse_mappings(&Value::Null, *typed, &registry, &limits)?,
-    };
+    let mapped = mappings_of(&bodies, typed, &registry, &limits)?;
     let mapping = union(&mapped, &registry, &flat)?;
     settings::check_sort(&flat, &mapping)?;
     let mut placed = template.aliases;
     placed.extend(aliases.clone());
     let mut checked = Map::new();
     for (alias, body) in placed {
-        check_alias(&next.catalog, &alias, &name, *typed)?;
+        check_alias(&next.catalog, &alias, &name, typed)?;
         let options = templates::alias_options(body.as_object().unwrap_or(&Map::new()));
-        check_filter(&alias, &options, *typed)?;
+        check_filter(&alias, &options, typed)?;
         checked.insert(alias, Value::Object(options));
     }
     let no = next.catalog.next_no.max(1);
@@ -232,6 +180,79 @@ fn create(next: &mut Next, wish: &Alteration, moment: &Moment) -> Result<()> {
         restored_from: None,
     });
     Ok(())
+}
+
+/// Refuses an index whose name is taken, and one more than there may be.
+fn check_new(catalog: &Catalog, name: &str) -> Result<()> {
+    if let Some(there) = catalog.indices.get(name) {
+        let reason = format!("index [{name}/{}] already exists", there.uuid);
+        return Err(Error::new(ErrorKind::IndexAlreadyExists, reason)
+            .with("index_uuid", there.uuid.clone())
+            .with("index", name));
+    }
+    if catalog.indices.values().any(|entry| entry.aliases.contains_key(name)) {
+        let reason = format!("Invalid index name [{name}], already exists as alias");
+        return Err(Error::new(ErrorKind::InvalidIndexName, reason)
+            .with("index_uuid", "_na_")
+            .with("index", name));
+    }
+    let max = catalog.cluster_number(model::settings::MAX_INDICES);
+    let of_clients = catalog.indices.values().filter(|entry| !entry.is_system()).count() as u64;
+    if of_clients >= max && !is_system(name) {
+        return Err(Error::illegal(format!(
+            "there are [{max}] indices already; the limit is the setting [cluster.max_indices]"
+        )));
+    }
+    Ok(())
+}
+
+/// The settings of a new index: those of its templates under its own.
+fn settings_of(
+    of_templates: Map<String, Value>,
+    warmers: Map<String, Value>,
+    given: &Map<String, Value>,
+    typed: bool,
+) -> Result<Map<String, Value>> {
+    let mut flat = of_templates;
+    flat.extend(engine::catalog::flatten(given));
+    flat.retain(|_, value| !value.is_null());
+    templates::Given::settle_warmers(warmers, &mut flat);
+    if typed {
+        // Indices of 2015 had five unless told otherwise.
+        flat.entry(model::settings::NUMBER_OF_SHARDS.name)
+            .or_insert_with(|| "5".into());
+    }
+    settings::check(&flat)?;
+    if let (LockIndex::Types(types), false) = (LockIndex::of(&flat)?, typed) {
+        let (name, setting) = (types.join(", "), model::settings::PLEACH_LOCK_INDEX.name);
+        return Err(Error::illegal(format!(
+            "[{setting}] names the types [{name}], but the index has none: its documents are all locks with [true]"
+        )));
+    }
+    Ok(flat)
+}
+
+/// The mappings of a new index, of all bodies together.
+fn mappings_of(bodies: &[Value], typed: bool, registry: &Registry, limits: &MappingLimits) -> Result<Mappings> {
+    let mut mapped: Option<Mappings> = None;
+    for body in bodies {
+        let parsed = parse_mappings(body, typed, registry, limits)?;
+        mapped = Some(match (mapped, parsed) {
+            (None, parsed) => parsed,
+            (Some(Mappings::Plain(old)), Mappings::Plain(new)) => Mappings::Plain(old.merge(&new)?),
+            (Some(Mappings::Typed(mut old)), Mappings::Typed(new)) => {
+                for (doc_type, mapping) in new.types() {
+                    old = old.merge(doc_type, mapping)?;
+                }
+                Mappings::Typed(old)
+            }
+            (Some(old), _) => old,
+        });
+    }
+    match mapped {
+        Some(mapped) => Ok(mapped),
+        None => parse_mappings(&Value::Null, typed, registry, limits),
+    }
 }
 
 /// The bodies of a new index's mappings with a type level everywhere or nowhere, as the request has it. A request without

@@ -8,7 +8,7 @@ use super::intent::{Marked, apply_write, expect_unchanged, rewrite};
 use super::record::{Mark, NotApplied, Record, Token, Touched};
 use super::runner::Runner;
 use crate::locks::Owner;
-use engine::{Expect, Outcome, Refresh};
+use engine::{Expect, Outcome, Refresh, Write};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,16 +86,14 @@ impl Runner {
             let batch: Vec<&Touched> = open.iter().copied().take(most).collect();
             let places = self.places(&batch).await?;
             let mut acknowledged: BTreeSet<&DocAddress> = BTreeSet::new();
-            let mut here: Vec<&Touched> = Vec::with_capacity(batch.len());
-            for touched in batch {
-                let index = touched.at.index.as_str();
-                match places.shut.get(index) {
-                    None if !places.gone.contains(index) => {
-                        here.push(touched);
-                        continue;
-                    }
-                    Some(error) if !record.skips(&touched.at) => left.push((touched.at.clone(), error.clone())),
-                    _ => {}
+            let (mut here, elsewhere): (Vec<&Touched>, Vec<&Touched>) = batch
+                .into_iter()
+                .partition(|touched| places.is_open(touched.at.index.as_str()));
+            for touched in elsewhere {
+                if let Some(error) = places.shut.get(touched.at.index.as_str())
+                    && !record.skips(&touched.at)
+                {
+                    left.push((touched.at.clone(), error.clone()));
                 }
                 acknowledged.insert(&touched.at);
             }
@@ -127,21 +125,10 @@ impl Runner {
             let mut written = Vec::new();
             for touched in here {
                 let at = &touched.at;
-                let Some(marked) = at_hand.remove(at).or_else(|| read.remove(at)) else {
-                    continue;
-                };
-                let found = marked.document.as_ref().map(|_| marked.mark.intent.as_ref());
-                let confirm = Mark {
-                    tombstone: true,
-                    token: Some(token),
-                    ..Mark::default()
-                };
-                writes.push(uuids.address(match apply(found, change) {
-                    Apply::Write => apply_write(at, &marked, record.effect_on(touched), token),
-                    Apply::Confirm => rewrite(at, &marked, &marked.mark),
-                    Apply::ConfirmAbsence => rewrite(at, &marked, &confirm),
-                }));
-                written.push(at);
+                if let Some(marked) = at_hand.remove(at).or_else(|| read.remove(at)) {
+                    writes.push(uuids.address(write_of(change, record, touched, &marked, token)));
+                    written.push(at);
+                }
             }
             let outcomes = match together {
                 true => self.engine.write_together(writes, Refresh::No).await?,
@@ -362,4 +349,22 @@ fn not_applied(left: &[(DocAddress, Error)]) -> Vec<NotApplied> {
         why: Value::Object(error.to_json()),
     };
     left.iter().map(one).collect()
+}
+
+/// The write that brings a document of a committed change to what the record says.
+fn write_of(change: &Owner, record: &Record, touched: &Touched, marked: &Marked, token: Token) -> Write {
+    let at = &touched.at;
+    let found = marked.document.as_ref().map(|_| marked.mark.intent.as_ref());
+    match apply(found, change) {
+        Apply::Write => apply_write(at, marked, record.effect_on(touched), token),
+        Apply::Confirm => rewrite(at, marked, &marked.mark),
+        Apply::ConfirmAbsence => {
+            let confirm = Mark {
+                tombstone: true,
+                token: Some(token),
+                ..Mark::default()
+            };
+            rewrite(at, marked, &confirm)
+        }
+    }
 }

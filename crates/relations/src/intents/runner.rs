@@ -60,6 +60,13 @@ pub(super) struct Places {
     pub(super) shut: BTreeMap<String, Error>,
 }
 
+impl Places {
+    /// Whether documents of an index can be written now.
+    pub(super) fn is_open(&self, index: &str) -> bool {
+        !self.shut.contains_key(index) && !self.gone.contains(index)
+    }
+}
+
 /// Where the document of a session or lease is.
 pub fn session_address(session: &str) -> DocAddress {
     DocAddress {

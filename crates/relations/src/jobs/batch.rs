@@ -235,16 +235,8 @@ impl Batch<'_> {
         {
             return Ok(Step::Reply(Came::Stopped));
         }
-        for (name, uuid) in indices_of(self.items) {
-            let there = match newest.index(name) {
-                Ok(index) => index.uuid == uuid,
-                Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
-                Err(e) => return Err(e),
-            };
-            if !there {
-                let error = engine::catalog::replaced(name, uuid);
-                return Ok(Step::Reply(Came::Gone(error)));
-            }
+        if let Some(gone) = self.gone(newest)? {
+            return Ok(Step::Reply(Came::Gone(gone)));
         }
         let mut trees = Vec::new();
         for at in &self.job.free {
@@ -305,15 +297,8 @@ impl Batch<'_> {
                 counts.warnings.push(warning);
             }
         }
-        let undone = failed && self.job.whole.is_some();
-        if undone {
-            let kept = Counts {
-                total: counts.total,
-                conflicts: counts.conflicts,
-                failures: counts.failures,
-                ..self.counts.clone()
-            };
-            return Ok(Step::Reply(Came::Undone(Box::new(kept))));
+        if failed && self.job.whole.is_some() {
+            return Ok(Step::Reply(Came::Undone(Box::new(self.undone(counts)))));
         }
         // One change as a whole has a number of its own, also if it changes nothing.
         plan.numbered = self.job.whole.is_some();
@@ -328,6 +313,31 @@ impl Batch<'_> {
         self.writers = writers;
         let counts = Box::new(counts);
         Ok(Step::Commit(plan, Came::Written { counts, ended: failed }))
+    }
+
+    /// The refusal where an index of the batch is no longer the one that its documents were found in.
+    fn gone(&self, newest: &mut dyn Newest) -> Result<Option<Error>> {
+        for (name, uuid) in indices_of(self.items) {
+            let is_there = match newest.index(name) {
+                Ok(index) => index.uuid == uuid,
+                Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
+                Err(e) => return Err(e),
+            };
+            if !is_there {
+                return Ok(Some(engine::catalog::replaced(name, uuid)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The counts of a change as a whole that failed: what went wrong, and nothing that was written.
+    fn undone(&self, counts: Counts) -> Counts {
+        Counts {
+            total: counts.total,
+            conflicts: counts.conflicts,
+            failures: counts.failures,
+            ..self.counts.clone()
+        }
     }
 
     /// The result of a write, as far as it can be told before the engine judges it.
@@ -445,17 +455,11 @@ impl Batch<'_> {
             }
         };
         Ok(Some(LockWrite {
-            at,
-            uuid: index.uuid.clone(),
-            settings: index.settings.clone(),
-            before,
             after,
-            noop: false,
             process_id: LockWrite::process_of(&write.op),
             steps: 1,
-            proved: false,
-            under: Vec::new(),
             operation: n,
+            ..LockWrite::begun(&at, index, before.as_ref())
         }))
     }
 

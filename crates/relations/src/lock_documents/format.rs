@@ -8,7 +8,7 @@
 
 use crate::leases::lease::{Lease, LockDocument, NEVER, OnExpire, TimedBy, Wanted};
 use crate::locks::{Claim, LockKey, LockPath, LockTarget, Mode};
-use engine::{Expect, Source, WriteOp};
+use engine::{Expect, Source, WriteIndex, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -155,6 +155,23 @@ pub(crate) struct LockWrite {
 }
 
 impl LockWrite {
+    /// A write before its first operation; `before`: the document that is there.
+    pub(crate) fn begun(at: &DocAddress, index: &WriteIndex, before: Option<&Source>) -> LockWrite {
+        LockWrite {
+            at: at.clone(),
+            uuid: index.uuid.clone(),
+            settings: index.settings.clone(),
+            before: before.cloned(),
+            after: None,
+            noop: false,
+            process_id: None,
+            steps: 0,
+            proved: false,
+            under: Vec::new(),
+            operation: 0,
+        }
+    }
+
     /// Does an operation with this expectation know the document's stamp?
     pub(crate) fn is_unchanged(expect: Expect) -> bool {
         matches!(expect, Expect::Unchanged { .. })

@@ -313,6 +313,40 @@ impl Folding<'_, '_, '_> {
             };
             self.indices.insert(name.to_owned(), found);
         }
+        let (at, is_there) = match self.address(operation)? {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        let index = self.indices.get(name).and_then(Option::as_ref);
+        let place = self.docs.len();
+        let first = match self.places.entry(at) {
+            Entry::Occupied(earlier) => return Ok(Ok(*earlier.get())),
+            Entry::Vacant(first) => first,
+        };
+        let at = first.key().clone();
+        let before = match is_there.then(|| self.newest.read(&at, See::Plain)) {
+            Some(Err(error)) if error.kind() == ErrorKind::IndexClosed => return Ok(Err(error)),
+            read => read.transpose()?.flatten(),
+        };
+        first.insert(place);
+        let mut doc = Doc::new(name, at, before);
+        doc.index_uuid.clone_from(&operation.write.index_uuid);
+        if let Some((index, _, locks)) = index
+            && locks.has(doc.at.id.doc_type.as_deref())
+        {
+            doc.lock = Some(LockWrite::begun(&doc.at, index, doc.now.as_ref().map(|now| &now.source)));
+        } else if let Err(error) = self.check_place(&mut doc)? {
+            doc.failed = true;
+            self.docs.push(doc);
+            return Ok(Err(error));
+        }
+        self.docs.push(doc);
+        Ok(Ok(place))
+    }
+
+    /// The address of an operation's document in the index that its name stands for, and whether that index is there.
+    fn address(&mut self, operation: &Operation) -> Result<Result<(DocAddress, bool), Error>> {
+        let name = operation.write.at.index.as_str();
         let index = self.indices.get(name).and_then(Option::as_ref);
         if let Some(uuid) = &operation.write.index_uuid
             && index.is_none_or(|(index, ..)| index.uuid != **uuid)
@@ -352,59 +386,30 @@ impl Folding<'_, '_, '_> {
                 return Ok(Err(error.with("index", name).with("index_uuid", "_na_")));
             }
         };
-        let index = self.indices.get(name).and_then(Option::as_ref);
-        let place = self.docs.len();
-        let first = match self.places.entry(at) {
-            Entry::Occupied(earlier) => return Ok(Ok(*earlier.get())),
-            Entry::Vacant(first) => first,
-        };
-        let at = first.key().clone();
-        let before = match is_there.then(|| self.newest.read(&at, See::Plain)) {
-            Some(Err(error)) if error.kind() == ErrorKind::IndexClosed => return Ok(Err(error)),
-            read => read.transpose()?.flatten(),
-        };
-        first.insert(place);
-        let mut doc = Doc::new(name, at, before);
-        doc.index_uuid.clone_from(&operation.write.index_uuid);
-        if let Some((index, _, locks)) = index
-            && locks.has(doc.at.id.doc_type.as_deref())
-        {
-            doc.lock = Some(LockWrite {
-                at: doc.at.clone(),
-                uuid: index.uuid.clone(),
-                settings: index.settings.clone(),
-                before: doc.now.as_ref().map(|now| now.source.clone()),
-                after: None,
-                noop: false,
-                process_id: None,
-                steps: 0,
-                proved: false,
-                under: Vec::new(),
-                operation: 0,
-            });
-        } else if !self.guard.is_open() {
-            doc.places = match index.filter(|(_, fields, _)| !fields.is_unset()).zip(doc.now.as_ref()) {
-                Some(((_, fields, _), now)) => fields.places(&now.source.parse()?)?,
-                None => Vec::new(),
-            };
-            let settings = match index {
-                Some((index, _, _)) => Some(&*index.settings),
-                None => self.made.get(name).map(|(settings, _)| &**settings),
-            };
-            let covered_later = doc.now.is_none();
-            let checked = self.guard.check(settings, &doc.at, &doc.places);
-            // A document that is to be made has no place yet: whether it is covered shows in the end.
-            let refused = checked
-                .err()
-                .filter(|e| !(covered_later && e.kind() == ErrorKind::LockTarget));
-            if let Some(error) = refused {
-                doc.failed = true;
-                self.docs.push(doc);
-                return Ok(Err(error));
-            }
+        Ok(Ok((at, is_there)))
+    }
+
+    /// Locks of others refuse a document where it is. One that is to be made has no place yet: whether it is covered shows in the end.
+    fn check_place(&mut self, doc: &mut Doc) -> Result<Result<(), Error>> {
+        if self.guard.is_open() {
+            return Ok(Ok(()));
         }
-        self.docs.push(doc);
-        Ok(Ok(place))
+        let index = self.indices.get(&doc.index).and_then(Option::as_ref);
+        if let Some(((_, fields, _), now)) = index.zip(doc.now.as_ref())
+            && !fields.is_unset()
+        {
+            doc.places = fields.places(&now.source.parse()?)?;
+        }
+        let settings = match index {
+            Some((index, _, _)) => Some(&*index.settings),
+            None => self.made.get(&doc.index).map(|(settings, _)| &**settings),
+        };
+        let covered_later = doc.now.is_none();
+        let checked = self.guard.check(settings, &doc.at, &doc.places);
+        let refused = checked
+            .err()
+            .filter(|e| !(covered_later && e.kind() == ErrorKind::LockTarget));
+        Ok(refused.map_or(Ok(()), Err))
     }
 
     /// It makes an index: what its templates say of locks counts already.
@@ -462,7 +467,6 @@ impl Folding<'_, '_, '_> {
     }
 
     fn apply(&mut self, n: usize, place: usize, operation: &Operation) -> Result<Step, NotDone> {
-        let refuse = |error: Error| NotDone::Refused(error);
         let write = &operation.write;
         let doc = &mut self.docs[place];
         doc.require_alias |= write.require_alias;
@@ -472,25 +476,7 @@ impl Folding<'_, '_, '_> {
             lock.proved |= LockWrite::is_unchanged(write.expect);
             lock.process_id = LockWrite::process_of(&write.op).or_else(|| lock.process_id.take());
         }
-        let found = match write.expect {
-            Expect::NewerThan { .. } | Expect::AbsentAt { .. } if self.kind == Kind::Plain => {
-                doc.external = write.expect;
-                Found::Nothing
-            }
-            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_) => {
-                let reason = "external versions are not supported inside a change: use [if_seq_no] and [if_primary_term]";
-                return Err(refuse(Error::illegal(reason)));
-            }
-            Expect::Version(0) => {
-                return Err(refuse(Error::illegal(
-                    "illegal version value [0] for version type [INTERNAL]",
-                )));
-            }
-            // Inside: what earlier operations left counts.
-            Expect::Absent | Expect::Present | Expect::Anything if doc.now.is_some() => Found::Here(doc.stamp()),
-            Expect::Absent | Expect::Present | Expect::Anything => Found::Nothing,
-            Expect::Unchanged { .. } | Expect::Version(_) => doc.before.map_or(Found::Nothing, Found::Here),
-        };
+        let found = doc.found(self.kind, write.expect).map_err(NotDone::Refused)?;
         write.expect.check(&doc.at, found).map_err(NotDone::Conflict)?;
         let mut step = Step {
             label: operation.label,
@@ -500,89 +486,125 @@ impl Folding<'_, '_, '_> {
             stamp: doc.stamp(),
             source: None,
         };
-        let mut next = None;
-        match &write.op {
-            WriteOp::Put(source) => {
-                next = Some(Some(Now {
-                    source: source.clone(),
-                    routing: write.routing.clone(),
-                    parent: write.parent.clone(),
-                    timing: write.timing.clone(),
-                    times: Times::default(),
-                    tree: None,
-                }));
-            }
+        let next = match &write.op {
+            WriteOp::Put(source) => Next::Now(Now {
+                source: source.clone(),
+                routing: write.routing.clone(),
+                parent: write.parent.clone(),
+                timing: write.timing.clone(),
+                times: Times::default(),
+                tree: None,
+            }),
             WriteOp::Delete => {
                 (doc.routing, doc.parent) = (write.routing.clone(), write.parent.clone());
-                next = Some(None);
+                Next::Gone
             }
-            WriteOp::Update(update) => {
-                let routing = write.routing.clone().or_else(|| doc.now.as_ref()?.routing.clone());
-                let parent = write.parent.clone().or_else(|| doc.now.as_ref()?.parent.clone());
-                let uuid = self.indices.get(&doc.index).and_then(Option::as_ref);
-                let which = UpdateId {
-                    otherwise: self.otherwise,
-                    operation: n,
-                    at: doc.at.clone(),
-                    uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
-                    before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
-                    moved: doc
-                        .now
-                        .as_ref()
-                        .and_then(|now| now.tree.as_ref())
-                        .map_or(0, |tree| tree.moved()),
-                };
-                let times = doc.now.as_ref().map_or_else(Times::default, |now| now.times);
-                let subject = Subject {
-                    source: doc.now.as_ref().map(|now| &now.source),
-                    stamp: doc.stamp(),
-                    routing: routing.as_deref(),
-                    times,
-                    timing: write.timing.clone(),
-                };
-                let UpdateOutcome::Done(evaluated) = self.updates.evaluate(which, update, subject) else {
-                    self.out.too_long = true;
-                    return Err(NotDone::NotApplied);
-                };
-                match evaluated.map_err(refuse)? {
-                    (UpdateEffect::Put(source), timing) => {
-                        next = Some(Some(Now {
-                            source,
-                            routing,
-                            parent,
-                            timing,
-                            times,
-                            tree: doc.now.as_ref().and_then(|now| now.tree.clone()),
-                        }));
-                    }
-                    (UpdateEffect::Delete, _) => next = Some(None),
-                    (UpdateEffect::Noop, _) => {}
-                }
-            }
-        }
+            WriteOp::Update(update) => self.update(n, place, write, update)?,
+        };
+        let doc = &mut self.docs[place];
+        let next = match next {
+            Next::Same => None,
+            Next::Gone => Some(None),
+            Next::Now(now) => Some(Some(now)),
+        };
         if let Some(next) = next {
-            step.effect = match (doc.now.is_some(), next.is_some()) {
-                (true, true) => Effect::Updated,
-                (false, true) => Effect::Created,
-                (true, false) => Effect::Deleted,
-                (false, false) => Effect::NotFound,
-            };
-            if let (Some(earlier), Some(old)) = (doc.writer, doc.now.take()) {
-                let mut rehearsed = Write::new(doc.at.clone(), WriteOp::Put(old.source));
-                (rehearsed.routing, rehearsed.parent, rehearsed.timing) = (old.routing, old.parent, old.timing);
-                self.out.superseded.push((earlier, rehearsed));
-            }
-            doc.now = next;
-            doc.writer = Some(n);
+            let (effect, superseded) = doc.replace(n, next);
+            step.effect = effect;
+            self.out.superseded.extend(superseded);
         }
         if operation.wants_source {
             step.source = doc.now.as_ref().map(|now| now.source.clone());
         }
         Ok(step)
     }
+
+    /// What an update makes of a document.
+    fn update(&mut self, n: usize, place: usize, write: &Write, update: &engine::Update) -> Result<Next, NotDone> {
+        let doc = &self.docs[place];
+        let now = doc.now.as_ref();
+        let routing = write.routing.clone().or_else(|| now?.routing.clone());
+        let parent = write.parent.clone().or_else(|| now?.parent.clone());
+        let uuid = self.indices.get(&doc.index).and_then(Option::as_ref);
+        let which = UpdateId {
+            otherwise: self.otherwise,
+            operation: n,
+            at: doc.at.clone(),
+            uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
+            before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
+            moved: now.and_then(|now| now.tree.as_ref()).map_or(0, |tree| tree.moved()),
+        };
+        let times = now.map_or_else(Times::default, |now| now.times);
+        let subject = Subject {
+            source: now.map(|now| &now.source),
+            stamp: doc.stamp(),
+            routing: routing.as_deref(),
+            times,
+            timing: write.timing.clone(),
+        };
+        let UpdateOutcome::Done(evaluated) = self.updates.evaluate(which, update, subject) else {
+            self.out.too_long = true;
+            return Err(NotDone::NotApplied);
+        };
+        Ok(match evaluated.map_err(NotDone::Refused)? {
+            (UpdateEffect::Put(source), timing) => Next::Now(Now {
+                source,
+                routing,
+                parent,
+                timing,
+                times,
+                tree: now.and_then(|now| now.tree.clone()),
+            }),
+            (UpdateEffect::Delete, _) => Next::Gone,
+            (UpdateEffect::Noop, _) => Next::Same,
+        })
+    }
+}
+
+/// The state of a document after an operation.
+enum Next {
+    Same,
+    Gone,
+    Now(Now),
 }
 
 impl Doc {
+    /// The document that the condition of an operation is compared with.
+    fn found(&mut self, kind: Kind, expect: Expect) -> Result<Found> {
+        Ok(match expect {
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } if kind == Kind::Plain => {
+                self.external = expect;
+                Found::Nothing
+            }
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_) => {
+                let reason = "external versions are not supported inside a change: use [if_seq_no] and [if_primary_term]";
+                return Err(Error::illegal(reason));
+            }
+            Expect::Version(0) => return Err(Error::illegal("illegal version value [0] for version type [INTERNAL]")),
+            // Inside: what earlier operations left counts.
+            Expect::Absent | Expect::Present | Expect::Anything if self.now.is_some() => Found::Here(self.stamp()),
+            Expect::Absent | Expect::Present | Expect::Anything => Found::Nothing,
+            Expect::Unchanged { .. } | Expect::Version(_) => self.before.map_or(Found::Nothing, Found::Here),
+        })
+    }
+
+    /// Operation `n` puts `next` in the place of the document. The effect, and the write of an earlier operation that counts no more.
+    fn replace(&mut self, n: usize, next: Option<Now>) -> (Effect, Option<(usize, Write)>) {
+        let effect = match (self.now.is_some(), next.is_some()) {
+            (true, true) => Effect::Updated,
+            (false, true) => Effect::Created,
+            (true, false) => Effect::Deleted,
+            (false, false) => Effect::NotFound,
+        };
+        let superseded = self.writer.zip(self.now.take()).map(|(earlier, old)| {
+            let mut rehearsed = Write::new(self.at.clone(), WriteOp::Put(old.source));
+            (rehearsed.routing, rehearsed.parent, rehearsed.timing) = (old.routing, old.parent, old.timing);
+            (earlier, rehearsed)
+        });
+        self.now = next;
+        self.writer = Some(n);
+        (effect, superseded)
+    }
+
     fn new(index: &str, at: DocAddress, before: Option<Document>) -> Doc {
         Doc {
             index: index.to_owned(),

@@ -18,6 +18,7 @@ use super::request::{Change, Kind};
 use super::{Committed, Failures, Item, NotDone};
 use crate::leases::guard::Guard;
 use crate::leases::handover::asking;
+use crate::leases::table::Table;
 use crate::leases::{Locks, Place, Wanted, claims_of, full, in_the_way, resolve_targets};
 use crate::lock_documents::apply::{PreparedLocks, TableChanges};
 use crate::lock_documents::format::LockWrite;
@@ -52,6 +53,16 @@ pub(in crate::transactions) enum Evaluated {
     TooLong,
 }
 
+/// What is known of the key of a change.
+enum KeptOutcome {
+    /// It was done.
+    Done(Committed),
+    /// Nothing.
+    None,
+    /// Nothing, and the control index is still to be made.
+    NoIndex,
+}
+
 pub(in crate::transactions) struct Evaluator<'a> {
     pub(in crate::transactions) change: &'a Change,
     pub(in crate::transactions) locks: &'a Locks,
@@ -69,19 +80,11 @@ impl Evaluator<'_> {
     pub(in crate::transactions) fn evaluate(&self, newest: &mut dyn Newest, updates: &mut Updates) -> Result<(Evaluated, Plan)> {
         let change = self.change;
         updates.begin_plan();
-        let mut control_is_missing = false;
-        if let Some(key) = &change.key {
-            match newest.read(&key.at(), See::Everything) {
-                Ok(None) => {}
-                Ok(Some(document)) => {
-                    if let Some(done) = key.recall(&document.source, self.kept_now)? {
-                        return Ok((Evaluated::Done(done), Plan::default()));
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::IndexNotFound => control_is_missing = true,
-                Err(e) => return Err(e),
-            }
-        }
+        let control_is_missing = match self.kept_outcome(newest)? {
+            KeptOutcome::Done(done) => return Ok((Evaluated::Done(done), Plan::default())),
+            KeptOutcome::NoIndex => true,
+            KeptOutcome::None => false,
+        };
         let targets = if change.locks.is_empty() {
             Vec::new()
         } else {
@@ -118,28 +121,15 @@ impl Evaluator<'_> {
         }
         // Alone, nobody else asks for the table for long; without lock documents it is not taken at all.
         let table = (!folded.locks.is_empty() && self.prepared.is_some()).then(|| self.locks.now(self.clock).0);
-        let table_changes = match (table.as_deref(), self.prepared) {
+        // It may go another way than when this was made ready.
+        let ready = table.as_deref().zip(self.prepared);
+        let table_changes = match ready.filter(|(_, prepared)| prepared.suffices(&folded.locks)) {
             _ if folded.locks.is_empty() => None,
-            (_, None) | (None, _) => return Ok((Evaluated::Exclusive(folded.locks), Plan::default())),
-            // It goes another way than when this was made ready.
-            (_, Some(prepared)) if !prepared.suffices(&folded.locks) => {
-                return Ok((Evaluated::Exclusive(folded.locks), Plan::default()));
-            }
-            (Some(table), Some(prepared)) => {
-                let mut table_changes = TableChanges::new(table, &change.caller, prepared, self.now_ms);
-                let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
-                let mut refused = false;
-                for write in &folded.locks {
-                    if let Err(error) = table_changes.apply(write) {
-                        failures[write.operation] = NotDone::Refused(error);
-                        refused = true;
-                    }
-                }
-                if refused {
-                    return failed(failures);
-                }
-                Some(table_changes)
-            }
+            None => return Ok((Evaluated::Exclusive(folded.locks), Plan::default())),
+            Some((table, prepared)) => match self.change_table(table, prepared, &folded) {
+                Ok(table_changes) => Some(table_changes),
+                Err(failures) => return failed(failures),
+            },
         };
         let moves: Vec<TreeChange> = change
             .moves
@@ -181,6 +171,41 @@ impl Evaluator<'_> {
             },
             plan,
         ))
+    }
+
+    /// The outcome that the change's idempotency key stands for.
+    fn kept_outcome(&self, newest: &mut dyn Newest) -> Result<KeptOutcome> {
+        let Some(key) = &self.change.key else {
+            return Ok(KeptOutcome::None);
+        };
+        match newest.read(&key.at(), See::Everything) {
+            Ok(None) => Ok(KeptOutcome::None),
+            Ok(Some(document)) => {
+                let done = key.recall(&document.source, self.kept_now)?;
+                Ok(done.map_or(KeptOutcome::None, KeptOutcome::Done))
+            }
+            Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(KeptOutcome::NoIndex),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The table with the change's writes of lock documents, or what each operation comes to where one is refused.
+    fn change_table<'t>(
+        &'t self,
+        table: &'t Table,
+        prepared: &PreparedLocks,
+        folded: &Folded,
+    ) -> Result<TableChanges<'t>, Vec<NotDone>> {
+        let mut table_changes = TableChanges::new(table, &self.change.caller, prepared, self.now_ms);
+        let mut refused = None;
+        for write in &folded.locks {
+            if let Err(error) = table_changes.apply(write) {
+                let failures =
+                    refused.get_or_insert_with(|| folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>());
+                failures[write.operation] = NotDone::Refused(error);
+            }
+        }
+        refused.map_or(Ok(table_changes), Err)
     }
 
     /// Looks for the change's own targets; what it is to wait for, if they are not free. Nothing of them is kept: the change
