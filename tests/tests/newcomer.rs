@@ -123,8 +123,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let (path, name) = (entry.path(), entry.file_name());
-        // `Cargo.lock` is copied, too: the same versions are there already.
-        if matches!(name.to_str(), Some("target" | ".git")) {
+        // `Cargo.lock` is copied, too: the same versions are there already. A build script is not: cargo would take the one that it
+        // has built here for the one of this checkout, and not build that again when it changes.
+        let is_build_script = name == "build.rs" && from.join("Cargo.toml").exists();
+        if is_build_script || matches!(name.to_str(), Some("target" | ".git")) {
             continue;
         }
         if entry.file_type().unwrap().is_dir() {
@@ -156,6 +158,8 @@ fn target() -> PathBuf {
 fn cargo(folder: &Path, target: &Path, arguments: &[&str]) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target);
+    // The variable that the build script gives.
+    cargo.env("BUILD_VERSION", "copy");
     assert!(
         cargo.status().unwrap().success(),
         "cargo {arguments:?} works on the changed copy"
