@@ -150,6 +150,9 @@ fn row(name: &str) -> Option<Row> {
         "security.max_records" => Elsewhere("security: records_are_bounded"),
         "security.audit.max_bytes" => Elsewhere("server: another_file_is_begun"),
         "http.busy_poll" => Elsewhere("rest: nothing_is_lost_between_looking_and_sleeping"),
+        name if name.starts_with("cluster.routing.allocation.disk.") || name == "cluster.info.update.interval" => {
+            Elsewhere("watermarks")
+        }
         "indices.ttl.interval" | "index.ttl.disable_purge" => Elsewhere("scenarios: typed_times_2015"),
         "index.pleach.warmers" => Elsewhere("scenarios: typed_warmers_2015"),
         "http.max_in_flight_bytes" => Refused(

@@ -24,6 +24,7 @@ mod body;
 mod busy_poll;
 mod call;
 mod dialect;
+mod disk_monitor;
 mod envelope;
 mod es2_errors;
 mod event_stream;
@@ -96,6 +97,8 @@ pub struct Shared {
     pub(crate) security: Option<Arc<authentication::Security>>,
     /// `action.destructive_requires_name` of the node, if it is given.
     pub(crate) destructive_requires_name: Option<bool>,
+    /// Settings of the cluster that the node was given at its start: below those that are set while it runs.
+    pub(crate) cluster_defaults: Map<String, Value>,
     /// Facts about indices, cached until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: crate::actions::scroll::Scrolls,
@@ -179,6 +182,7 @@ impl Rest {
                 access: access::Access::default(),
                 security: None,
                 destructive_requires_name: None,
+                cluster_defaults: Map::new(),
                 known: KnownIndices::default(),
                 scrolls: crate::actions::scroll::Scrolls::default(),
                 points_in_time: crate::actions::pit_counts::PointsInTime::default(),
@@ -238,6 +242,12 @@ impl Rest {
     #[must_use]
     pub fn destructive_by_name(self, required: Option<bool>) -> Rest {
         self.with(|shared| shared.destructive_requires_name = required)
+    }
+
+    /// With these settings of the cluster where none is set while it runs. Before anything is answered.
+    #[must_use]
+    pub fn with_cluster_defaults(self, defaults: Map<String, Value>) -> Rest {
+        self.with(|shared| shared.cluster_defaults = defaults)
     }
 
     /// As one request of a principal may use it. Work that outlives the request keeps to the same rights.
@@ -366,18 +376,16 @@ impl Rest {
         self.script_compilations.load(Ordering::Relaxed)
     }
 
-    /// Cluster settings that are set, transient over persistent.
+    /// Cluster settings that are set: transient over persistent over those of the node.
     pub(crate) async fn cluster_settings(&self) -> Result<Map<String, Value>> {
-        Ok(match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
-            engine::Inspected::ClusterSettings {
-                mut persistent,
-                transient,
-            } => {
-                persistent.extend(transient);
-                persistent
-            }
-            _ => Map::new(),
-        })
+        let mut all = self.cluster_defaults.clone();
+        if let engine::Inspected::ClusterSettings { persistent, transient } =
+            self.engine.inspect(engine::Inspection::ClusterSettings).await?
+        {
+            all.extend(persistent);
+            all.extend(transient);
+        }
+        Ok(all)
     }
 
     /// Creates a missing index for a write, if `action.auto_create_index` allows it.

@@ -21,7 +21,7 @@ use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
 use crate::trace_context::TraceParent;
 use crate::transport::{Listener, Transport};
-use crate::{Rest, dialect, envelope, first_type};
+use crate::{Rest, dialect, disk_monitor, envelope, first_type};
 use bytes::{Bytes, BytesMut};
 use engine::breaker::{Booking, Breaker};
 use futures::FutureExt as _;
@@ -54,6 +54,7 @@ pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::R
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
+    disk_monitor::watch(&rest, over.clone());
     rest.go_on();
     let mut accepting = Vec::new();
     for listener in listeners {

@@ -8,7 +8,7 @@
 use crate::logging::{self, FORMAT, LEVEL};
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
-use model::{Error, ErrorKind, Persona, Result, units};
+use model::{Error, ErrorKind, Persona, Result, units, watermarks};
 use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -80,6 +80,8 @@ pub(crate) struct Config {
     pub(crate) audit: Option<rest::authentication::Events>,
     /// Hosts and origins of pages that may ask.
     pub(crate) access: rest::access::Access,
+    /// Settings of the cluster that hold where none is set while it runs.
+    pub(crate) cluster_defaults: serde_json::Map<String, serde_json::Value>,
     /// `None`: as each persona has it.
     pub(crate) destructive_requires_name: Option<bool>,
     pub(crate) body_max_bytes: usize,
@@ -103,6 +105,8 @@ const AUDIT_EVENTS: &str = "security.audit.events";
 
 /// Also a setting of the cluster, which wins.
 const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
+
+const OF_CLUSTER: &str = "As the setting of the cluster, which wins. Empty: its default.";
 
 /// Our names: canonical name, Elasticsearch's other one, default, what it is.
 const NAMES: &[(&str, &str, &str, &str)] = &[
@@ -203,6 +207,14 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "Indices are deleted, closed, opened and blocked by name only. Empty: as each persona has it.",
     ),
+    (settings::DISK_THRESHOLD_ENABLED.name, "", "", OF_CLUSTER),
+    (settings::DISK_LOW.name, "", "", OF_CLUSTER),
+    (settings::DISK_LOW_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_HIGH.name, "", "", OF_CLUSTER),
+    (settings::DISK_HIGH_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_FLOOD.name, "", "", OF_CLUSTER),
+    (settings::DISK_FLOOD_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_UPDATE_INTERVAL.name, "", "", OF_CLUSTER),
 ];
 
 /// Canonical name to its values and where they came from.
@@ -274,12 +286,14 @@ impl Config {
         let fixed = node_limits(&values)?;
         let engine_limits = engine_limits(&values)?;
         let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;
+        let cluster_defaults = cluster_defaults(&values)?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
             data: PathBuf::from(data),
             security,
             audit,
             access,
+            cluster_defaults,
             destructive_requires_name: destructive.map(|given| parse_flag(DESTRUCTIVE, &given)).transpose()?,
             listen,
             cluster_name: text("cluster_name"),
@@ -360,7 +374,10 @@ impl Config {
             };
             let shadowed = self.values.contains_key("listen") && matches!(name, "http.port" | "network.host");
             let comment = if shadowed { "# " } else { "" };
-            out.push_str(&format!("# {about} ({origin})\n{comment}{name} = {value}\n"));
+            // A name that goes on from another's is a key of its own: TOML has no value and table of one name.
+            let goes_on = every_name().any(|(other, _)| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('.')));
+            let key = if goes_on { format!("\"{name}\"") } else { name.to_owned() };
+            out.push_str(&format!("# {about} ({origin})\n{comment}{key} = {value}\n"));
         }
         out
     }
@@ -729,6 +746,19 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
     Ok(access)
 }
 
+/// Settings of the cluster that the node was given: they hold where none is set while it runs.
+fn cluster_defaults(values: &Values) -> Result<serde_json::Map<String, serde_json::Value>> {
+    let given = watermarks::SETTINGS
+        .iter()
+        .map(|setting| (setting.name, one(values, setting.name)));
+    let given: serde_json::Map<_, _> = given
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_owned(), text.into()))
+        .collect();
+    watermarks::Watermarks::of(&given)?;
+    Ok(given)
+}
+
 /// Whether there are users: as it is given, else where others may ask, and passwords are not in the clear.
 fn security(given: &str, listen: &[(SocketAddr, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
     if !given.is_empty() {
@@ -983,6 +1013,9 @@ mod tests {
             "",
             Err("expressions are not supported"),
         );
+        let flood = "cluster.routing.allocation.disk.watermark.flood_stage";
+        check(&["-E", &format!("{flood}=1gb")], &[], "", Err("unable to consistently parse"));
+        check(&["-E", &format!("{flood}=99%")], &[], "", Ok(&format!("{flood} = \"99%\"")));
         check(
             &["-E", "action.destructive_requires_name=1"],
             &[],
