@@ -263,7 +263,7 @@ async fn one(
             return respond_to(&rest, &request, &error, head);
         }
     }
-    if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
+    if let Some(answer) = rest.access.preflight(&request.admitted, &parts.method, &parts.headers) {
         arriving.arrived();
         return answered(&rest, &request, answer, &Style::default(), head);
     }
@@ -733,7 +733,7 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     if let Some(trace) = &request.trace {
         set("traceparent", trace.as_str());
     }
-    for (name, value) in request.admitted.headers() {
+    for (name, value) in rest.access.headers(&request.admitted) {
         set(name, value);
     }
     for (name, value) in answer.headers.iter().filter(|(name, _)| *name != "www-authenticate") {

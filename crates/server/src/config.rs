@@ -9,7 +9,10 @@ use crate::logging::{self, FORMAT, LEVEL};
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
 use model::{Error, ErrorKind, Persona, Result, units, watermarks};
-use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
+use rest::access::{
+    ALLOWED_HOSTS, Access, CORS_ALLOW_CREDENTIALS, CORS_ALLOW_HEADERS, CORS_ALLOW_METHODS, CORS_ALLOW_ORIGIN, CORS_ENABLED,
+    CORS_EXPOSE_HEADERS, CORS_MAX_AGE, DEFAULT_EXPOSED, DEFAULT_HEADERS, DEFAULT_MAX_AGE, DEFAULT_METHODS, Grants, Origins,
+};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -79,7 +82,7 @@ pub(crate) struct Config {
     /// The decisions that the audit tells of; `None`: it is off.
     pub(crate) audit: Option<rest::authentication::Events>,
     /// Hosts and origins of pages that may ask.
-    pub(crate) access: rest::access::Access,
+    pub(crate) access: Access,
     /// Settings of the cluster that hold where none is set while it runs.
     pub(crate) cluster_defaults: serde_json::Map<String, serde_json::Value>,
     /// `None`: as each persona has it.
@@ -155,7 +158,27 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         CORS_ALLOW_ORIGIN,
         "",
         "",
-        "Origins of web pages, as https://example.org, separated by commas. `*` is any.",
+        "Origins of web pages, as https://example.org, separated by commas, or one expression between slashes. `*` is any.",
+    ),
+    (CORS_ALLOW_METHODS, "", DEFAULT_METHODS, "Methods that those pages may use."),
+    (CORS_ALLOW_HEADERS, "", DEFAULT_HEADERS, "Headers that they may send."),
+    (
+        CORS_EXPOSE_HEADERS,
+        "",
+        DEFAULT_EXPOSED,
+        "Headers of answers that they may read.",
+    ),
+    (
+        CORS_ALLOW_CREDENTIALS,
+        "",
+        "false",
+        "Their browsers may send cookies and passwords that they keep. Not with every origin.",
+    ),
+    (
+        CORS_MAX_AGE,
+        "",
+        DEFAULT_MAX_AGE,
+        "Seconds for which a browser need not ask again.",
     ),
     (
         CERTIFICATE,
@@ -285,7 +308,7 @@ impl Config {
         let number = |setting: settings::Setting| text(setting.name).parse::<u64>().unwrap_or(1);
         let fixed = node_limits(&values)?;
         let engine_limits = engine_limits(&values)?;
-        let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;
+        let access = access(&listen, &values)?;
         let cluster_defaults = cluster_defaults(&values)?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
@@ -501,9 +524,11 @@ fn repository_paths(list: &str) -> Result<Vec<PathBuf>> {
 
 /// A setting's only (last) value, else its default.
 fn one(values: &Values, name: &str) -> String {
-    if let Some(value) = values.get(name).and_then(|(v, _)| v.last()) {
-        return value.clone();
-    }
+    let given = values.get(name).and_then(|(v, _)| v.last());
+    given.cloned().unwrap_or_else(|| default_of(name))
+}
+
+fn default_of(name: &str) -> String {
     let ours = NAMES.iter().find(|(n, ..)| *n == name).map(|(_, _, default, _)| *default);
     ours.or_else(|| settings::find(name).map(|s| s.default))
         .unwrap_or_default()
@@ -704,14 +729,14 @@ fn parse_listen(text: &str, default: Persona) -> Result<(SocketAddr, Persona)> {
 }
 
 /// Who may ask, besides loopback: the addresses that are listened on, the hosts that are named, the origins if CORS is on.
-fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins: &str) -> Result<Access> {
-    let list = |text: &str| -> Vec<String> {
-        let parts = text.split(',').map(|part| part.trim().to_lowercase());
-        parts.filter(|part| !part.is_empty()).collect()
-    };
+fn access(listen: &[(SocketAddr, Persona)], values: &Values) -> Result<Access> {
+    let text = |name: &str| one(values, name);
+    let hosts = text(ALLOWED_HOSTS).to_lowercase();
+    let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
     let mut access = Access {
-        hosts: list(hosts),
-        origins: list(origins),
+        hosts: hosts.map(str::to_owned).collect(),
+        origins: Origins::parse(&text(CORS_ALLOW_ORIGIN))?,
+        grants: grants(values)?,
     };
     if let Some(host) = access
         .hosts
@@ -722,18 +747,9 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
             "[{ALLOWED_HOSTS}] has [{host}]: must be a host name or an address without scheme and port, or [*]"
         )));
     }
-    let is_origin = |origin: &&String| match origin.split_once("://") {
-        Some((_, host)) => !host.is_empty() && !host.contains('/') && !host.contains('*'),
-        None => matches!(origin.as_str(), "*" | "null"),
-    };
-    if let Some(origin) = access.origins.iter().find(|origin| !is_origin(origin)) {
-        return Err(Error::illegal(format!(
-            "[{CORS_ALLOW_ORIGIN}] has [{origin}]: must be an origin as https://example.org:8443, or [*]; expressions are not supported"
-        )));
-    }
-    if !parse_flag(CORS_ENABLED, enabled)? {
-        if !access.origins.is_empty() {
-            let reason = format!("[{CORS_ALLOW_ORIGIN}] has no effect while [{CORS_ENABLED}] is false");
+    if !parse_flag(CORS_ENABLED, &text(CORS_ENABLED))? {
+        if let Some(name) = CORS_DETAILS.iter().find(|name| text(name) != default_of(name)) {
+            let reason = format!("[{name}] has no effect while [{CORS_ENABLED}] is false");
             return Err(Error::illegal(reason));
         }
     } else if access.origins.is_empty() {
@@ -744,6 +760,52 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
         .hosts
         .extend(listen.iter().map(|(address, _)| address.ip().to_string()));
     Ok(access)
+}
+
+/// Settings that mean something only where CORS is on.
+const CORS_DETAILS: [&str; 6] = [
+    CORS_ALLOW_ORIGIN,
+    CORS_ALLOW_METHODS,
+    CORS_ALLOW_HEADERS,
+    CORS_EXPOSE_HEADERS,
+    CORS_ALLOW_CREDENTIALS,
+    CORS_MAX_AGE,
+];
+
+/// The rights of pages whose origin is allowed.
+fn grants(values: &Values) -> Result<Grants> {
+    let is_token = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    let words = |name: &str| -> Result<String> {
+        let given = one(values, name);
+        let words: Vec<&str> = given.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        match words.iter().find(|word| !is_token(word)) {
+            Some(word) => Err(Error::illegal(format!(
+                "[{name}] has [{word}], which is no name: separate names by commas"
+            ))),
+            None => Ok(words.join(",")),
+        }
+    };
+    let age = one(values, CORS_MAX_AGE);
+    let credentials = parse_flag(CORS_ALLOW_CREDENTIALS, &one(values, CORS_ALLOW_CREDENTIALS))?;
+    if credentials && Origins::parse(&one(values, CORS_ALLOW_ORIGIN))?.is_any() {
+        return Err(Error::illegal(format!(
+            "[{CORS_ALLOW_CREDENTIALS}] with [{CORS_ALLOW_ORIGIN}] of [*] would let every web page act for who visits it: name the origins"
+        )));
+    }
+    Ok(Grants {
+        methods: words(CORS_ALLOW_METHODS)?.to_uppercase(),
+        headers: words(CORS_ALLOW_HEADERS)?,
+        exposed: words(CORS_EXPOSE_HEADERS)?,
+        credentials,
+        max_age: age
+            .parse()
+            .map_err(|_| Error::illegal(format!("[{CORS_MAX_AGE}] is [{age}]: must be a whole number of seconds")))?,
+    })
 }
 
 /// Settings of the cluster that the node was given: they hold where none is set while it runs.
@@ -1011,7 +1073,33 @@ mod tests {
             &["-E", "http.cors.enabled=true", "-E", "http.cors.allow-origin=/https?:.*/"],
             &[],
             "",
-            Err("expressions are not supported"),
+            Ok(r#"http.cors.allow-origin = "/https?:.*/""#),
+        );
+        for (setting, part) in [
+            ("http.cors.allow-origin=/https?:(/", "which is no expression"),
+            ("http.cors.allow-origin=https://*.example", "must be an origin"),
+            ("http.cors.allow-methods=GET POST", "has [GET POST], which is no name"),
+            ("http.cors.allow-headers=a:b", "has [a:b], which is no name"),
+            ("http.cors.max-age=1d", "whole number of seconds"),
+            ("http.cors.allow-credentials=true", "would let every web page act"),
+        ] {
+            let origin = if setting.contains("origin") {
+                "http.cors.enabled=true"
+            } else {
+                "http.cors.allow-origin=*"
+            };
+            check(
+                &["-E", "http.cors.enabled=true", "-E", origin, "-E", setting],
+                &[],
+                "",
+                Err(part),
+            );
+        }
+        check(
+            &["-E", "http.cors.max-age=5"],
+            &[],
+            "",
+            Err("has no effect while [http.cors.enabled] is false"),
         );
         let flood = "cluster.routing.allocation.disk.watermark.flood_stage";
         check(&["-E", &format!("{flood}=1gb")], &[], "", Err("unable to consistently parse"));
