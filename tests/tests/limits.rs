@@ -149,6 +149,9 @@ fn row(name: &str) -> Option<Row> {
         "security.credentials_cache.size" | "security.credentials_cache.ttl" => Elsewhere("rest: what_was_compared_is_bounded"),
         "security.max_records" => Elsewhere("security: records_are_bounded"),
         "security.audit.max_bytes" => Elsewhere("server: another_file_is_begun"),
+        "http.http2.max_concurrent_streams" | "http.http2.max_header_list_size" | "http.http2.max_resets" => {
+            Elsewhere("network: http2_is_bounded")
+        }
         "http.busy_poll" => Elsewhere("rest: nothing_is_lost_between_looking_and_sleeping"),
         name if name.starts_with("cluster.routing.allocation.disk.") || name == "cluster.info.update.interval" => {
             Elsewhere("watermarks")

@@ -49,6 +49,9 @@ settings! {
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
     HTTP_WRITE_TIMEOUT: "http.write_timeout" = "2m", Node, "How long an answer may wait for a client that takes none of its bytes; then the connection is cut. 0: as long as it likes.";
+    HTTP2_MAX_STREAMS: "http.http2.max_concurrent_streams" = "100", Node, "Requests of one HTTP/2 connection at once; more wait at the client. 0: HTTP/1.1 alone is spoken.";
+    HTTP2_MAX_HEADERS: "http.http2.max_header_list_size" = "64kb", Node, "Headers of one request over HTTP/2, as RFC 9113 counts them; more are answered 431.";
+    HTTP2_MAX_RESETS: "http.http2.max_resets" = "20", Node, "Requests of one HTTP/2 connection that its client took back before they were looked at; more end the connection.";
     HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
     LOGIN_MAX_WAITING: "security.login.max_waiting" = "64", Node, "Requests that wait at once for their password to be compared; more are answered 429.";
     CREDENTIALS_CACHE: "security.credentials_cache.size" = "10000", Node, "Credentials that were compared lately and are kept, as a keyed hash.";

@@ -137,15 +137,17 @@ impl Origins {
 }
 
 impl Access {
-    /// Whether a request with these headers may be answered. `target`: the host of its URI, where that has one.
+    /// Whether a request with these headers may be answered. `target`: the host of its URI, where that has one; over HTTP/2 there
+    /// is no other. By a unix socket no page comes under a name of its own: its hosts are not compared.
     ///
     /// # Errors
     /// `security_exception` (403): a host that is not ours, an origin that is not allowed.
-    pub(crate) fn check(&self, headers: &HeaderMap, target: Option<&str>) -> Result<Admitted> {
+    pub(crate) fn check(&self, headers: &HeaderMap, target: Option<&str>, by_network: bool) -> Result<Admitted> {
         let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).trim().to_lowercase();
-        let hosts: Vec<String> = headers.get_all(HOST).iter().map(text).collect();
-        for host in hosts.iter().map(String::as_str).chain(target) {
-            self.check_host(host)?;
+        let mut hosts: Vec<String> = headers.get_all(HOST).iter().map(text).collect();
+        hosts.extend(target.map(str::to_lowercase));
+        if by_network {
+            hosts.iter().try_for_each(|host| self.check_host(host))?;
         }
         let mut admitted = Admitted::default();
         for origin in headers.get_all(ORIGIN).iter().map(text) {
@@ -259,7 +261,7 @@ mod tests {
         };
         set(HOST, host);
         set(ORIGIN, origin);
-        access.check(&headers, None).is_ok()
+        access.check(&headers, None, true).is_ok()
     }
 
     #[test]
@@ -312,7 +314,7 @@ mod tests {
             headers.insert(HOST, HeaderValue::from_static("localhost:9200"));
             headers.insert("sec-fetch-site", HeaderValue::from_static(site));
             headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-            none.check(&headers, None).is_ok()
+            none.check(&headers, None, true).is_ok()
         };
         assert!(!embedded("cross-site", "no-cors") && !embedded("same-site", "no-cors"));
         assert!(embedded("cross-site", "navigate") && embedded("none", "navigate") && embedded("same-origin", "cors"));
@@ -322,6 +324,14 @@ mod tests {
             ..Access::default()
         };
         assert!(check(&every, "a.example", "null"));
+        // Over HTTP/2 the target has the name; by a unix socket no name matters, and origins do.
+        let mut headers = HeaderMap::new();
+        assert!(none.check(&headers, Some("evil.example"), true).is_err());
+        assert!(none.check(&headers, Some("evil.example"), false).is_ok());
+        headers.insert(ORIGIN, HeaderValue::from_static("https://search.example"));
+        assert!(some.check(&headers, Some("search.example"), true).is_ok(), "its own page");
+        assert!(none.check(&headers, Some("search.example"), false).is_ok(), "its own page");
+        assert!(none.check(&headers, Some("evil.example"), false).is_err());
     }
 
     #[test]

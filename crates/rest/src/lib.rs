@@ -31,6 +31,7 @@ mod event_stream;
 mod first_type;
 mod guard;
 mod handlers;
+mod http2;
 mod human;
 mod index_meta_cache;
 mod list_style;
@@ -53,6 +54,7 @@ mod running;
 mod self_wake;
 mod serve;
 mod slow_log;
+mod socket;
 mod tables;
 mod targets;
 mod trace_context;
@@ -65,7 +67,8 @@ pub use respond::{Answer, Body};
 pub use right::{Right, action_of};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
-pub use transport::{Listener, TlsConfig};
+pub use socket::ListeningSocket;
+pub use transport::{ALPN_HTTP2, Listener, TlsConfig};
 
 /// The server as one request sees it: the engine and what spans documents, either as they are or as one principal may use
 /// them, and the state that every request shares.

@@ -5,16 +5,16 @@
 //!
 //! Not here: index and cluster settings, which are given over HTTP.
 
+use crate::listen::{ListenOn, parse_persona};
 use crate::logging::{self, FORMAT, LEVEL};
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
-use model::{Error, ErrorKind, Persona, Result, units, watermarks};
+use model::{Error, Persona, Result, units, watermarks};
 use rest::access::{
     ALLOWED_HOSTS, Access, CORS_ALLOW_CREDENTIALS, CORS_ALLOW_HEADERS, CORS_ALLOW_METHODS, CORS_ALLOW_ORIGIN, CORS_ENABLED,
     CORS_EXPOSE_HEADERS, CORS_MAX_AGE, DEFAULT_EXPOSED, DEFAULT_HEADERS, DEFAULT_MAX_AGE, DEFAULT_METHODS, Grants, Origins,
 };
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// The flags of `serve`.
@@ -23,7 +23,7 @@ pub(crate) struct Flags {
     /// Folder of the data [default: ./pleach-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
-    /// Address to listen on, with the persona to answer as; may be repeated [default: 127.0.0.1:9200].
+    /// Address or unix socket (unix:PATH) to listen on, with the persona to answer as; may be repeated [default: 127.0.0.1:9200].
     #[arg(long, value_name = "ADDR:PORT[=PERSONA]")]
     pub(crate) listen: Vec<String>,
     /// Server to answer as: es2, es7, es8, es9, opensearch1, opensearch2 or opensearch3 [default: es8].
@@ -68,7 +68,7 @@ pub(crate) struct Flags {
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
-    pub(crate) listen: Vec<(SocketAddr, Persona)>,
+    pub(crate) listen: Vec<(ListenOn, Persona)>,
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
     pub(crate) tls: Option<TlsFiles>,
@@ -286,11 +286,12 @@ impl Config {
         let text = |name: &str| one(&values, name);
         let persona = parse_persona(&text("persona"))?;
         let listen = listen(&values, persona)?;
-        let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA))?;
+        let http2 = text(settings::HTTP2_MAX_STREAMS.name) != "0";
+        let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA), http2)?;
         let security = security(&text(SECURITY), &listen, tls.as_ref())?;
         if !parse_flag(INSECURE_LISTEN, &text(INSECURE_LISTEN))? {
-            for (address, _) in &listen {
-                refuse_open(*address, tls.as_ref(), security)?;
+            for (on, _) in &listen {
+                on.refuse_open(tls.as_ref(), security)?;
             }
         }
         let events = rest::authentication::Events::parse(AUDIT_EVENTS, &text(AUDIT_EVENTS))?;
@@ -415,9 +416,9 @@ pub(crate) fn persona_name(persona: Persona) -> &'static str {
 }
 
 /// The addresses of `listen`, or the one of `network.host` and `http.port`.
-fn listen(values: &Values, persona: Persona) -> Result<Vec<(SocketAddr, Persona)>> {
+fn listen(values: &Values, persona: Persona) -> Result<Vec<(ListenOn, Persona)>> {
     if let Some((listen, _)) = values.get("listen") {
-        return listen.iter().map(|l| parse_listen(l, persona)).collect();
+        return listen.iter().map(|l| ListenOn::parse(l, persona)).collect();
     }
     let (host, port) = (one(values, "network.host"), one(values, "http.port"));
     let host = if host == "_local_" || host == "localhost" {
@@ -432,7 +433,7 @@ fn listen(values: &Values, persona: Persona) -> Result<Vec<(SocketAddr, Persona)
     } else {
         format!("{host}:{port}")
     };
-    Ok(vec![parse_listen(&joined, persona)?])
+    Ok(vec![ListenOn::parse(&joined, persona)?])
 }
 
 /// How deep bodies, queries and aggregations may nest.
@@ -700,36 +701,8 @@ fn unknown(what: &str, nearest: Option<String>) -> Error {
     Error::illegal(format!("unknown {what}: {hint}"))
 }
 
-fn parse_persona(name: &str) -> Result<Persona> {
-    Persona::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Persona::NAMES.iter().map(|(n, _)| *n).collect();
-        let hint = model::nearest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("one of {}", names.join(", ")), |n| format!("did you mean [{n}]?"));
-        Error::illegal(format!("unknown persona [{name}]: {hint}"))
-    })
-}
-
-/// `ADDR:PORT[=PERSONA]`; a port alone is on loopback.
-fn parse_listen(text: &str, default: Persona) -> Result<(SocketAddr, Persona)> {
-    let (address, persona) = match text.split_once('=') {
-        Some((address, persona)) => (address, parse_persona(persona)?),
-        None => (text, default),
-    };
-    let address = address.replace("localhost:", "127.0.0.1:");
-    let parsed = match address.parse::<u16>() {
-        Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
-        Err(_) => address.parse::<SocketAddr>().ok(),
-    };
-    let parsed = parsed.ok_or_else(|| {
-        Error::illegal(format!(
-            "[{text}] is no address to listen on: write ADDR:PORT or ADDR:PORT=PERSONA, as 127.0.0.1:9200=es8"
-        ))
-    })?;
-    Ok((parsed, persona))
-}
-
 /// Who may ask, besides loopback: the addresses that are listened on, the hosts that are named, the origins if CORS is on.
-fn access(listen: &[(SocketAddr, Persona)], values: &Values) -> Result<Access> {
+fn access(listen: &[(ListenOn, Persona)], values: &Values) -> Result<Access> {
     let text = |name: &str| one(values, name);
     let hosts = text(ALLOWED_HOSTS).to_lowercase();
     let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
@@ -756,9 +729,8 @@ fn access(listen: &[(SocketAddr, Persona)], values: &Values) -> Result<Access> {
         let reason = format!("[{CORS_ENABLED}] allows nobody without [{CORS_ALLOW_ORIGIN}]");
         return Err(Error::illegal(reason));
     }
-    access
-        .hosts
-        .extend(listen.iter().map(|(address, _)| address.ip().to_string()));
+    let addresses = listen.iter().filter_map(|(on, _)| on.address());
+    access.hosts.extend(addresses.map(|address| address.ip().to_string()));
     Ok(access)
 }
 
@@ -822,30 +794,11 @@ fn cluster_defaults(values: &Values) -> Result<serde_json::Map<String, serde_jso
 }
 
 /// Whether there are users: as it is given, else where others may ask, and passwords are not in the clear.
-fn security(given: &str, listen: &[(SocketAddr, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
+fn security(given: &str, listen: &[(ListenOn, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
     if !given.is_empty() {
         return parse_flag(SECURITY, given);
     }
-    Ok(tls.is_some() && listen.iter().any(|(address, _)| !address.ip().is_loopback()))
-}
-
-/// Others may reach the server only if they prove who they are, and if no password is sent in the clear.
-fn refuse_open(address: SocketAddr, tls: Option<&TlsFiles>, security: bool) -> Result<()> {
-    if address.ip().is_loopback() || tls.is_some_and(|tls| security || tls.client_ca.is_some()) {
-        return Ok(());
-    }
-    let why = match (security, tls) {
-        (true, _) => "without TLS everybody on the way could read passwords and documents",
-        (false, None) => "without TLS and users everybody who can reach the address could read and delete everything",
-        (false, Some(_)) => {
-            "[security.enabled] is false, so everybody who can reach the address could read and delete everything"
-        }
-    };
-    let reason = format!(
-        "refusing to listen on [{address}]: {why}. Give --tls-certificate and --tls-key (pleach cert makes them): with them users have to log \
-         in; or listen on 127.0.0.1 behind a proxy that authenticates, or say --insecure-listen"
-    );
-    Err(Error::new(ErrorKind::Security, reason))
+    Ok(tls.is_some() && listen.iter().any(|(on, _)| !on.is_local()))
 }
 
 fn parse_flag(name: &str, text: &str) -> Result<bool> {
@@ -1100,6 +1053,13 @@ mod tests {
             &[],
             "",
             Err("has no effect while [http.cors.enabled] is false"),
+        );
+        check(&["--listen", "unix:/run/"], &[], "", Err("is no unix socket"));
+        check(
+            &["--listen", "unix:p.sock=es2"],
+            &[],
+            "",
+            Ok(r#"listen = ["unix:p.sock=es2"]"#),
         );
         let flood = "cluster.routing.allocation.disk.watermark.flood_stage";
         check(&["-E", &format!("{flood}=1gb")], &[], "", Err("unable to consistently parse"));
