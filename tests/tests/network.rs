@@ -1,19 +1,19 @@
-//! Ways to a server beside plain HTTP/1.1 on an address: unix sockets and HTTP/2.
+//! Ways to a server beside plain HTTP/1.1 on an address: unix sockets, HTTP/2, and proxies whose word about their client is taken.
 //!
-//! Not here: TLS (`tls`), pages and CORS (`pages`).
+//! Proxies play the files of packaging/proxy, where they are installed. Not here: TLS (`tls`), pages and CORS (`pages`).
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tests::secured::{basic, first_password};
-use tests::{Server, command};
+use tests::secured::{PASSWORD, Secured, basic, first_password};
+use tests::{Server, command, root, send};
 
 fn is_there(program: &str, version: &str) -> bool {
     let found = Command::new(program)
@@ -57,6 +57,207 @@ const AUDIT: [&str; 2] = [
     "security.audit.enabled=true",
     "security.audit.events=access_granted,access_denied,authentication_failed",
 ];
+
+#[test]
+fn clients_behind_a_trusted_proxy_are_told_apart() {
+    let check = |trusted: &str, headers: &[(&str, &str)], expected: Result<&str, &str>| {
+        let setting = format!("http.trusted_proxies={trusted}");
+        let secured = Secured::start(&["es8"], &[&AUDIT[..], &[setting.as_str()]].concat());
+        let mut all = vec![("authorization".to_owned(), basic("nobody", PASSWORD))];
+        all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let answer = send(secured.server.address(""), "GET", "/x", &all, b"").unwrap();
+        match expected {
+            Ok(origin) => {
+                assert_eq!(answer.status, 401, "{answer:?}");
+                assert_eq!(
+                    origins(&secured.folder.path().join("data"), "nobody", "/x"),
+                    [origin],
+                    "{trusted} {headers:?}"
+                );
+            }
+            Err(part) => {
+                assert!(
+                    answer.status == 400 && answer.text.contains(part),
+                    "{trusted} {headers:?}: {answer:?}"
+                );
+            }
+        }
+    };
+    let one = [("X-Forwarded-For", "192.0.2.66, 198.51.100.7")];
+    check("", &one, Ok("127.0.0.1"));
+    check("10.0.0.0/8", &one, Ok("127.0.0.1"));
+    check("127.0.0.0/8", &one, Ok("198.51.100.7"));
+    check("127.0.0.1, 198.51.100.0/24", &one, Ok("192.0.2.66"));
+    check(
+        "127.0.0.1",
+        &[("Forwarded", "for=\"[2001:db8::7]:1\";host=evil.example")],
+        Ok("2001:db8::7"),
+    );
+    check("127.0.0.1", &[], Ok("127.0.0.1"));
+    check(
+        "127.0.0.1",
+        &[("X-Forwarded-For", "192.0.2.66, here")],
+        Err("at position [12]"),
+    );
+    check(
+        "127.0.0.1",
+        &[("Forwarded", "for=1.2.3.4"), ("X-Forwarded-For", "1.2.3.5")],
+        Err("different clients"),
+    );
+    // The host that a proxy tells of is not believed: the one that is asked counts.
+    check(
+        "127.0.0.1",
+        &[("X-Forwarded-Host", "evil.example"), ("X-Forwarded-For", "192.0.2.1")],
+        Ok("192.0.2.1"),
+    );
+}
+
+#[test]
+fn logins_are_slowed_by_client_not_by_proxy() {
+    let secured = Secured::start(&["es8"], &["http.trusted_proxies=127.0.0.1"]);
+    let ask = |client: &str, password: &str| {
+        let headers = [
+            ("authorization".to_owned(), basic("admin", password)),
+            ("x-forwarded-for".to_owned(), client.to_owned()),
+        ];
+        let begun = Instant::now();
+        let status = send(secured.server.address(""), "GET", "/", &headers, b"").unwrap().status;
+        (status, begun.elapsed())
+    };
+    for _ in 0..6 {
+        assert_eq!(ask("192.0.2.1", "wrong").0, 401);
+    }
+    let (status, slowed) = ask("192.0.2.1", "wrong again");
+    let (other, free) = ask("192.0.2.2", &secured.admin);
+    assert_eq!((status, other), (401, 200));
+    assert!(free < slowed, "{free:?} beside {slowed:?}");
+}
+
+/// A proxy that is ended with its test.
+struct Proxy(Child);
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A server behind a proxy: a client at 127.0.0.2 is seen as such, whatever it says of itself, and pages of others are refused.
+fn check_proxy(start: impl Fn(&Path, &str, u16) -> Proxy) {
+    let settings = ["http.trusted_proxies=127.0.0.1", "http.allowed_hosts=search.example"];
+    let secured = Secured::start(&["es8"], &[&AUDIT[..], &settings[..]].concat());
+    let port = free_port();
+    let mut proxy = start(secured.folder.path(), secured.server.address(""), port);
+    let address = format!("127.0.0.1:{port}");
+    until("the proxy listens", || {
+        assert!(proxy.0.try_wait().unwrap().is_none(), "the proxy ended");
+        TcpStream::connect(&address).is_ok()
+    });
+    let url = |path: &str| format!("http://search.example:{port}{path}");
+    let resolve = format!("search.example:{port}:127.0.0.1");
+    let user = format!("admin:{}", secured.admin);
+    let ask = |more: &[&str], path: &str| {
+        let own = [
+            "--interface",
+            "127.0.0.2",
+            "--resolve",
+            &resolve,
+            "-u",
+            &user,
+            "-w",
+            "\n%{http_code}",
+        ];
+        let (code, text) = curl(&[&own[..], more, &[&url(path)]].concat());
+        assert_eq!(code, 0, "{text}");
+        text
+    };
+    let body = ["-X", "PUT", "-H", "content-type: application/json", "-d", "{\"n\":1}"];
+    assert!(ask(&body, "/i/_doc/1?refresh=true").ends_with("201"));
+    let lies = ["-H", "X-Forwarded-For: 192.0.2.66", "-H", "Forwarded: for=192.0.2.67"];
+    let found = ask(&lies, "/i/_search");
+    assert!(found.ends_with("200") && found.contains("\"n\":1"), "{found}");
+    let seen = origins(&secured.folder.path().join("data"), "admin", "/i/_search");
+    assert_eq!(seen, ["127.0.0.2"]);
+    let foreign = ask(&["-H", "Origin: https://evil.example"], "/i/_search");
+    assert!(foreign.ends_with("403"), "{foreign}");
+    let own = ask(&["-H", &format!("Origin: http://search.example:{port}")], "/i/_search");
+    assert!(own.ends_with("200"), "{own}");
+}
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(root().join("packaging/proxy").join(name)).unwrap()
+}
+
+/// With a part replaced that has to be there.
+fn replaced(text: &str, part: &str, by: &str) -> String {
+    assert!(text.contains(part), "no [{part}] in {text}");
+    text.replace(part, by)
+}
+
+#[test]
+fn nginx_passes_clients_on() {
+    if !is_there("curl", "--version") || !is_there("nginx", "-v") {
+        return;
+    }
+    check_proxy(|folder, upstream, port| {
+        // The certificate is the site's own: the test asks without TLS.
+        let text = file("nginx.conf");
+        let plain = text.lines().filter(|line| !line.trim().starts_with("ssl_certificate"));
+        let text = plain.collect::<Vec<_>>().join("\n");
+        let text = replaced(&text, "listen 443 ssl http2;", &format!("listen 127.0.0.1:{port};"));
+        let text = replaced(&text, "server 127.0.0.1:9200;", &format!("server {upstream};"));
+        let at = folder.join("nginx");
+        std::fs::create_dir_all(&at).unwrap();
+        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let paths: String = paths
+            .map(|name| format!("{name}_temp_path {};\n", at.join(name).display()))
+            .concat();
+        let whole = format!(
+            "daemon off;\nmaster_process off;\npid {};\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{paths}{text}\n}}\n",
+            at.join("pid").display()
+        );
+        std::fs::write(at.join("nginx.conf"), whole).unwrap();
+        let mut nginx = Command::new("nginx");
+        nginx
+            .arg("-p")
+            .arg(&at)
+            .arg("-c")
+            .arg(at.join("nginx.conf"))
+            .arg("-e")
+            .arg("stderr");
+        Proxy(nginx.stdin(Stdio::null()).spawn().unwrap())
+    });
+}
+
+#[test]
+fn caddy_passes_clients_on() {
+    if !is_there("curl", "--version") || !is_there("caddy", "version") {
+        return;
+    }
+    check_proxy(|folder, upstream, port| {
+        let text = replaced(
+            &file("Caddyfile"),
+            "search.example {",
+            &format!("http://search.example:{port} {{"),
+        );
+        let text = replaced(&text, "127.0.0.1:9200", upstream);
+        let at = folder.join("caddy");
+        std::fs::create_dir_all(&at).unwrap();
+        std::fs::write(at.join("Caddyfile"), format!("{{\n\tadmin off\n}}\n{text}")).unwrap();
+        let mut caddy = Command::new("caddy");
+        caddy
+            .args(["run", "--adapter", "caddyfile", "--config"])
+            .arg(at.join("Caddyfile"));
+        caddy.env("HOME", &at).env("XDG_DATA_HOME", &at).env("XDG_CONFIG_HOME", &at);
+        Proxy(caddy.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    });
+}
 
 /// A server on a unix socket alone.
 fn on_socket(data: &Path, socket: &Path, settings: &[&str]) -> Server {
@@ -137,7 +338,10 @@ fn a_unix_socket_is_for_its_user_and_knows_who_asks() {
     // Killed, it leaves it behind: the next one replaces it.
     drop(on_socket(&data, &socket, &[]));
     assert!(socket.exists() && UnixStream::connect(&socket).is_err());
-    drop(on_socket(&data, &socket, &[]));
+    let server = on_socket(&data, &socket, &["http.trusted_proxies=unix"]);
+    let (status, text) = by_socket(&socket, "GET", "/", "x-forwarded-for: here\r\n");
+    assert!(status == 400 && text.contains("at position [0]"), "{text}");
+    drop(server);
 }
 
 #[test]

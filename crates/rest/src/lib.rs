@@ -43,6 +43,7 @@ mod packed_text;
 pub mod parameter_table;
 mod path_args;
 mod percolator_type;
+pub mod proxies;
 mod query_params;
 mod read_timeout;
 mod render;
@@ -96,6 +97,8 @@ pub struct Shared {
     pub(crate) names: Names,
     pub(crate) limits: Limits,
     pub(crate) access: access::Access,
+    /// Whose word about their clients is taken.
+    pub(crate) proxies: proxies::TrustedProxies,
     /// Users, roles and keys; `None`: whoever reaches the server may do everything.
     pub(crate) security: Option<Arc<authentication::Security>>,
     /// `action.destructive_requires_name` of the node, if it is given.
@@ -183,6 +186,7 @@ impl Rest {
                 names,
                 limits,
                 access: access::Access::default(),
+                proxies: proxies::TrustedProxies::default(),
                 security: None,
                 destructive_requires_name: None,
                 cluster_defaults: Map::new(),
@@ -233,6 +237,12 @@ impl Rest {
     #[must_use]
     pub fn open_to(self, access: access::Access) -> Rest {
         self.with(|shared| shared.access = access)
+    }
+
+    /// With these proxies trusted. Before anything is answered.
+    #[must_use]
+    pub fn behind(self, proxies: proxies::TrustedProxies) -> Rest {
+        self.with(|shared| shared.proxies = proxies)
     }
 
     /// With these users, roles and keys: nobody else is answered. Before anything is answered.

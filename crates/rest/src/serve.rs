@@ -158,6 +158,8 @@ struct Arrival {
     caller: Caller,
     /// By a network, where names of hosts mean something; else by a unix socket.
     by_network: bool,
+    /// From a proxy whose word about its client is taken.
+    proxied: bool,
 }
 
 async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
@@ -188,6 +190,7 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
                 ..Caller::default()
             },
             by_network: from.address().is_some(),
+            proxied: rest.proxies.trusts_peer(from.address()),
         };
         let (rest, stop, open, tls) = (rest.clone(), stop.clone(), open.clone(), tls.clone());
         tokio::spawn(again(async move {
@@ -321,6 +324,15 @@ async fn one(
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona, arrival.caller);
     // Before anything of the body is read: the connection ends with the refusal.
+    if arrival.proxied {
+        match rest.proxies.client(&parts.headers) {
+            Ok(client) => request.caller.peer = client.or(request.caller.peer),
+            Err(error) => {
+                arriving.arrived();
+                return respond_to(&rest, &request, &error, head);
+            }
+        }
+    }
     let target = parts.uri.authority().map(hyper::http::uri::Authority::as_str);
     match rest.access.check(&parts.headers, target, arrival.by_network) {
         Ok(admitted) => request.admitted = admitted,

@@ -14,6 +14,7 @@ use rest::access::{
     ALLOWED_HOSTS, Access, CORS_ALLOW_CREDENTIALS, CORS_ALLOW_HEADERS, CORS_ALLOW_METHODS, CORS_ALLOW_ORIGIN, CORS_ENABLED,
     CORS_EXPOSE_HEADERS, CORS_MAX_AGE, DEFAULT_EXPOSED, DEFAULT_HEADERS, DEFAULT_MAX_AGE, DEFAULT_METHODS, Grants, Origins,
 };
+use rest::proxies::{TRUSTED_PROXIES, TrustedProxies};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -83,6 +84,8 @@ pub(crate) struct Config {
     pub(crate) audit: Option<rest::authentication::Events>,
     /// Hosts and origins of pages that may ask.
     pub(crate) access: Access,
+    /// Whose word about their clients is taken.
+    pub(crate) proxies: TrustedProxies,
     /// Settings of the cluster that hold where none is set while it runs.
     pub(crate) cluster_defaults: serde_json::Map<String, serde_json::Value>,
     /// `None`: as each persona has it.
@@ -179,6 +182,12 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         DEFAULT_MAX_AGE,
         "Seconds for which a browser need not ask again.",
+    ),
+    (
+        TRUSTED_PROXIES,
+        "",
+        "",
+        "Addresses and ranges of proxies whose Forwarded or X-Forwarded-For is believed, separated by commas; `unix`: who comes by a unix socket.",
     ),
     (
         CERTIFICATE,
@@ -310,6 +319,7 @@ impl Config {
         let fixed = node_limits(&values)?;
         let engine_limits = engine_limits(&values)?;
         let access = access(&listen, &values)?;
+        let proxies = TrustedProxies::parse(&text(TRUSTED_PROXIES))?;
         let cluster_defaults = cluster_defaults(&values)?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
@@ -317,6 +327,7 @@ impl Config {
             security,
             audit,
             access,
+            proxies,
             cluster_defaults,
             destructive_requires_name: destructive.map(|given| parse_flag(DESTRUCTIVE, &given)).transpose()?,
             listen,
@@ -1054,6 +1065,7 @@ mod tests {
             "",
             Err("has no effect while [http.cors.enabled] is false"),
         );
+        check(&["-E", "http.trusted_proxies=10.0.0.0/40"], &[], "", Err("has [10.0.0.0/40]"));
         check(&["--listen", "unix:/run/"], &[], "", Err("is no unix socket"));
         check(
             &["--listen", "unix:p.sock=es2"],
