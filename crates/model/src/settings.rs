@@ -112,7 +112,7 @@ settings! {
     TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
     DISK_THRESHOLD_ENABLED: "cluster.routing.allocation.disk.threshold_enabled" = "true", Cluster, "Whether the watermarks below are watched; without them no index is blocked for its disk.";
     DISK_LOW: "cluster.routing.allocation.disk.watermark.low" = "85%", Cluster, "Use of the data folder's disk beyond which a line of the log says so: a percentage, a ratio, or the bytes that are to stay free.";
-    DISK_LOW_HEADROOM: "cluster.routing.allocation.disk.watermark.low.max_headroom" = "200gb", Cluster, "The most that the watermark as a share keeps free; -1: no bound. The default holds where the watermark is not given.";
+    DISK_LOW_HEADROOM: "cluster.routing.allocation.disk.watermark.low.max_headroom" = "200gb", Cluster, "The most that the watermark as a share keeps free; -1: no bound. The default holds where the watermark is not given; where only its own machine can reach the server it is 4gb, 2gb (high) and 1gb (flood_stage).";
     DISK_HIGH: "cluster.routing.allocation.disk.watermark.high" = "90%", Cluster, "The same with a line of its own; below it indices that were blocked are released, and health is green again.";
     DISK_HIGH_HEADROOM: "cluster.routing.allocation.disk.watermark.high.max_headroom" = "150gb", Cluster, "The same for the high watermark.";
     DISK_FLOOD: "cluster.routing.allocation.disk.watermark.flood_stage" = "95%", Cluster, "Use of the disk beyond which every index is given index.blocks.read_only_allow_delete: documents can be deleted and not written.";

@@ -27,6 +27,29 @@ pub const SETTINGS: [Setting; 8] = [
 /// The least that the interval may be, as in the reference.
 const INTERVAL_LEAST: Duration = Duration::from_secs(10);
 
+/// From where the server can be reached. As the reference's checks at a start do, watermarks tell machines of developers from
+/// others: there the disk is full of other things, and little is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// From other machines.
+    #[default]
+    Network,
+    /// From its own machine alone.
+    Machine,
+}
+
+impl Reach {
+    /// The value of a setting that is not given.
+    pub fn default_of(self, setting: Setting) -> &'static str {
+        match (self, setting) {
+            (Reach::Machine, DISK_LOW_HEADROOM) => "4gb",
+            (Reach::Machine, DISK_HIGH_HEADROOM) => "2gb",
+            (Reach::Machine, DISK_FLOOD_HEADROOM) => "1gb",
+            _ => setting.default,
+        }
+    }
+}
+
 /// One watermark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Watermark {
@@ -123,15 +146,15 @@ impl Watermarks {
     ///
     /// # Errors
     /// A value that cannot be read; watermarks out of order, or in shares here and in bytes there.
-    pub fn of(settings: &Map<String, Value>) -> Result<Watermarks> {
+    pub fn of(settings: &Map<String, Value>, reach: Reach) -> Result<Watermarks> {
         let marks = Watermarks {
             enabled: flag(settings)?,
-            low: watermark(settings, DISK_LOW, DISK_LOW_HEADROOM)?,
-            high: watermark(settings, DISK_HIGH, DISK_HIGH_HEADROOM)?,
-            flood_stage: watermark(settings, DISK_FLOOD, DISK_FLOOD_HEADROOM)?,
+            low: watermark(settings, reach, DISK_LOW, DISK_LOW_HEADROOM)?,
+            high: watermark(settings, reach, DISK_HIGH, DISK_HIGH_HEADROOM)?,
+            flood_stage: watermark(settings, reach, DISK_FLOOD, DISK_FLOOD_HEADROOM)?,
             interval: interval(settings)?,
         };
-        let text = |setting| settings::text(settings, setting);
+        let text = |setting| text(settings, reach, setting);
         let unordered = |lower: Setting, upper: Setting, word: &str| {
             Err(Error::illegal(format!(
                 "[{}] of [{}] is {word} than [{}] of [{}]",
@@ -244,21 +267,26 @@ fn headroom(text: &str, setting: Setting) -> Result<Option<u64>> {
     }
 }
 
+fn text(settings: &Map<String, Value>, reach: Reach, setting: Setting) -> String {
+    let default = reach.default_of(setting);
+    settings::text(settings, Setting { default, ..setting })
+}
+
 /// A watermark with its headroom. As in the reference, a share that is given has no headroom unless that is given too.
-fn watermark(settings: &Map<String, Value>, mark: Setting, room: Setting) -> Result<Watermark> {
+fn watermark(settings: &Map<String, Value>, reach: Reach, mark: Setting, room: Setting) -> Result<Watermark> {
     let parsed = Watermark::parse(&settings::text(settings, mark), mark)?;
     let given = settings.get(room.name).is_some_and(|value| !value.is_null());
     match parsed {
         Watermark::Used { ratio, .. } => {
             let bounded = given || settings.get(mark.name).is_none_or(Value::is_null);
             let headroom = if bounded {
-                headroom(&settings::text(settings, room), room)?
+                headroom(&text(settings, reach, room), room)?
             } else {
                 None
             };
             Ok(Watermark::Used { ratio, headroom })
         }
-        Watermark::Free(_) if given && headroom(&settings::text(settings, room), room)?.is_some() => {
+        Watermark::Free(_) if given && headroom(&text(settings, reach, room), room)?.is_some() => {
             let (name, text) = (mark.name, settings::text(settings, mark));
             Err(Error::illegal(format!(
                 "[{}] bounds a share of the disk, but [{name}] is [{text}] in bytes",
@@ -279,12 +307,32 @@ mod tests {
 
     fn of(given: &Value) -> Result<Watermarks> {
         let short = given.as_object().expect("an object");
-        Watermarks::of(
-            &short
-                .iter()
-                .map(|(name, value)| (format!("{BASE}{name}"), value.clone()))
-                .collect(),
-        )
+        let settings = short.iter().map(|(name, value)| (format!("{BASE}{name}"), value.clone()));
+        Watermarks::of(&settings.collect(), Reach::Network)
+    }
+
+    #[test]
+    fn a_server_of_its_own_machine_alone_leaves_less() {
+        let local = Watermarks::of(&Map::new(), Reach::Machine).unwrap();
+        for (total, available, expected) in [
+            (270, 10, Stage::Roomy),
+            (270, 3, Stage::Low),
+            (270, 1, Stage::High),
+            (270, 0, Stage::FloodStage),
+            (10, 1, Stage::Low),
+        ] {
+            assert_eq!(local.stage(total * GB, available * GB), expected, "{available} of {total}");
+        }
+        // What is given means the same everywhere.
+        for given in [
+            json!({ "watermark.flood_stage": "95%" }),
+            json!({ "watermark.flood_stage.max_headroom": "100gb", "watermark.high.max_headroom": "150gb", "watermark.low.max_headroom": "200gb" }),
+        ] {
+            let named = given.as_object().unwrap().iter();
+            let settings = named.map(|(name, value)| (format!("{BASE}{name}"), value.clone())).collect();
+            let stage = Watermarks::of(&settings, Reach::Machine).unwrap().stage(270 * GB, 10 * GB);
+            assert_eq!(stage, Stage::FloodStage, "{given}");
+        }
     }
 
     #[test]
@@ -367,7 +415,10 @@ mod tests {
             "low.max_headroom] of [1gb] is less than",
         );
         check(json!({ "threshold_enabled": "maybe" }), "threshold_enabled");
-        let interval = Watermarks::of(json!({ "cluster.info.update.interval": "5s" }).as_object().unwrap());
+        let interval = Watermarks::of(
+            json!({ "cluster.info.update.interval": "5s" }).as_object().unwrap(),
+            Reach::Network,
+        );
         assert!(interval.unwrap_err().reason().contains("must be >= [10s]"));
     }
 }

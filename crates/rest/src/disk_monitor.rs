@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// # Errors
 /// Settings that cannot be read; those that are set were checked.
 pub(crate) async fn watermarks(rest: &Rest) -> Result<Watermarks> {
-    Watermarks::of(&rest.cluster_settings().await?)
+    Watermarks::of(&rest.cluster_settings().await?, rest.reach)
 }
 
 /// Watches until `over`, on a thread of its own: a disk is full while requests keep every other busy, too.

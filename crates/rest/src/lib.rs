@@ -105,6 +105,8 @@ pub struct Shared {
     pub(crate) destructive_requires_name: Option<bool>,
     /// Settings of the cluster that the node was given at its start: below those that are set while it runs.
     pub(crate) cluster_defaults: Map<String, Value>,
+    /// From where it can be reached.
+    pub(crate) reach: model::watermarks::Reach,
     /// Facts about indices, cached until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: crate::actions::scroll::Scrolls,
@@ -190,6 +192,7 @@ impl Rest {
                 security: None,
                 destructive_requires_name: None,
                 cluster_defaults: Map::new(),
+                reach: model::watermarks::Reach::Network,
                 known: KnownIndices::default(),
                 scrolls: crate::actions::scroll::Scrolls::default(),
                 points_in_time: crate::actions::pit_counts::PointsInTime::default(),
@@ -261,6 +264,12 @@ impl Rest {
     #[must_use]
     pub fn with_cluster_defaults(self, defaults: Map<String, Value>) -> Rest {
         self.with(|shared| shared.cluster_defaults = defaults)
+    }
+
+    /// With watermarks of a disk as they are where it can be reached from there. Before anything is answered.
+    #[must_use]
+    pub fn reached_from(self, reach: model::watermarks::Reach) -> Rest {
+        self.with(|shared| shared.reach = reach)
     }
 
     /// As one request of a principal may use it. Work that outlives the request keeps to the same rights.

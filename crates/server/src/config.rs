@@ -9,6 +9,7 @@ use crate::listen::{ListenOn, parse_persona};
 use crate::logging::{self, FORMAT, LEVEL};
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
+use model::watermarks::Reach;
 use model::{Error, Persona, Result, units, watermarks};
 use rest::access::{
     ALLOWED_HOSTS, Access, CORS_ALLOW_CREDENTIALS, CORS_ALLOW_HEADERS, CORS_ALLOW_METHODS, CORS_ALLOW_ORIGIN, CORS_ENABLED,
@@ -320,7 +321,7 @@ impl Config {
         let engine_limits = engine_limits(&values)?;
         let access = access(&listen, &values)?;
         let proxies = TrustedProxies::parse(&text(TRUSTED_PROXIES))?;
-        let cluster_defaults = cluster_defaults(&values)?;
+        let cluster_defaults = cluster_defaults(&values, reach(&listen))?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
             data: PathBuf::from(data),
@@ -372,6 +373,11 @@ impl Config {
             _ => false,
         };
         names.chain(node).filter(|name| *name != LEVEL).filter(differs).collect()
+    }
+
+    /// From where the server can be reached.
+    pub(crate) fn reach(&self) -> Reach {
+        reach(&self.listen)
     }
 
     /// Lowers `http.max_connections` to what a process with that many open files can hold beside its log and segments.
@@ -791,8 +797,16 @@ fn grants(values: &Values) -> Result<Grants> {
     })
 }
 
+/// From where a server that listens on these can be reached.
+fn reach(listen: &[(ListenOn, Persona)]) -> Reach {
+    match listen.iter().all(|(on, _)| on.is_local()) {
+        true => Reach::Machine,
+        false => Reach::Network,
+    }
+}
+
 /// Settings of the cluster that the node was given: they hold where none is set while it runs.
-fn cluster_defaults(values: &Values) -> Result<serde_json::Map<String, serde_json::Value>> {
+fn cluster_defaults(values: &Values, reach: Reach) -> Result<serde_json::Map<String, serde_json::Value>> {
     let given = watermarks::SETTINGS
         .iter()
         .map(|setting| (setting.name, one(values, setting.name)));
@@ -800,7 +814,7 @@ fn cluster_defaults(values: &Values) -> Result<serde_json::Map<String, serde_jso
         .filter(|(_, text)| !text.is_empty())
         .map(|(name, text)| (name.to_owned(), text.into()))
         .collect();
-    watermarks::Watermarks::of(&given)?;
+    watermarks::Watermarks::of(&given, reach)?;
     Ok(given)
 }
 

@@ -376,6 +376,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::watermarks::Reach;
 
     fn store(node: NodeStats) -> Store {
         Store {
@@ -384,7 +385,7 @@ mod tests {
             node,
             troubles: Vec::new(),
             control: None,
-            watermarks: Watermarks::of(&Map::new()).unwrap(),
+            watermarks: Watermarks::of(&Map::new(), Reach::Network).unwrap(),
         }
     }
 

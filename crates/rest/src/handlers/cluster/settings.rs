@@ -19,8 +19,8 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let (persistent, transient) = current(&call).await?;
     let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
     if defaults {
-        let given = &call.rest.cluster_defaults;
-        let value = |s: &Setting| given.get(s.name).cloned().unwrap_or_else(|| s.default.into());
+        let (given, reach) = (&call.rest.cluster_defaults, call.rest.reach);
+        let value = |s: &Setting| given.get(s.name).cloned().unwrap_or_else(|| reach.default_of(*s).into());
         let rows = ALL
             .iter()
             .filter(|s| s.scope == Scope::Cluster)
@@ -115,7 +115,7 @@ async fn check_watermarks(call: &Call, persistent: &Map<String, Value>, transien
     let mut all = call.rest.cluster_defaults.clone();
     all.extend(below);
     all.extend(above);
-    Watermarks::of(&all).map(drop)
+    Watermarks::of(&all, call.rest.reach).map(drop)
 }
 
 /// Settings of ours, and families that real clusters have and that change nothing here.
