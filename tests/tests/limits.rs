@@ -149,7 +149,13 @@ fn row(name: &str) -> Option<Row> {
         "security.credentials_cache.size" | "security.credentials_cache.ttl" => Elsewhere("rest: what_was_compared_is_bounded"),
         "security.max_records" => Elsewhere("security: records_are_bounded"),
         "security.audit.max_bytes" => Elsewhere("server: another_file_is_begun"),
+        "http.http2.max_concurrent_streams" | "http.http2.max_header_list_size" | "http.http2.max_resets" => {
+            Elsewhere("network: http2_is_bounded")
+        }
         "http.busy_poll" => Elsewhere("rest: nothing_is_lost_between_looking_and_sleeping"),
+        name if name.starts_with("cluster.routing.allocation.disk.") || name == "cluster.info.update.interval" => {
+            Elsewhere("watermarks")
+        }
         "indices.ttl.interval" | "index.ttl.disable_purge" => Elsewhere("scenarios: typed_times_2015"),
         "index.pleach.warmers" => Elsewhere("scenarios: typed_warmers_2015"),
         "http.max_in_flight_bytes" => Refused(

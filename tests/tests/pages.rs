@@ -182,6 +182,68 @@ fn hosts_and_origins_can_be_allowed() {
 }
 
 #[test]
+fn pages_of_allowed_origins_have_the_rights_that_are_set() {
+    let ask = |settings: &[&str], method: &str, origin: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let all = [&["http.cors.enabled=true"], settings].concat();
+        let server = Server::start_with(&folder.path().join("data"), &["es8"], &all);
+        let mut headers = vec![("origin".to_owned(), origin.to_owned())];
+        if method == "OPTIONS" {
+            headers.push(("access-control-request-method".to_owned(), "PUT".to_owned()));
+        }
+        let answer = send(server.address(""), method, "/", &headers, b"").unwrap();
+        let of_cors = answer
+            .headers
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("access-control-") || name == "vary");
+        (answer.status, of_cors.collect::<std::collections::BTreeMap<_, _>>())
+    };
+    let pairs = |pairs: &[(&str, &str)]| {
+        let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        owned.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let expression = "http.cors.allow-origin=/https?:\\/\\/([a-z]+\\.)?app\\.example(:[0-9]+)?/";
+    let set = [
+        expression,
+        "http.cors.allow-methods=GET, put",
+        "http.cors.allow-headers=X-One,X-Two",
+        "http.cors.expose-headers=X-Three",
+        "http.cors.allow-credentials=true",
+        "http.cors.max-age=5",
+    ];
+    let of_all = [
+        ("access-control-allow-origin", "https://a.app.example:8443"),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-expose-headers", "X-Three"),
+        ("vary", "Origin"),
+    ];
+    assert_eq!(ask(&set, "GET", "https://a.app.example:8443"), (200, pairs(&of_all)));
+    let of_asking = [
+        ("access-control-allow-methods", "GET,PUT"),
+        ("access-control-allow-headers", "X-One,X-Two"),
+        ("access-control-max-age", "5"),
+    ];
+    let of_asking = [&of_all[..], &of_asking[..]].concat();
+    assert_eq!(ask(&set, "OPTIONS", "https://a.app.example:8443"), (200, pairs(&of_asking)));
+    assert_eq!(ask(&set, "GET", "https://app.example.evil.example"), (403, pairs(&[])));
+    let of_default = [
+        ("access-control-allow-origin", "null"),
+        ("access-control-allow-methods", "OPTIONS,HEAD,GET,POST,PUT,DELETE"),
+        (
+            "access-control-allow-headers",
+            "X-Requested-With,Content-Type,Content-Length,Authorization,Accept,User-Agent,X-Elastic-Client-Meta,X-Opaque-Id",
+        ),
+        ("access-control-expose-headers", "X-Elastic-Product"),
+        ("access-control-max-age", "1728000"),
+        ("vary", "Origin"),
+    ];
+    assert_eq!(
+        ask(&["http.cors.allow-origin=*"], "OPTIONS", "null"),
+        (200, pairs(&of_default))
+    );
+}
+
+#[test]
 fn encodings_and_paths() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data"), &["es8", "es2"]);

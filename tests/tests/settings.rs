@@ -40,7 +40,7 @@ fn the_page_names_all_that_the_binary_knows() {
     let names: Vec<&str> = printed
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
-        .map(|(name, _)| name)
+        .map(|(name, _)| name.trim_matches('"'))
         .filter(|name| !name.contains(' '))
         .collect();
     assert!(names.len() > 30, "{printed}");

@@ -164,7 +164,16 @@ fn requests_are_answered_over_tls_and_nothing_else() {
     let (server, _) = certificates.server(false, &["http.read_timeout=500ms"]);
     let ca = certificates.text("ca.crt");
     let (code, text) = certificates.curl(&server, &ca, &["-w", " %{http_code} %{http_version}"], "/readyz");
+    assert!(code == 0 && text.ends_with(" 200 2"), "{code}: {text}");
+    let former = ["--http1.1", "-w", " %{http_code} %{http_version}"];
+    let (code, text) = certificates.curl(&server, &ca, &former, "/readyz");
     assert!(code == 0 && text.ends_with(" 200 1.1"), "{code}: {text}");
+    // A page of this server's own, whose name is in the target over HTTP/2.
+    let own = format!("origin: https://{}", server.address("es8"));
+    for (origin, status) in [(own.as_str(), "200"), ("origin: https://evil.example", "403")] {
+        let (_, text) = certificates.curl(&server, &ca, &["-H", origin, "-w", " %{http_code}"], "/");
+        assert!(text.ends_with(status), "{origin}: {text}");
+    }
     // A long body and a long answer.
     let body = certificates.folder.path().join("body");
     let line = format!("{{\"index\":{{\"_index\":\"i\"}}}}\n{{\"text\":\"{}\"}}\n", "x".repeat(2000));

@@ -76,7 +76,11 @@ fn check(entry: &IndexEntry, write: &Write) -> Result<()> {
         return Err(Error::illegal("type and id are too long together"));
     }
     if write.judge != Judge::Unseen {
-        blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
+        let level = match write.op {
+            WriteOp::Delete => blocks::Level::DeleteDocument,
+            WriteOp::Put(_) | WriteOp::Update(_) => blocks::Level::Write,
+        };
+        blocks::check(&entry.settings, entry.name.as_str(), level)?;
     }
     if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.typed())
         && entry.mapping_for(write.at.id.doc_type.as_deref())?.parent_type().is_none()

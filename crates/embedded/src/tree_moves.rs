@@ -54,7 +54,11 @@ impl Store {
         if !entry.open {
             return Err(engine::catalog::closed(&entry.name, &entry.uuid));
         }
-        blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Write)?;
+        let level = match change.removes() {
+            true => blocks::Level::DeleteDocument,
+            false => blocks::Level::Write,
+        };
+        blocks::check(&entry.settings, entry.name.as_str(), level)?;
         let state = self.state(&entry)?;
         let (field, syntax) = tree_field(&entry, change.field.as_deref())?;
         Ok(TreeMove {

@@ -112,6 +112,11 @@ accepted! {
     "index.verified_before_close" IndexDynamic Nothing "the server gives each index its own";
 
     "cluster.routing." Cluster Nothing "there is one process, and so one copy";
+    "cluster.routing.allocation.disk.include_relocations" Cluster Nothing "there is one process, and so one copy";
+    "cluster.routing.allocation.disk.reroute_interval" Cluster Nothing "there is one process, and so one copy";
+    "cluster.routing.allocation.disk.watermark.enable_for_single_data_node" Cluster Nothing "there is one process, and so one copy";
+    "cluster.routing.allocation.disk.watermark.flood_stage.frozen" Cluster Nothing "there are no frozen nodes";
+    "cluster.routing.allocation.disk.watermark.flood_stage.frozen.max_headroom" Cluster Nothing "there are no frozen nodes";
     "cluster.info." Cluster Nothing "there is one process, and so one copy";
     "cluster.max_shards_per_node" Cluster Nothing "indices are bounded by cluster.max_indices";
     "cluster.metadata." Cluster Nothing "clients keep words of their own there";
@@ -143,9 +148,13 @@ pub fn check(name: &str, value: &Value) -> Result<()> {
     Err(Error::new(ErrorKind::UnsupportedOperation, reason).with("setting", name))
 }
 
+/// Below it a name has a row of its own or is unknown: a watermark that is misspelt is none.
+const WHOLE: &str = "cluster.routing.allocation.disk.";
+
 /// The row of a setting: its own, else that of the longest name above it.
 pub fn find(name: &str) -> Option<&'static Accepted> {
-    let fits = |row: &&Accepted| row.name == name || row.name.ends_with('.') && name.starts_with(row.name);
+    let whole = name.starts_with(WHOLE) && !name.contains('*');
+    let fits = |row: &&Accepted| row.name == name || !whole && row.name.ends_with('.') && name.starts_with(row.name);
     ALL.iter().filter(fits).max_by_key(|row| row.name.len())
 }
 
@@ -163,6 +172,9 @@ mod tests {
             ("index.hiddenly", None),
             ("index.sort.field", Some("index.sort.")),
             ("index.sort", None),
+            ("cluster.routing.allocation.enable", Some("cluster.routing.")),
+            ("cluster.routing.allocation.disk.watermark.lo", None),
+            ("cluster.routing.allocation.disk.*", Some("cluster.routing.")),
             ("logger.org.elasticsearch", Some("logger.")),
         ] {
             assert_eq!(find(name).map(|row| row.name), expected, "{name}");

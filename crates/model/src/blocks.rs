@@ -12,6 +12,8 @@ pub enum Level {
     Read,
     /// Write documents.
     Write,
+    /// Delete documents.
+    DeleteDocument,
     /// Tell mappings and settings.
     MetadataRead,
     /// Change mappings, settings or aliases, open or close.
@@ -29,6 +31,9 @@ struct Block {
     stops: &'static [Level],
 }
 
+/// The block that the disk's flood stage sets.
+pub const READ_ONLY_ALLOW_DELETE: &str = "index.blocks.read_only_allow_delete";
+
 /// How the names of their settings begin.
 const PREFIX: &str = "index.blocks.";
 
@@ -38,7 +43,7 @@ const BLOCKS: &[Block] = &[
         number: 5,
         words: "index read-only (api)",
         status: 403,
-        stops: &[Level::Write, Level::MetadataWrite, Level::Delete],
+        stops: &[Level::Write, Level::DeleteDocument, Level::MetadataWrite, Level::Delete],
     },
     Block {
         setting: "index.blocks.read",
@@ -52,7 +57,7 @@ const BLOCKS: &[Block] = &[
         number: 8,
         words: "index write (api)",
         status: 403,
-        stops: &[Level::Write],
+        stops: &[Level::Write, Level::DeleteDocument],
     },
     Block {
         setting: "index.blocks.metadata",
@@ -61,8 +66,9 @@ const BLOCKS: &[Block] = &[
         status: 403,
         stops: &[Level::MetadataRead, Level::MetadataWrite, Level::Delete],
     },
+    // Deleted documents make room, so that a full disk refuses no deletion: neither here nor in the engine (507).
     Block {
-        setting: "index.blocks.read_only_allow_delete",
+        setting: READ_ONLY_ALLOW_DELETE,
         number: 12,
         words: "disk usage exceeded flood-stage watermark, index has read-only-allow-delete block",
         status: 429,
@@ -76,6 +82,15 @@ pub fn setting(name: &str) -> Option<&'static str> {
     settings.find(|setting| setting.strip_prefix(PREFIX) == Some(name))
 }
 
+/// Do the settings of an index have this block?
+pub fn is_on(settings: &Map<String, Value>, setting: &str) -> bool {
+    match settings.get(setting) {
+        Some(Value::String(text)) => text == "true",
+        Some(value) => value == &Value::Bool(true),
+        None => false,
+    }
+}
+
 /// Refuses what the settings of an index block.
 ///
 /// # Errors
@@ -85,12 +100,10 @@ pub fn check(settings: &Map<String, Value>, index: &str, level: Level) -> Result
     if !settings.keys().any(|name| name.starts_with(PREFIX)) {
         return Ok(());
     }
-    let on = |name: &str| match settings.get(name) {
-        Some(Value::String(text)) => text == "true",
-        Some(value) => value == &Value::Bool(true),
-        None => false,
-    };
-    let Some(block) = BLOCKS.iter().find(|block| block.stops.contains(&level) && on(block.setting)) else {
+    let Some(block) = BLOCKS
+        .iter()
+        .find(|block| block.stops.contains(&level) && is_on(settings, block.setting))
+    else {
         return Ok(());
     };
     let Block {
@@ -147,5 +160,8 @@ mod tests {
         assert_eq!(refusal("read_only", Level::MetadataRead), None);
         assert_eq!(refusal("read_only_allow_delete", Level::Delete), None);
         assert_eq!(refusal("read_only_allow_delete", Level::Write).unwrap().0, 429);
+        assert_eq!(refusal("read_only_allow_delete", Level::DeleteDocument), None);
+        assert_eq!(refusal("write", Level::DeleteDocument).unwrap().0, 403);
+        assert_eq!(refusal("read_only", Level::DeleteDocument).unwrap().0, 403);
     }
 }

@@ -26,6 +26,7 @@ pub mod system_index;
 pub mod text;
 pub mod units;
 pub mod visibility;
+pub mod watermarks;
 
 pub use address::{DocAddress, DocId, ID_MAX_BYTES, IndexName, Target};
 pub use cancellation::Cancellation;

@@ -49,6 +49,9 @@ settings! {
     HTTP_MAX_IN_FLIGHT: "http.max_in_flight_bytes" = "10%", Node, "Bytes of all request bodies being read or worked on.";
     HTTP_READ_TIMEOUT: "http.read_timeout" = "2m", Node, "How long a request may take to come, from its first byte to the end of its body; then it is answered 408. 0: as long as it likes.";
     HTTP_WRITE_TIMEOUT: "http.write_timeout" = "2m", Node, "How long an answer may wait for a client that takes none of its bytes; then the connection is cut. 0: as long as it likes.";
+    HTTP2_MAX_STREAMS: "http.http2.max_concurrent_streams" = "100", Node, "Requests of one HTTP/2 connection at once; more wait at the client. 0: HTTP/1.1 alone is spoken.";
+    HTTP2_MAX_HEADERS: "http.http2.max_header_list_size" = "64kb", Node, "Headers of one request over HTTP/2, as RFC 9113 counts them; more are answered 431.";
+    HTTP2_MAX_RESETS: "http.http2.max_resets" = "20", Node, "Requests of one HTTP/2 connection that its client took back before they were looked at; more end the connection.";
     HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
     LOGIN_MAX_WAITING: "security.login.max_waiting" = "64", Node, "Requests that wait at once for their password to be compared; more are answered 429.";
     CREDENTIALS_CACHE: "security.credentials_cache.size" = "10000", Node, "Credentials that were compared lately and are kept, as a keyed hash.";
@@ -107,6 +110,14 @@ settings! {
     LINKS_MAX_SYNC: "links.max_sync" = "1000", Node, "Documents that follow in one change by link policies in mode sync.";
     LINKS_MAX_PENDING: "links.max_pending" = "100000", Node, "Changed sources whose copies are still to follow by link policies in mode async; more are answered 429.";
     TTL_INTERVAL: "indices.ttl.interval" = "60s", Cluster, "How often documents whose _ttl is over are deleted.";
+    DISK_THRESHOLD_ENABLED: "cluster.routing.allocation.disk.threshold_enabled" = "true", Cluster, "Whether the watermarks below are watched; without them no index is blocked for its disk.";
+    DISK_LOW: "cluster.routing.allocation.disk.watermark.low" = "85%", Cluster, "Use of the data folder's disk beyond which a line of the log says so: a percentage, a ratio, or the bytes that are to stay free.";
+    DISK_LOW_HEADROOM: "cluster.routing.allocation.disk.watermark.low.max_headroom" = "200gb", Cluster, "The most that the watermark as a share keeps free; -1: no bound. The default holds where the watermark is not given; where only its own machine can reach the server it is 4gb, 2gb (high) and 1gb (flood_stage).";
+    DISK_HIGH: "cluster.routing.allocation.disk.watermark.high" = "90%", Cluster, "The same with a line of its own; below it indices that were blocked are released, and health is green again.";
+    DISK_HIGH_HEADROOM: "cluster.routing.allocation.disk.watermark.high.max_headroom" = "150gb", Cluster, "The same for the high watermark.";
+    DISK_FLOOD: "cluster.routing.allocation.disk.watermark.flood_stage" = "95%", Cluster, "Use of the disk beyond which every index is given index.blocks.read_only_allow_delete: documents can be deleted and not written.";
+    DISK_FLOOD_HEADROOM: "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom" = "100gb", Cluster, "The same for flood stage.";
+    DISK_UPDATE_INTERVAL: "cluster.info.update.interval" = "30s", Cluster, "How often the disk is looked at; at least 10s.";
     MAX_INDICES: "cluster.max_indices" = "10000", Cluster, "Indices in one data folder.";
     TREE_MAX_LISTED: "tree.max_listed" = "1000", Node, "Directories that one answer of `_tree` or `_cat/tree` lists.";
     TREE_MAX_DOCUMENTS: "tree.max_documents" = "1000000", Node, "Documents of one `_tree/_copy`, or of one move or removal where paths are keywords.";

@@ -10,6 +10,7 @@
 //! Not here: what is read (`serve`), how long a request may take to come (`read_timeout`).
 
 use crate::self_wake::{inside, round};
+use crate::socket::Socket;
 use engine::client_activity::{ClientActivity, ClientId};
 use std::io::{self, IoSlice, Read as _};
 use std::pin::Pin;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// How long the runtime does not look whether others came.
 const OTHERS_EACH: Duration = Duration::from_micros(100);
@@ -27,7 +27,7 @@ const WOKEN_TIMES: u32 = 3;
 /// A connection that may look for its next request.
 #[derive(Debug)]
 pub(crate) struct Awake {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Socket,
     clients: Arc<ClientActivity>,
     /// How long it looks; zero is never.
     moment: Duration,
@@ -45,7 +45,7 @@ pub(crate) struct Awake {
 
 impl Awake {
     /// A connection that looks for so long.
-    pub(crate) fn new(stream: TcpStream, clients: Arc<ClientActivity>, moment: Duration) -> Awake {
+    pub(crate) fn new(stream: Socket, clients: Arc<ClientActivity>, moment: Duration) -> Awake {
         Awake {
             stream,
             clients,
@@ -212,7 +212,7 @@ mod tests {
         });
         let serving = again(async move {
             let clients = Arc::new(ClientActivity::alone_after(Duration::ZERO));
-            let mut awake = Awake::new(stream, clients, Duration::from_millis(1));
+            let mut awake = Awake::new(Socket::Tcp(stream), clients, Duration::from_millis(1));
             let (mut found, mut served) = (0, 0);
             let mut request = [0; 4];
             while awake.read_exact(&mut request).await.is_ok() {

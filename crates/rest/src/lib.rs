@@ -24,12 +24,14 @@ mod body;
 mod busy_poll;
 mod call;
 mod dialect;
+mod disk_monitor;
 mod envelope;
 mod es2_errors;
 mod event_stream;
 mod first_type;
 mod guard;
 mod handlers;
+mod http2;
 mod human;
 mod index_meta_cache;
 mod list_style;
@@ -41,6 +43,7 @@ mod packed_text;
 pub mod parameter_table;
 mod path_args;
 mod percolator_type;
+pub mod proxies;
 mod query_params;
 mod read_timeout;
 mod render;
@@ -52,6 +55,7 @@ mod running;
 mod self_wake;
 mod serve;
 mod slow_log;
+mod socket;
 mod tables;
 mod targets;
 mod trace_context;
@@ -64,7 +68,8 @@ pub use respond::{Answer, Body};
 pub use right::{Right, action_of};
 pub use routes::{ENDPOINTS, Endpoint};
 pub use serve::{Served, serve};
-pub use transport::{Listener, TlsConfig};
+pub use socket::ListeningSocket;
+pub use transport::{ALPN_HTTP2, Listener, TlsConfig};
 
 /// The server as one request sees it: the engine and what spans documents, either as they are or as one principal may use
 /// them, and the state that every request shares.
@@ -92,10 +97,16 @@ pub struct Shared {
     pub(crate) names: Names,
     pub(crate) limits: Limits,
     pub(crate) access: access::Access,
+    /// Whose word about their clients is taken.
+    pub(crate) proxies: proxies::TrustedProxies,
     /// Users, roles and keys; `None`: whoever reaches the server may do everything.
     pub(crate) security: Option<Arc<authentication::Security>>,
     /// `action.destructive_requires_name` of the node, if it is given.
     pub(crate) destructive_requires_name: Option<bool>,
+    /// Settings of the cluster that the node was given at its start: below those that are set while it runs.
+    pub(crate) cluster_defaults: Map<String, Value>,
+    /// From where it can be reached.
+    pub(crate) reach: model::watermarks::Reach,
     /// Facts about indices, cached until the catalog changes.
     known: KnownIndices,
     pub(crate) scrolls: crate::actions::scroll::Scrolls,
@@ -177,8 +188,11 @@ impl Rest {
                 names,
                 limits,
                 access: access::Access::default(),
+                proxies: proxies::TrustedProxies::default(),
                 security: None,
                 destructive_requires_name: None,
+                cluster_defaults: Map::new(),
+                reach: model::watermarks::Reach::Network,
                 known: KnownIndices::default(),
                 scrolls: crate::actions::scroll::Scrolls::default(),
                 points_in_time: crate::actions::pit_counts::PointsInTime::default(),
@@ -228,6 +242,12 @@ impl Rest {
         self.with(|shared| shared.access = access)
     }
 
+    /// With these proxies trusted. Before anything is answered.
+    #[must_use]
+    pub fn behind(self, proxies: proxies::TrustedProxies) -> Rest {
+        self.with(|shared| shared.proxies = proxies)
+    }
+
     /// With these users, roles and keys: nobody else is answered. Before anything is answered.
     #[must_use]
     pub fn secured_by(self, security: Arc<authentication::Security>) -> Rest {
@@ -238,6 +258,18 @@ impl Rest {
     #[must_use]
     pub fn destructive_by_name(self, required: Option<bool>) -> Rest {
         self.with(|shared| shared.destructive_requires_name = required)
+    }
+
+    /// With these settings of the cluster where none is set while it runs. Before anything is answered.
+    #[must_use]
+    pub fn with_cluster_defaults(self, defaults: Map<String, Value>) -> Rest {
+        self.with(|shared| shared.cluster_defaults = defaults)
+    }
+
+    /// With watermarks of a disk as they are where it can be reached from there. Before anything is answered.
+    #[must_use]
+    pub fn reached_from(self, reach: model::watermarks::Reach) -> Rest {
+        self.with(|shared| shared.reach = reach)
     }
 
     /// As one request of a principal may use it. Work that outlives the request keeps to the same rights.
@@ -366,18 +398,16 @@ impl Rest {
         self.script_compilations.load(Ordering::Relaxed)
     }
 
-    /// Cluster settings that are set, transient over persistent.
+    /// Cluster settings that are set: transient over persistent over those of the node.
     pub(crate) async fn cluster_settings(&self) -> Result<Map<String, Value>> {
-        Ok(match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
-            engine::Inspected::ClusterSettings {
-                mut persistent,
-                transient,
-            } => {
-                persistent.extend(transient);
-                persistent
-            }
-            _ => Map::new(),
-        })
+        let mut all = self.cluster_defaults.clone();
+        if let engine::Inspected::ClusterSettings { persistent, transient } =
+            self.engine.inspect(engine::Inspection::ClusterSettings).await?
+        {
+            all.extend(persistent);
+            all.extend(transient);
+        }
+        Ok(all)
     }
 
     /// Creates a missing index for a write, if `action.auto_create_index` allows it.

@@ -65,8 +65,13 @@ impl Arriving {
         self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether an answer waits for its client: if so, its time begins now.
+    pub(crate) fn note_stall(&self, stalled: bool) {
+        *self.stalled() = stalled.then(Instant::now);
+    }
+
     /// Bytes have come.
-    fn read(&self) {
+    pub(crate) fn read(&self) {
         let mut state = self.state();
         *state = match *state {
             State::Idle => State::Arriving(Instant::now()),

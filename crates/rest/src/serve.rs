@@ -19,9 +19,10 @@ use crate::request_line::Escaping;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
 use crate::routes::{Matched, find};
 use crate::self_wake::{again, inside};
+use crate::socket::Socket;
 use crate::trace_context::TraceParent;
-use crate::transport::{Listener, Transport};
-use crate::{Rest, dialect, envelope, first_type};
+use crate::transport::{Listener, TlsConfig, Transport};
+use crate::{Rest, dialect, disk_monitor, envelope, first_type, http2};
 use bytes::{Bytes, BytesMut};
 use engine::breaker::{Booking, Breaker};
 use futures::FutureExt as _;
@@ -54,6 +55,7 @@ pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::R
     let over = Arc::new(AtomicBool::new(false));
     housekeeping(&rest, over.clone());
     expiring(&rest, over.clone());
+    disk_monitor::watch(&rest, over.clone());
     rest.go_on();
     let mut accepting = Vec::new();
     for listener in listeners {
@@ -122,7 +124,7 @@ fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
 }
 
 /// Tells a client why it is not served, as far as the socket takes it at once. The caller hangs up.
-fn refuse(stream: &tokio::net::TcpStream, persona: Persona, error: &Error) {
+fn refuse(stream: &Socket, persona: Persona, error: &Error) {
     let dialect = Dialect::of(persona);
     let body = envelope::render(error, dialect).to_string();
     let status =
@@ -147,13 +149,21 @@ async fn handshake(opening: impl Future<Output = io::Result<Transport>>, most: D
 /// Numbers connections; locks may be tied to one.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
+/// How a request came.
+#[derive(Clone, Debug)]
+struct Arrival {
+    /// That of the listener.
+    persona: Persona,
+    /// The other end of the connection.
+    caller: Caller,
+    /// By a network, where names of hosts mean something; else by a unix socket.
+    by_network: bool,
+    /// From a proxy whose word about its client is taken.
+    proxied: bool,
+}
+
 async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
     let Listener { socket, persona, tls } = listener;
-    let timeouts = Timeouts {
-        read: node_duration(HTTP_READ_TIMEOUT),
-        write: node_duration(HTTP_WRITE_TIMEOUT),
-    };
-    let busy_poll = node_duration(HTTP_BUSY_POLL);
     loop {
         let Ok((stream, from)) = socket.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -168,101 +178,170 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
             }
             continue;
         }
-        // Answers leave in one piece; waiting for more to send would cost 40 ms a call.
-        let _ = stream.set_nodelay(true);
-        let (rest, mut stop, open) = (rest.clone(), stop.clone(), open.clone());
-        let (ended, number) = (rest.clone(), CONNECTIONS.fetch_add(1, Ordering::Relaxed));
+        stream.send_at_once();
+        let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         open.fetch_add(1, Ordering::AcqRel);
         rest.traffic.opened.fetch_add(1, Ordering::Relaxed);
-        // One client, whether it came by IPv4 or by IPv4 in IPv6.
-        let caller = Caller {
-            peer: Some(Arc::from(from.ip().to_canonical().to_string())),
-            connection: Some(number),
-            ..Caller::default()
+        let arrival = Arrival {
+            persona,
+            caller: Caller {
+                peer: Some(Arc::from(from.name())),
+                connection: Some(number),
+                ..Caller::default()
+            },
+            by_network: from.address().is_some(),
+            proxied: rest.proxies.trusts_peer(from.address()),
         };
-        let arriving = Arc::<Arriving>::default();
-        let (tls, clients) = (tls.clone(), rest.clients.clone());
+        let (rest, stop, open, tls) = (rest.clone(), stop.clone(), open.clone(), tls.clone());
         tokio::spawn(again(async move {
-            let opening = Transport::open(Awake::new(stream, clients, busy_poll), tls.as_ref());
-            let transport = match handshake(opening, timeouts.read).await {
-                Ok(transport) => transport,
-                Err(cause) => {
-                    tracing::debug!(target: "http", peer = caller.peer.as_deref(), "the handshake failed: {cause}");
-                    open.fetch_sub(1, Ordering::AcqRel);
-                    return;
-                }
-            };
-            let coming = arriving.clone();
-            let service = hyper::service::service_fn(move |request| {
-                let (rest, caller, coming) = (rest.clone(), caller.clone(), coming.clone());
-                async move {
-                    let answer = one(rest, request, persona, caller, &coming).await;
-                    coming.answered();
-                    Ok::<_, std::convert::Infallible>(answer)
-                }
-            });
-            let watched = Escaping::new(Watched::new(transport, arriving.clone()));
-            let mut connection = hyper::server::conn::http1::Builder::new()
-                .max_buf_size(64 * 1024)
-                .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
-            let late = loop {
-                tokio::select! {
-                    served = arriving.within(timeouts, &mut connection) => break served.err(),
-                    changed = stop.changed() => {
-                        if changed.is_err() || *stop.borrow() {
-                            Pin::new(&mut connection).graceful_shutdown();
-                            let _ = (&mut connection).await;
-                            break None;
-                        }
-                    }
-                }
-            };
-            // Who does not take an answer would not take a refusal either.
-            if late == Some(Late::Request) {
-                let time = model::units::render_duration(timeouts.read);
-                let reason = format!(
-                    "the request was not there within [{time}], the limit of [{}]",
-                    HTTP_READ_TIMEOUT.name
-                );
-                let transport = connection.into_parts().io.into_inner().into_inner().stream;
-                // Who does not end its request over TLS sees the connection closed.
-                if let Transport::Plain(awake) = &transport {
-                    refuse(&awake.stream, persona, &Error::new(ErrorKind::ReceiveTimeout, reason));
-                }
-            }
+            connection(&rest, stream, tls, arrival, stop).await;
             open.fetch_sub(1, Ordering::AcqRel);
             // Whoever grants a large lock holds the table of locks for milliseconds: no thread of short requests waits for it.
-            ended.long_requests.spawn({
-                let rest = ended.clone();
-                async move {
-                    // The next sweep retries.
-                    let _ = rest.relations.disconnected(number).await;
-                }
+            let ended = rest.clone();
+            rest.long_requests.spawn(async move {
+                // The next sweep retries.
+                let _ = ended.relations.disconnected(number).await;
             });
         }));
     }
+}
+
+/// A connection, to its end.
+async fn connection(rest: &Arc<Rest>, socket: Socket, tls: Option<TlsConfig>, arrival: Arrival, mut stop: watch::Receiver<bool>) {
+    let timeouts = Timeouts {
+        read: node_duration(HTTP_READ_TIMEOUT),
+        write: node_duration(HTTP_WRITE_TIMEOUT),
+    };
+    let prior_knowledge = match tls {
+        Some(_) => false,
+        None => tokio::select! {
+            begins = http2::begins(&socket) => begins,
+            // Nothing has come, so nothing is cut.
+            _ = stop.wait_for(|stop| *stop) => return,
+        },
+    };
+    let awake = Awake::new(socket, rest.clients.clone(), node_duration(HTTP_BUSY_POLL));
+    let transport = match handshake(Transport::open(awake, tls.as_ref()), timeouts.read).await {
+        Ok(transport) => transport,
+        Err(cause) => {
+            tracing::debug!(target: "http", peer = arrival.caller.peer.as_deref(), "the handshake failed: {cause}");
+            return;
+        }
+    };
+    if !prior_knowledge && !transport.chose_http2() {
+        return over_http1(rest, transport, arrival, timeouts, stop).await;
+    }
+    let rest = rest.clone();
+    let answer = move |request| {
+        let (rest, arrival) = (rest.clone(), arrival.clone());
+        async move {
+            // Each request has its own time to come: its head is there.
+            let arriving = Arriving::default();
+            arriving.read();
+            let most = Timeouts {
+                write: Duration::ZERO,
+                ..timeouts
+            };
+            let persona = arrival.persona;
+            match arriving.within(most, one(rest.clone(), request, arrival, &arriving)).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    let request = Request {
+                        persona,
+                        ..Request::default()
+                    };
+                    respond_to(&rest, &request, &too_late(timeouts.read), false)
+                }
+            }
+        }
+    };
+    http2::serve(transport, timeouts, stop, answer).await;
+}
+
+/// A connection of HTTP/1.1, to its end.
+async fn over_http1(
+    rest: &Arc<Rest>,
+    transport: Transport,
+    arrival: Arrival,
+    timeouts: Timeouts,
+    mut stop: watch::Receiver<bool>,
+) {
+    let arriving = Arc::<Arriving>::default();
+    let (rest, coming, persona) = (rest.clone(), arriving.clone(), arrival.persona);
+    let service = hyper::service::service_fn(move |request| {
+        let (rest, arrival, coming) = (rest.clone(), arrival.clone(), coming.clone());
+        async move {
+            let answer = one(rest, request, arrival, &coming).await;
+            coming.answered();
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
+    let watched = Escaping::new(Watched::new(transport, arriving.clone()));
+    let mut connection = hyper::server::conn::http1::Builder::new()
+        .max_buf_size(64 * 1024)
+        .serve_connection(hyper_util::rt::TokioIo::new(watched), service);
+    let late = loop {
+        tokio::select! {
+            served = arriving.within(timeouts, &mut connection) => break served.err(),
+            changed = stop.changed() => {
+                if changed.is_err() || *stop.borrow() {
+                    Pin::new(&mut connection).graceful_shutdown();
+                    let _ = (&mut connection).await;
+                    break None;
+                }
+            }
+        }
+    };
+    // Who does not take an answer would not take a refusal either.
+    if late == Some(Late::Request) {
+        let transport = connection.into_parts().io.into_inner().into_inner().stream;
+        // Who does not end its request over TLS sees the connection closed.
+        if let Transport::Plain(awake) = &transport {
+            refuse(&awake.stream, persona, &too_late(timeouts.read));
+        }
+    }
+}
+
+/// 408: a request that did not come to its end in time.
+fn too_late(limit: Duration) -> Error {
+    let time = model::units::render_duration(limit);
+    let reason = format!(
+        "the request was not there within [{time}], the limit of [{}]",
+        HTTP_READ_TIMEOUT.name
+    );
+    Error::new(ErrorKind::ReceiveTimeout, reason)
 }
 
 /// One request, from hyper's types to hyper's types.
 async fn one(
     rest: Arc<Rest>,
     request: hyper::Request<Incoming>,
-    persona: Persona,
-    caller: Caller,
+    arrival: Arrival,
     arriving: &Arriving,
 ) -> hyper::Response<Outgoing> {
+    let persona = arrival.persona;
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
-    let mut request = head_of(&parts, persona, caller);
+    let mut request = head_of(&parts, persona, arrival.caller);
     // Before anything of the body is read: the connection ends with the refusal.
-    match rest.access.check(&parts.headers, parts.uri.host()) {
+    if arrival.proxied {
+        match rest.proxies.client(&parts.headers) {
+            Ok(client) => request.caller.peer = client.or(request.caller.peer),
+            Err(error) => {
+                arriving.arrived();
+                return respond_to(&rest, &request, &error, head);
+            }
+        }
+    }
+    let target = parts.uri.authority().map(hyper::http::uri::Authority::as_str);
+    match rest.access.check(&parts.headers, target, arrival.by_network) {
         Ok(admitted) => request.admitted = admitted,
         Err(error) => {
             arriving.arrived();
             return respond_to(&rest, &request, &error, head);
         }
     }
-    if let Some(answer) = request.admitted.preflight(&parts.method, &parts.headers) {
+    if let Some(answer) = rest.access.preflight(&request.admitted, &parts.method, &parts.headers) {
         arriving.arrived();
         return answered(&rest, &request, answer, &Style::default(), head);
     }
@@ -732,7 +811,7 @@ fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, he
     if let Some(trace) = &request.trace {
         set("traceparent", trace.as_str());
     }
-    for (name, value) in request.admitted.headers() {
+    for (name, value) in rest.access.headers(&request.admitted) {
         set(name, value);
     }
     for (name, value) in answer.headers.iter().filter(|(name, _)| *name != "www-authenticate") {

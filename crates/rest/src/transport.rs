@@ -1,8 +1,9 @@
-//! The transport of requests: a socket of TCP, plain or with TLS.
+//! The transport of requests: a socket, plain or with TLS.
 //!
-//! Not here: which certificates (the server gives a [`TlsConfig`]), requests (`serve`).
+//! Not here: kinds of sockets (`socket`), which certificates (the server gives a [`TlsConfig`]), requests (`serve`).
 
 use crate::busy_poll::Awake;
+use crate::socket::ListeningSocket;
 use arc_swap::ArcSwap;
 use model::Persona;
 use std::io;
@@ -10,7 +11,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
@@ -19,10 +19,13 @@ use tokio_rustls::server::TlsStream;
 /// later use the new one.
 pub type TlsConfig = Arc<ArcSwap<ServerConfig>>;
 
+/// How the handshake of TLS calls HTTP/2 (ALPN).
+pub const ALPN_HTTP2: &[u8] = b"h2";
+
 /// Where connections are accepted.
 #[derive(Debug)]
 pub struct Listener {
-    pub socket: TcpListener,
+    pub socket: ListeningSocket,
     /// As which its requests are answered.
     pub persona: Persona,
     /// `None`: HTTP without TLS.
@@ -48,6 +51,14 @@ impl Transport {
                 let accepted = TlsAcceptor::from(tls.load_full()).accept(stream).await?;
                 Ok(Transport::Tls(Box::new(accepted)))
             }
+        }
+    }
+
+    /// Did the handshake choose HTTP/2 (ALPN)?
+    pub(crate) fn chose_http2(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            Transport::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2),
         }
     }
 }

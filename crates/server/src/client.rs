@@ -6,6 +6,7 @@ use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Which server is asked, and how it and its client prove who they are.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ServerFlags {
-    /// The server: `http://HOST:PORT` or `https://HOST:PORT`.
+    /// The server: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
     url: String,
     /// PEM file of the authority of an https server [default: those of the system].
@@ -94,8 +95,10 @@ pub(crate) fn first_line(file: &std::path::Path) -> Result<String> {
 
 /// A connection to a server.
 pub(crate) struct Client {
-    /// `host:port`.
+    /// `host:port`; `unix:PATH` of a unix socket.
     authority: String,
+    /// The file of a unix socket.
+    socket: Option<PathBuf>,
     /// The header of that name; in no message.
     authorization: Option<String>,
     /// For https, with the name that the server's certificate is to have.
@@ -111,10 +114,11 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// With or without TLS.
+/// With or without TLS, or to a unix socket.
 #[derive(Debug)]
 enum Connection {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -122,6 +126,7 @@ impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Connection::Plain(stream) => stream.read(buffer),
+            Connection::Unix(stream) => stream.read(buffer),
             Connection::Tls(stream) => stream.read(buffer),
         }
     }
@@ -131,12 +136,14 @@ impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
             Connection::Plain(stream) => stream.write(bytes),
+            Connection::Unix(stream) => stream.write(bytes),
             Connection::Tls(stream) => stream.write(bytes),
         }
     }
     fn flush(&mut self) -> std::io::Result<()> {
         match self {
             Connection::Plain(stream) => stream.flush(),
+            Connection::Unix(stream) => stream.flush(),
             Connection::Tls(stream) => stream.flush(),
         }
     }
@@ -183,17 +190,28 @@ impl RawAnswer {
 }
 
 impl Client {
-    /// For a URL such as `http://127.0.0.1:9200`; `tls` is asked for where it begins with `https`. Connects with the first
+    /// For a URL such as `http://127.0.0.1:9200` or `unix:/run/pleach/http.sock`; `tls` is asked for where it begins with `https`. Connects with the first
     /// request.
     ///
     /// # Errors
-    /// A URL that is no `http://HOST:PORT` or `https://HOST:PORT`.
+    /// A URL that is no `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
     pub(crate) fn new(url: &str, tls: impl FnOnce() -> Result<Arc<ClientConfig>>) -> Result<Client> {
         let refuse = || {
             Error::illegal(format!(
-                "[{url}] is no URL of a server: write http://HOST:PORT or https://HOST:PORT"
+                "[{url}] is no URL of a server: write http://HOST:PORT, https://HOST:PORT or unix:PATH"
             ))
         };
+        if let Some(path) = url.strip_prefix("unix:") {
+            let socket = Some(PathBuf::from(path)).filter(|_| !path.is_empty()).ok_or_else(refuse)?;
+            return Ok(Client {
+                authority: url.to_owned(),
+                socket: Some(socket),
+                authorization: None,
+                tls: None,
+                connection: None,
+                patience: PATIENCE,
+            });
+        }
         let (scheme, rest) = url.split_once("://").ok_or_else(refuse)?;
         let authority = rest.trim_end_matches('/');
         if authority.is_empty() || authority.contains(['/', '@', '?', ' ']) {
@@ -220,6 +238,7 @@ impl Client {
         };
         Ok(Client {
             authority,
+            socket: None,
             authorization: None,
             tls,
             connection: None,
@@ -302,6 +321,12 @@ impl Client {
     }
 
     fn connect(&self) -> std::io::Result<Connection> {
+        if let Some(socket) = &self.socket {
+            let stream = UnixStream::connect(socket)?;
+            stream.set_read_timeout(Some(self.patience))?;
+            stream.set_write_timeout(Some(self.patience))?;
+            return Ok(Connection::Unix(stream));
+        }
         let mut failure = None;
         for address in self.authority.to_socket_addrs()? {
             let stream = match TcpStream::connect_timeout(&address, self.patience) {
@@ -333,7 +358,7 @@ impl Client {
         };
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\ncontent-length: {}\r\n",
-            self.authority,
+            if self.socket.is_some() { "localhost" } else { &self.authority },
             body.len()
         );
         if !body.is_empty() {
@@ -491,6 +516,8 @@ mod tests {
             ("ftp://here", false),
             ("here:9200", false),
             ("http://", false),
+            ("unix:/run/pleach/http.sock", true),
+            ("unix:", false),
         ] {
             let tls = || {
                 let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());

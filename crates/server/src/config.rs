@@ -5,13 +5,18 @@
 //!
 //! Not here: index and cluster settings, which are given over HTTP.
 
+use crate::listen::{ListenOn, parse_persona};
 use crate::logging::{self, FORMAT, LEVEL};
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
-use model::{Error, ErrorKind, Persona, Result, units};
-use rest::access::{ALLOWED_HOSTS, Access, CORS_ALLOW_ORIGIN, CORS_ENABLED};
+use model::watermarks::Reach;
+use model::{Error, Persona, Result, units, watermarks};
+use rest::access::{
+    ALLOWED_HOSTS, Access, CORS_ALLOW_CREDENTIALS, CORS_ALLOW_HEADERS, CORS_ALLOW_METHODS, CORS_ALLOW_ORIGIN, CORS_ENABLED,
+    CORS_EXPOSE_HEADERS, CORS_MAX_AGE, DEFAULT_EXPOSED, DEFAULT_HEADERS, DEFAULT_MAX_AGE, DEFAULT_METHODS, Grants, Origins,
+};
+use rest::proxies::{TRUSTED_PROXIES, TrustedProxies};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// The flags of `serve`.
@@ -20,7 +25,7 @@ pub(crate) struct Flags {
     /// Folder of the data [default: ./pleach-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
-    /// Address to listen on, with the persona to answer as; may be repeated [default: 127.0.0.1:9200].
+    /// Address or unix socket (unix:PATH) to listen on, with the persona to answer as; may be repeated [default: 127.0.0.1:9200].
     #[arg(long, value_name = "ADDR:PORT[=PERSONA]")]
     pub(crate) listen: Vec<String>,
     /// Server to answer as: es2, es7, es8, es9, opensearch1, opensearch2 or opensearch3 [default: es8].
@@ -65,7 +70,7 @@ pub(crate) struct Flags {
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
-    pub(crate) listen: Vec<(SocketAddr, Persona)>,
+    pub(crate) listen: Vec<(ListenOn, Persona)>,
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
     pub(crate) tls: Option<TlsFiles>,
@@ -79,7 +84,11 @@ pub(crate) struct Config {
     /// The decisions that the audit tells of; `None`: it is off.
     pub(crate) audit: Option<rest::authentication::Events>,
     /// Hosts and origins of pages that may ask.
-    pub(crate) access: rest::access::Access,
+    pub(crate) access: Access,
+    /// Whose word about their clients is taken.
+    pub(crate) proxies: TrustedProxies,
+    /// Settings of the cluster that hold where none is set while it runs.
+    pub(crate) cluster_defaults: serde_json::Map<String, serde_json::Value>,
     /// `None`: as each persona has it.
     pub(crate) destructive_requires_name: Option<bool>,
     pub(crate) body_max_bytes: usize,
@@ -103,6 +112,8 @@ const AUDIT_EVENTS: &str = "security.audit.events";
 
 /// Also a setting of the cluster, which wins.
 const DESTRUCTIVE: &str = settings::DESTRUCTIVE_REQUIRES_NAME.name;
+
+const OF_CLUSTER: &str = "As the setting of the cluster, which wins. Empty: its default.";
 
 /// Our names: canonical name, Elasticsearch's other one, default, what it is.
 const NAMES: &[(&str, &str, &str, &str)] = &[
@@ -151,7 +162,33 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         CORS_ALLOW_ORIGIN,
         "",
         "",
-        "Origins of web pages, as https://example.org, separated by commas. `*` is any.",
+        "Origins of web pages, as https://example.org, separated by commas, or one expression between slashes. `*` is any.",
+    ),
+    (CORS_ALLOW_METHODS, "", DEFAULT_METHODS, "Methods that those pages may use."),
+    (CORS_ALLOW_HEADERS, "", DEFAULT_HEADERS, "Headers that they may send."),
+    (
+        CORS_EXPOSE_HEADERS,
+        "",
+        DEFAULT_EXPOSED,
+        "Headers of answers that they may read.",
+    ),
+    (
+        CORS_ALLOW_CREDENTIALS,
+        "",
+        "false",
+        "Their browsers may send cookies and passwords that they keep. Not with every origin.",
+    ),
+    (
+        CORS_MAX_AGE,
+        "",
+        DEFAULT_MAX_AGE,
+        "Seconds for which a browser need not ask again.",
+    ),
+    (
+        TRUSTED_PROXIES,
+        "",
+        "",
+        "Addresses and ranges of proxies whose Forwarded or X-Forwarded-For is believed, separated by commas; `unix`: who comes by a unix socket.",
     ),
     (
         CERTIFICATE,
@@ -203,6 +240,14 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "Indices are deleted, closed, opened and blocked by name only. Empty: as each persona has it.",
     ),
+    (settings::DISK_THRESHOLD_ENABLED.name, "", "", OF_CLUSTER),
+    (settings::DISK_LOW.name, "", "", OF_CLUSTER),
+    (settings::DISK_LOW_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_HIGH.name, "", "", OF_CLUSTER),
+    (settings::DISK_HIGH_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_FLOOD.name, "", "", OF_CLUSTER),
+    (settings::DISK_FLOOD_HEADROOM.name, "", "", OF_CLUSTER),
+    (settings::DISK_UPDATE_INTERVAL.name, "", "", OF_CLUSTER),
 ];
 
 /// Canonical name to its values and where they came from.
@@ -251,11 +296,12 @@ impl Config {
         let text = |name: &str| one(&values, name);
         let persona = parse_persona(&text("persona"))?;
         let listen = listen(&values, persona)?;
-        let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA))?;
+        let http2 = text(settings::HTTP2_MAX_STREAMS.name) != "0";
+        let tls = TlsFiles::of(&text(CERTIFICATE), &text(KEY), &text(CLIENT_CA), http2)?;
         let security = security(&text(SECURITY), &listen, tls.as_ref())?;
         if !parse_flag(INSECURE_LISTEN, &text(INSECURE_LISTEN))? {
-            for (address, _) in &listen {
-                refuse_open(*address, tls.as_ref(), security)?;
+            for (on, _) in &listen {
+                on.refuse_open(tls.as_ref(), security)?;
             }
         }
         let events = rest::authentication::Events::parse(AUDIT_EVENTS, &text(AUDIT_EVENTS))?;
@@ -273,13 +319,17 @@ impl Config {
         let number = |setting: settings::Setting| text(setting.name).parse::<u64>().unwrap_or(1);
         let fixed = node_limits(&values)?;
         let engine_limits = engine_limits(&values)?;
-        let access = access(&listen, &text(ALLOWED_HOSTS), &text(CORS_ENABLED), &text(CORS_ALLOW_ORIGIN))?;
+        let access = access(&listen, &values)?;
+        let proxies = TrustedProxies::parse(&text(TRUSTED_PROXIES))?;
+        let cluster_defaults = cluster_defaults(&values, reach(&listen))?;
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
             data: PathBuf::from(data),
             security,
             audit,
             access,
+            proxies,
+            cluster_defaults,
             destructive_requires_name: destructive.map(|given| parse_flag(DESTRUCTIVE, &given)).transpose()?,
             listen,
             cluster_name: text("cluster_name"),
@@ -325,6 +375,11 @@ impl Config {
         names.chain(node).filter(|name| *name != LEVEL).filter(differs).collect()
     }
 
+    /// From where the server can be reached.
+    pub(crate) fn reach(&self) -> Reach {
+        reach(&self.listen)
+    }
+
     /// Lowers `http.max_connections` to what a process with that many open files can hold beside its log and segments.
     pub(crate) fn bound_connections(&mut self, open_files: u64) {
         let name = settings::HTTP_MAX_CONNECTIONS.name;
@@ -360,7 +415,10 @@ impl Config {
             };
             let shadowed = self.values.contains_key("listen") && matches!(name, "http.port" | "network.host");
             let comment = if shadowed { "# " } else { "" };
-            out.push_str(&format!("# {about} ({origin})\n{comment}{name} = {value}\n"));
+            // A name that goes on from another's is a key of its own: TOML has no value and table of one name.
+            let goes_on = every_name().any(|(other, _)| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('.')));
+            let key = if goes_on { format!("\"{name}\"") } else { name.to_owned() };
+            out.push_str(&format!("# {about} ({origin})\n{comment}{key} = {value}\n"));
         }
         out
     }
@@ -375,9 +433,9 @@ pub(crate) fn persona_name(persona: Persona) -> &'static str {
 }
 
 /// The addresses of `listen`, or the one of `network.host` and `http.port`.
-fn listen(values: &Values, persona: Persona) -> Result<Vec<(SocketAddr, Persona)>> {
+fn listen(values: &Values, persona: Persona) -> Result<Vec<(ListenOn, Persona)>> {
     if let Some((listen, _)) = values.get("listen") {
-        return listen.iter().map(|l| parse_listen(l, persona)).collect();
+        return listen.iter().map(|l| ListenOn::parse(l, persona)).collect();
     }
     let (host, port) = (one(values, "network.host"), one(values, "http.port"));
     let host = if host == "_local_" || host == "localhost" {
@@ -392,7 +450,7 @@ fn listen(values: &Values, persona: Persona) -> Result<Vec<(SocketAddr, Persona)
     } else {
         format!("{host}:{port}")
     };
-    Ok(vec![parse_listen(&joined, persona)?])
+    Ok(vec![ListenOn::parse(&joined, persona)?])
 }
 
 /// How deep bodies, queries and aggregations may nest.
@@ -484,9 +542,11 @@ fn repository_paths(list: &str) -> Result<Vec<PathBuf>> {
 
 /// A setting's only (last) value, else its default.
 fn one(values: &Values, name: &str) -> String {
-    if let Some(value) = values.get(name).and_then(|(v, _)| v.last()) {
-        return value.clone();
-    }
+    let given = values.get(name).and_then(|(v, _)| v.last());
+    given.cloned().unwrap_or_else(|| default_of(name))
+}
+
+fn default_of(name: &str) -> String {
     let ours = NAMES.iter().find(|(n, ..)| *n == name).map(|(_, _, default, _)| *default);
     ours.or_else(|| settings::find(name).map(|s| s.default))
         .unwrap_or_default()
@@ -658,43 +718,15 @@ fn unknown(what: &str, nearest: Option<String>) -> Error {
     Error::illegal(format!("unknown {what}: {hint}"))
 }
 
-fn parse_persona(name: &str) -> Result<Persona> {
-    Persona::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Persona::NAMES.iter().map(|(n, _)| *n).collect();
-        let hint = model::nearest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("one of {}", names.join(", ")), |n| format!("did you mean [{n}]?"));
-        Error::illegal(format!("unknown persona [{name}]: {hint}"))
-    })
-}
-
-/// `ADDR:PORT[=PERSONA]`; a port alone is on loopback.
-fn parse_listen(text: &str, default: Persona) -> Result<(SocketAddr, Persona)> {
-    let (address, persona) = match text.split_once('=') {
-        Some((address, persona)) => (address, parse_persona(persona)?),
-        None => (text, default),
-    };
-    let address = address.replace("localhost:", "127.0.0.1:");
-    let parsed = match address.parse::<u16>() {
-        Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
-        Err(_) => address.parse::<SocketAddr>().ok(),
-    };
-    let parsed = parsed.ok_or_else(|| {
-        Error::illegal(format!(
-            "[{text}] is no address to listen on: write ADDR:PORT or ADDR:PORT=PERSONA, as 127.0.0.1:9200=es8"
-        ))
-    })?;
-    Ok((parsed, persona))
-}
-
 /// Who may ask, besides loopback: the addresses that are listened on, the hosts that are named, the origins if CORS is on.
-fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins: &str) -> Result<Access> {
-    let list = |text: &str| -> Vec<String> {
-        let parts = text.split(',').map(|part| part.trim().to_lowercase());
-        parts.filter(|part| !part.is_empty()).collect()
-    };
+fn access(listen: &[(ListenOn, Persona)], values: &Values) -> Result<Access> {
+    let text = |name: &str| one(values, name);
+    let hosts = text(ALLOWED_HOSTS).to_lowercase();
+    let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
     let mut access = Access {
-        hosts: list(hosts),
-        origins: list(origins),
+        hosts: hosts.map(str::to_owned).collect(),
+        origins: Origins::parse(&text(CORS_ALLOW_ORIGIN))?,
+        grants: grants(values)?,
     };
     if let Some(host) = access
         .hosts
@@ -705,55 +737,93 @@ fn access(listen: &[(SocketAddr, Persona)], hosts: &str, enabled: &str, origins:
             "[{ALLOWED_HOSTS}] has [{host}]: must be a host name or an address without scheme and port, or [*]"
         )));
     }
-    let is_origin = |origin: &&String| match origin.split_once("://") {
-        Some((_, host)) => !host.is_empty() && !host.contains('/') && !host.contains('*'),
-        None => matches!(origin.as_str(), "*" | "null"),
-    };
-    if let Some(origin) = access.origins.iter().find(|origin| !is_origin(origin)) {
-        return Err(Error::illegal(format!(
-            "[{CORS_ALLOW_ORIGIN}] has [{origin}]: must be an origin as https://example.org:8443, or [*]; expressions are not supported"
-        )));
-    }
-    if !parse_flag(CORS_ENABLED, enabled)? {
-        if !access.origins.is_empty() {
-            let reason = format!("[{CORS_ALLOW_ORIGIN}] has no effect while [{CORS_ENABLED}] is false");
+    if !parse_flag(CORS_ENABLED, &text(CORS_ENABLED))? {
+        if let Some(name) = CORS_DETAILS.iter().find(|name| text(name) != default_of(name)) {
+            let reason = format!("[{name}] has no effect while [{CORS_ENABLED}] is false");
             return Err(Error::illegal(reason));
         }
     } else if access.origins.is_empty() {
         let reason = format!("[{CORS_ENABLED}] allows nobody without [{CORS_ALLOW_ORIGIN}]");
         return Err(Error::illegal(reason));
     }
-    access
-        .hosts
-        .extend(listen.iter().map(|(address, _)| address.ip().to_string()));
+    let addresses = listen.iter().filter_map(|(on, _)| on.address());
+    access.hosts.extend(addresses.map(|address| address.ip().to_string()));
     Ok(access)
 }
 
+/// Settings that mean something only where CORS is on.
+const CORS_DETAILS: [&str; 6] = [
+    CORS_ALLOW_ORIGIN,
+    CORS_ALLOW_METHODS,
+    CORS_ALLOW_HEADERS,
+    CORS_EXPOSE_HEADERS,
+    CORS_ALLOW_CREDENTIALS,
+    CORS_MAX_AGE,
+];
+
+/// The rights of pages whose origin is allowed.
+fn grants(values: &Values) -> Result<Grants> {
+    let is_token = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    let words = |name: &str| -> Result<String> {
+        let given = one(values, name);
+        let words: Vec<&str> = given.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        match words.iter().find(|word| !is_token(word)) {
+            Some(word) => Err(Error::illegal(format!(
+                "[{name}] has [{word}], which is no name: separate names by commas"
+            ))),
+            None => Ok(words.join(",")),
+        }
+    };
+    let age = one(values, CORS_MAX_AGE);
+    let credentials = parse_flag(CORS_ALLOW_CREDENTIALS, &one(values, CORS_ALLOW_CREDENTIALS))?;
+    if credentials && Origins::parse(&one(values, CORS_ALLOW_ORIGIN))?.is_any() {
+        return Err(Error::illegal(format!(
+            "[{CORS_ALLOW_CREDENTIALS}] with [{CORS_ALLOW_ORIGIN}] of [*] would let every web page act for who visits it: name the origins"
+        )));
+    }
+    Ok(Grants {
+        methods: words(CORS_ALLOW_METHODS)?.to_uppercase(),
+        headers: words(CORS_ALLOW_HEADERS)?,
+        exposed: words(CORS_EXPOSE_HEADERS)?,
+        credentials,
+        max_age: age
+            .parse()
+            .map_err(|_| Error::illegal(format!("[{CORS_MAX_AGE}] is [{age}]: must be a whole number of seconds")))?,
+    })
+}
+
+/// From where a server that listens on these can be reached.
+fn reach(listen: &[(ListenOn, Persona)]) -> Reach {
+    match listen.iter().all(|(on, _)| on.is_local()) {
+        true => Reach::Machine,
+        false => Reach::Network,
+    }
+}
+
+/// Settings of the cluster that the node was given: they hold where none is set while it runs.
+fn cluster_defaults(values: &Values, reach: Reach) -> Result<serde_json::Map<String, serde_json::Value>> {
+    let given = watermarks::SETTINGS
+        .iter()
+        .map(|setting| (setting.name, one(values, setting.name)));
+    let given: serde_json::Map<_, _> = given
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_owned(), text.into()))
+        .collect();
+    watermarks::Watermarks::of(&given, reach)?;
+    Ok(given)
+}
+
 /// Whether there are users: as it is given, else where others may ask, and passwords are not in the clear.
-fn security(given: &str, listen: &[(SocketAddr, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
+fn security(given: &str, listen: &[(ListenOn, Persona)], tls: Option<&TlsFiles>) -> Result<bool> {
     if !given.is_empty() {
         return parse_flag(SECURITY, given);
     }
-    Ok(tls.is_some() && listen.iter().any(|(address, _)| !address.ip().is_loopback()))
-}
-
-/// Others may reach the server only if they prove who they are, and if no password is sent in the clear.
-fn refuse_open(address: SocketAddr, tls: Option<&TlsFiles>, security: bool) -> Result<()> {
-    if address.ip().is_loopback() || tls.is_some_and(|tls| security || tls.client_ca.is_some()) {
-        return Ok(());
-    }
-    let why = match (security, tls) {
-        (true, _) => "without TLS everybody on the way could read passwords and documents",
-        (false, None) => "without TLS and users everybody who can reach the address could read and delete everything",
-        (false, Some(_)) => {
-            "[security.enabled] is false, so everybody who can reach the address could read and delete everything"
-        }
-    };
-    let reason = format!(
-        "refusing to listen on [{address}]: {why}. Give --tls-certificate and --tls-key (pleach cert makes them): with them users have to log \
-         in; or listen on 127.0.0.1 behind a proxy that authenticates, or say --insecure-listen"
-    );
-    Err(Error::new(ErrorKind::Security, reason))
+    Ok(tls.is_some() && listen.iter().any(|(on, _)| !on.is_local()))
 }
 
 fn parse_flag(name: &str, text: &str) -> Result<bool> {
@@ -981,8 +1051,45 @@ mod tests {
             &["-E", "http.cors.enabled=true", "-E", "http.cors.allow-origin=/https?:.*/"],
             &[],
             "",
-            Err("expressions are not supported"),
+            Ok(r#"http.cors.allow-origin = "/https?:.*/""#),
         );
+        for (setting, part) in [
+            ("http.cors.allow-origin=/https?:(/", "which is no expression"),
+            ("http.cors.allow-origin=https://*.example", "must be an origin"),
+            ("http.cors.allow-methods=GET POST", "has [GET POST], which is no name"),
+            ("http.cors.allow-headers=a:b", "has [a:b], which is no name"),
+            ("http.cors.max-age=1d", "whole number of seconds"),
+            ("http.cors.allow-credentials=true", "would let every web page act"),
+        ] {
+            let origin = if setting.contains("origin") {
+                "http.cors.enabled=true"
+            } else {
+                "http.cors.allow-origin=*"
+            };
+            check(
+                &["-E", "http.cors.enabled=true", "-E", origin, "-E", setting],
+                &[],
+                "",
+                Err(part),
+            );
+        }
+        check(
+            &["-E", "http.cors.max-age=5"],
+            &[],
+            "",
+            Err("has no effect while [http.cors.enabled] is false"),
+        );
+        check(&["-E", "http.trusted_proxies=10.0.0.0/40"], &[], "", Err("has [10.0.0.0/40]"));
+        check(&["--listen", "unix:/run/"], &[], "", Err("is no unix socket"));
+        check(
+            &["--listen", "unix:p.sock=es2"],
+            &[],
+            "",
+            Ok(r#"listen = ["unix:p.sock=es2"]"#),
+        );
+        let flood = "cluster.routing.allocation.disk.watermark.flood_stage";
+        check(&["-E", &format!("{flood}=1gb")], &[], "", Err("unable to consistently parse"));
+        check(&["-E", &format!("{flood}=99%")], &[], "", Ok(&format!("{flood} = \"99%\"")));
         check(
             &["-E", "action.destructive_requires_name=1"],
             &[],

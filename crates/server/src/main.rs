@@ -16,6 +16,7 @@ mod descriptors;
 mod feed_client;
 mod identity;
 mod index_definition;
+mod listen;
 mod logging;
 mod memory;
 mod private;

@@ -25,6 +25,8 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
     /// Authorities of clients: who has no certificate of theirs is refused.
     pub(crate) client_ca: Option<PathBuf>,
+    /// Clients may choose HTTP/2.
+    pub(crate) http2: bool,
 }
 
 impl TlsFiles {
@@ -32,7 +34,7 @@ impl TlsFiles {
     ///
     /// # Errors
     /// One of the certificate and its key without the other; an authority of clients without a certificate.
-    pub(crate) fn of(certificate: &str, key: &str, client_ca: &str) -> Result<Option<TlsFiles>> {
+    pub(crate) fn of(certificate: &str, key: &str, client_ca: &str, http2: bool) -> Result<Option<TlsFiles>> {
         let path = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
         match (path(certificate), path(key), path(client_ca)) {
             (None, None, None) => Ok(None),
@@ -40,6 +42,7 @@ impl TlsFiles {
                 certificate,
                 key,
                 client_ca,
+                http2,
             })),
             (Some(_), None, _) => Err(Error::illegal(format!("[{CERTIFICATE}] is given without [{KEY}]"))),
             (None, _, _) => {
@@ -80,7 +83,12 @@ impl TlsFiles {
                 &format!("{cause}, with the key [{}]", self.key.display()),
             )
         })?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let protocols = [(rest::ALPN_HTTP2, self.http2), (b"http/1.1".as_slice(), true)];
+        config.alpn_protocols = protocols
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| name.to_vec())
+            .collect();
         Ok(Arc::new(config))
     }
 }

@@ -80,6 +80,9 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
         .sharing_clients(engine.client_activity())
         .with_long_requests_on(long_requests)
         .open_to(config.access.clone())
+        .behind(config.proxies.clone())
+        .with_cluster_defaults(config.cluster_defaults.clone())
+        .reached_from(config.reach())
         .destructive_by_name(config.destructive_requires_name);
     let secured = match config.security {
         true => Some(crate::users::open(config, &engine, &clock)?),

@@ -631,6 +631,9 @@ fn check_cluster_value(setting: &model::settings::Setting, value: &Value) -> Res
         )));
     }
     let Some(text) = value.as_str() else { return Ok(()) };
+    if let Some(checked) = model::watermarks::check(name, text) {
+        return checked;
+    }
     let unreadable = || Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]"));
     if setting.default.parse::<u64>().is_ok() {
         text.parse::<u64>().map(drop).map_err(|_| unreadable())

@@ -14,7 +14,7 @@ pub struct Caller {
     pub opaque_id: Option<Arc<str>>,
     /// The name of `Authorization: Basic`.
     pub user: Option<Arc<str>>,
-    /// The address that the connection came from, without its port.
+    /// The client's address without its port, as a trusted proxy tells it where there is one; of a unix socket `uid:` and a number.
     pub peer: Option<Arc<str>>,
     /// The connection.
     pub connection: Option<u64>,

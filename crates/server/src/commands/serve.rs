@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Flags};
 use crate::console::say;
+use crate::listen::{ListenOn, SocketFile};
 use crate::logging::{LEVEL, Logs};
 use crate::service_manager::ServiceManager;
 use crate::threads;
@@ -10,11 +11,9 @@ use crate::wire::wire;
 use arc_swap::ArcSwap;
 use model::{Error, ErrorKind, Persona, Result};
 use rest::{Listener, TlsConfig};
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
@@ -68,17 +67,21 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     // Bound before the engine opens: who connects meanwhile waits instead of being refused.
     let mut listeners = Vec::new();
     let mut listening = Vec::new();
-    for (address, persona) in &config.listen {
-        let socket = TcpListener::bind(address).await.map_err(|cause| unbound(*address, &cause))?;
-        let bound = socket.local_addr().unwrap_or(*address);
-        listening.push((bound, *persona));
+    let mut files = Vec::new();
+    for (on, persona) in &config.listen {
+        let (socket, bound) = on.bind().await?;
+        files.extend(SocketFile::of(&bound));
         listeners.push(Listener {
             socket,
             persona: *persona,
-            tls: tls.clone(),
+            // A unix socket leaves the machine by no way.
+            tls: bound.address().and_then(|_| tls.clone()),
         });
+        listening.push((bound, *persona));
     }
-    let address = listening.first().map_or_else(String::new, |(a, _)| a.to_string());
+    // For what clients are told of the node, a unix socket has no address.
+    let address = listening.iter().find_map(|(on, _)| on.address());
+    let address = address.map_or_else(|| "127.0.0.1:0".to_owned(), |address| address.to_string());
     let (opening, long_requests) = (config.clone(), long_requests.clone());
     let wired = tokio::task::spawn_blocking(move || wire(&opening, &address, long_requests))
         .await
@@ -119,6 +122,7 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     if cut > 0 {
         warn!(target: "server", "{cut} connections were still busy and were cut");
     }
+    drop(files);
     let engine = wired.engine.clone();
     drop(wired);
     close(engine).await;
@@ -142,49 +146,42 @@ async fn close(engine: Arc<embedded::EmbeddedEngine>) {
     }
 }
 
-/// Why an address cannot be listened on, with the way out.
-fn unbound(address: SocketAddr, cause: &std::io::Error) -> Error {
-    let reason = if cause.kind() == std::io::ErrorKind::AddrInUse {
-        let other = SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024));
-        format!("[{address}] is in use by another process; choose another with --listen {other}")
-    } else {
-        format!("cannot listen on [{address}]: {cause}")
-    };
-    Error::illegal(reason)
-}
-
-fn scheme(config: &Config) -> &'static str {
-    if config.tls.is_some() { "https" } else { "http" }
+/// The URL of a listener.
+fn url(config: &Config, on: &ListenOn) -> String {
+    match (on, &config.tls) {
+        (ListenOn::Unix(_), _) => on.to_string(),
+        (ListenOn::Tcp(_), Some(_)) => format!("https://{on}"),
+        (ListenOn::Tcp(_), None) => format!("http://{on}"),
+    }
 }
 
 /// Where it listens, where its data is, and what to try next.
-fn greeting(config: &Config, listening: &[(SocketAddr, Persona)]) -> String {
+fn greeting(config: &Config, listening: &[(ListenOn, Persona)]) -> String {
     let mut out = format!("pleach {}\n", env!("BUILD_VERSION"));
-    for (address, persona) in listening {
-        out.push_str(&format!(
-            "listening on {}://{address} as {}\n",
-            scheme(config),
-            crate::config::persona_name(*persona)
-        ));
+    for (on, persona) in listening {
+        let persona = crate::config::persona_name(*persona);
+        out.push_str(&format!("listening on {} as {persona}\n", url(config, on)));
     }
     let data = std::fs::canonicalize(&config.data).unwrap_or_else(|_| config.data.clone());
     out.push_str(&format!("data in {}\n", data.display()));
     if let Some(bound) = &config.connections_bounded {
         out.push_str(&format!("{bound}\n"));
     }
-    if let Some((address, _)) = listening.first() {
-        let url = format!("{}://{address}", scheme(config));
-        let import_url = if address.to_string() == "127.0.0.1:9200" {
+    if let Some((on, _)) = listening.first() {
+        let url = url(config, on);
+        let import_url = if url == "http://127.0.0.1:9200" {
             String::new()
         } else {
             format!(" --url {url}")
         };
+        let curl = match on {
+            ListenOn::Tcp(_) => format!("curl '{url}"),
+            ListenOn::Unix(path) => format!("curl --unix-socket '{}' 'http://localhost", path.display()),
+        };
         out.push_str("\ntry next:\n");
-        out.push_str(&format!("  curl '{url}/?pretty'\n"));
+        out.push_str(&format!("  {curl}/?pretty'\n"));
         out.push_str(&format!("  pleach import --files .{import_url}\n"));
-        out.push_str(&format!(
-            "  curl '{url}/fs/_search?q=contents:readme&_source=path,name&pretty'\n"
-        ));
+        out.push_str(&format!("  {curl}/fs/_search?q=contents:readme&_source=path,name&pretty'\n"));
     }
     out
 }

@@ -267,7 +267,7 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
         tokio::spawn(rest::serve(
             rest,
             vec![rest::Listener {
-                socket: listener,
+                socket: rest::ListeningSocket::Tcp(listener),
                 persona: Persona::Es8,
                 tls: None,
             }],

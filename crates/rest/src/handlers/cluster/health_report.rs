@@ -8,6 +8,8 @@ use crate::render::cluster::{Health, control_damage};
 use crate::render::nodes::node_stats;
 use crate::respond::Answer;
 use engine::{IndexInfo, NodeStats, Trouble};
+use model::blocks::{READ_ONLY_ALLOW_DELETE, is_on};
+use model::watermarks::{Stage, Watermarks};
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
 
@@ -37,10 +39,6 @@ pub(crate) async fn ready(call: Call) -> Result<Answer> {
     let (status, word) = if ready { (200, "pass") } else { (503, "fail") };
     Ok(Answer::of(status, json!({ "status": word, "checks": shown })))
 }
-
-/// How much of the disk is to be left, in percent and in bytes: Elasticsearch's high watermark.
-const DISK_LEFT_PERCENT: u64 = 10;
-const DISK_LEFT_BYTES: u64 = 150 << 30;
 
 /// The indicators in the order of the report.
 const INDICATORS: [&str; 6] = [
@@ -177,6 +175,7 @@ struct Store {
     /// Background work that fails, with the index that it is of.
     troubles: Vec<(Option<String>, Trouble)>,
     control: Option<String>,
+    watermarks: Watermarks,
 }
 
 impl Store {
@@ -198,6 +197,7 @@ impl Store {
             node,
             troubles,
             control: control_damage(&call.rest).await,
+            watermarks: crate::disk_monitor::watermarks(&call.rest).await?,
         })
     }
 
@@ -281,23 +281,49 @@ impl Store {
 
     fn disk(&self) -> Indicator {
         let (total, left) = (self.node.disk_total_bytes, self.node.disk_available_bytes);
-        let details = json!({ "total_in_bytes": total, "available_in_bytes": left });
-        let least = (total / 100 * DISK_LEFT_PERCENT).min(DISK_LEFT_BYTES);
-        if total == 0 || left >= least {
+        let stage = self.watermarks.stage(total, left);
+        let blocked = self.infos.iter().filter(|info| is_on(&info.settings, READ_ONLY_ALLOW_DELETE));
+        let blocked: Vec<String> = blocked.map(|info| info.name.to_string()).collect();
+        let known = u8::from(total > 0);
+        let over = |least: Stage| u8::from(stage >= least);
+        let details = json!({ "total_in_bytes": total, "available_in_bytes": left, "indices_with_readonly_block": blocked.len(),
+            "nodes_with_enough_disk_space": known - over(Stage::High), "nodes_with_unknown_disk_status": 1 - known,
+            "nodes_over_high_watermark": over(Stage::High) - over(Stage::FloodStage),
+            "nodes_over_flood_stage_watermark": over(Stage::FloodStage) });
+        let fault = |id, impact, action, indices| Fault {
+            id,
+            impact,
+            areas: &["ingest"],
+            cause: format!("{left} bytes of {total} are left"),
+            action,
+            indices,
+        };
+        if stage == Stage::FloodStage || !blocked.is_empty() {
+            return Indicator {
+                status: Status::Red,
+                symptom: format!("{} indices are not allowed to be updated.", blocked.len()),
+                details,
+                faults: vec![fault(
+                    "flood_stage_watermark_exceeded",
+                    "Documents of these indices can be read and deleted, not written.",
+                    "Delete indices or give the data folder a larger disk; the blocks go when the disk is below the high watermark.",
+                    blocked,
+                )],
+            };
+        }
+        if stage < Stage::High {
             return Indicator::green("The cluster has enough available disk space.", details);
         }
         Indicator {
             status: Status::Yellow,
             symptom: "The disk of the data folder is nearly full.".to_owned(),
             details,
-            faults: vec![Fault {
-                id: "disk_nearly_full",
-                impact: "Writes are refused when the disk is full. What was acknowledged stays.",
-                areas: &["ingest"],
-                cause: format!("{left} bytes of {total} are left"),
-                action: "Delete indices or give the data folder a larger disk.",
-                indices: Vec::new(),
-            }],
+            faults: vec![fault(
+                "high_watermark_exceeded",
+                "At flood stage all indices refuse writes.",
+                "Delete indices or give the data folder a larger disk.",
+                Vec::new(),
+            )],
         }
     }
 
@@ -350,6 +376,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::watermarks::Reach;
 
     fn store(node: NodeStats) -> Store {
         Store {
@@ -358,6 +385,7 @@ mod tests {
             node,
             troubles: Vec::new(),
             control: None,
+            watermarks: Watermarks::of(&Map::new(), Reach::Network).unwrap(),
         }
     }
 
@@ -375,8 +403,10 @@ mod tests {
         check_disk(0, 0, Status::Green);
         check_disk(100 << 30, 11 << 30, Status::Green);
         check_disk(100 << 30, 9 << 30, Status::Yellow);
+        check_disk(100 << 30, 4 << 30, Status::Red);
         check_disk(100 << 40, 151 << 30, Status::Green);
         check_disk(100 << 40, 149 << 30, Status::Yellow);
+        check_disk(100 << 40, 99 << 30, Status::Red);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::render::nodes::node_stats;
 use crate::respond::Answer;
 use engine::breaker::{Breaker, BreakerUsage};
 use engine::{BreakerStats, IndexInfo, IndexStats, NodeStats};
+use model::blocks::{READ_ONLY_ALLOW_DELETE, is_on};
+use model::watermarks::Watermarks;
 use model::{Error, Result, Target};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +47,7 @@ pub(crate) async fn metrics(mut call: Call) -> Result<Answer> {
     about_memory(&mut out, &call, &node);
     about_threads(&mut out, &node);
     about_storage(&mut out, &stats, &node);
+    about_disk(&mut out, &stats, &node, &crate::disk_monitor::watermarks(&call.rest).await?);
     about_process(&mut out);
     let text = out.finish();
     call.book(text.len())?;
@@ -513,6 +516,10 @@ fn about_storage(out: &mut Exposition, stats: &[(IndexInfo, IndexStats)], node: 
     for (work, count) in failures {
         out.sample(&[("work", work)], count);
     }
+}
+
+/// The disk of the data folder and its watermarks.
+fn about_disk(out: &mut Exposition, stats: &[(IndexInfo, IndexStats)], node: &NodeStats, marks: &Watermarks) {
     let path = [("path", node.data_path.as_str())];
     out.gauges(
         "elasticsearch_filesystem_data_size_bytes",
@@ -526,6 +533,25 @@ fn about_storage(out: &mut Exposition, stats: &[(IndexInfo, IndexStats)], node: 
         "Bytes that are left to this process.",
     );
     out.sample(&path, node.disk_available_bytes);
+    out.gauges(
+        "pleach_disk_watermark_bytes",
+        "Bytes that are to be left of the disk, by the watermark; 0 where none is watched.",
+    );
+    let named = [("low", marks.low), ("high", marks.high), ("flood_stage", marks.flood_stage)];
+    for (name, mark) in named {
+        let least = if marks.enabled {
+            mark.least_free(node.disk_total_bytes)
+        } else {
+            0
+        };
+        out.sample(&[("watermark", name)], least);
+    }
+    let blocked = stats.iter().filter(|(info, _)| is_on(&info.settings, READ_ONLY_ALLOW_DELETE));
+    out.gauge(
+        "pleach_disk_blocked_indices",
+        "Indices that refuse writes because the disk is at flood stage.",
+        blocked.count(),
+    );
 }
 
 fn about_process(out: &mut Exposition) {

@@ -5,7 +5,8 @@ use crate::render::cluster_settings::shape;
 use crate::respond::Answer;
 use engine::{Alteration, Inspected, Inspection};
 use model::accepted_settings;
-use model::settings::{ALL, Scope, find};
+use model::settings::{ALL, Scope, Setting, find};
+use model::watermarks::{self, Watermarks};
 use model::{Error, ErrorKind, Result, nearest};
 use serde_json::{Map, Value, json};
 
@@ -18,10 +19,12 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let (persistent, transient) = current(&call).await?;
     let mut out = json!({ "persistent": shape(persistent, flat), "transient": shape(transient, flat) });
     if defaults {
+        let (given, reach) = (&call.rest.cluster_defaults, call.rest.reach);
+        let value = |s: &Setting| given.get(s.name).cloned().unwrap_or_else(|| reach.default_of(*s).into());
         let rows = ALL
             .iter()
             .filter(|s| s.scope == Scope::Cluster)
-            .map(|s| (s.name.to_owned(), Value::from(s.default)))
+            .map(|s| (s.name.to_owned(), value(s)))
             .collect();
         out["defaults"] = shape(rows, flat);
     }
@@ -86,11 +89,33 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             map.remove(&name);
         }
     }
+    check_watermarks(&call, &persistent, &transient).await?;
     let answered = (strings(&persistent), strings(&transient));
     call.rest.alter(Alteration::ClusterSettings { persistent, transient }).await?;
     Ok(Answer::ok(
         json!({ "acknowledged": true, "persistent": shape(answered.0, flat), "transient": shape(answered.1, flat) }),
     ))
+}
+
+/// Watermarks of the disk go together: those that would hold afterwards are checked.
+async fn check_watermarks(call: &Call, persistent: &Map<String, Value>, transient: &Map<String, Value>) -> Result<()> {
+    let about = |name: &String| watermarks::SETTINGS.iter().any(|s| s.name == name) || name.contains('*');
+    if !persistent.keys().chain(transient.keys()).any(about) {
+        return Ok(());
+    }
+    let (mut below, mut above) = current(call).await?;
+    for (map, changes) in [(&mut below, persistent), (&mut above, transient)] {
+        for (name, value) in changes {
+            match value {
+                Value::Null => map.retain(|key, _| !model::path::matches(name, key)),
+                value => drop(map.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+    let mut all = call.rest.cluster_defaults.clone();
+    all.extend(below);
+    all.extend(above);
+    Watermarks::of(&all, call.rest.reach).map(drop)
 }
 
 /// Settings of ours, and families that real clusters have and that change nothing here.
