@@ -398,3 +398,19 @@ fn a_service_manager_learns_of_start_reload_and_stop() {
         Some(0)
     );
 }
+
+#[test]
+fn transient_settings_end_with_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&data, &["es8"]);
+    let given = json!({ "persistent": { "search.max_buckets": 7 }, "transient": { "search.max_buckets": 5, "search.max_open_scroll_context": 3 } });
+    server.ok("PUT", "/_cluster/settings", &given);
+    let settings = |server: &Server| server.ok("GET", "/_cluster/settings?flat_settings=true", &Value::Null);
+    assert_eq!(settings(&server)["transient"]["search.max_buckets"], "5");
+    // Killed, so that the log is replayed.
+    drop(server);
+    let server = Server::start(&data, &["es8"]);
+    let expected = json!({ "persistent": { "search.max_buckets": "7" }, "transient": {} });
+    assert_eq!(settings(&server), expected);
+}

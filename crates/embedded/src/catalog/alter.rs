@@ -63,9 +63,7 @@ impl Next {
         self.altered.changed = true;
     }
     pub(super) fn common(&mut self) {
-        let mut common = self.catalog.common_to_json();
-        common["transient"] = Value::Object(self.catalog.transient.clone());
-        self.deltas.push((0, json!({ "common": common })));
+        self.deltas.push((0, json!({ "common": self.catalog.common_to_json() })));
         self.altered.changed = true;
     }
 }

@@ -43,7 +43,7 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Value>,
     /// Cluster settings, flat.
     pub persistent: Map<String, Value>,
-    /// Gone at restart.
+    /// Those of this process: they are written nowhere.
     pub transient: Map<String, Value>,
     /// The number of the next index.
     pub next_no: u32,
@@ -446,9 +446,6 @@ impl Catalog {
             return Ok(Some(no));
         } else if let Some(common) = delta.get("common") {
             self.take_common(common);
-            if let Some(transient) = common.get("transient").and_then(Value::as_object) {
-                self.transient = transient.clone();
-            }
         } else {
             return Err(Error::new(ErrorKind::Corruption, format!("no catalog delta: {delta}")));
         }
