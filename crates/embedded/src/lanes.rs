@@ -34,10 +34,11 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// Starts `threads` for long searches, of which as many may run or wait as the limits say.
     pub(crate) fn start(threads: usize, limits: &Limits) -> Result<Lanes> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Lanes {
             long: Workers::start("long", threads, limits.concurrent_searches, limits.at_rest)?,
             pace: Arc::default(),
-            helpers: Arc::new(SearchHelpers::start(threads, limits)?),
+            helpers: Arc::new(SearchHelpers::start(processors, limits)?),
             breakers: limits.breakers.clone(),
         })
     }

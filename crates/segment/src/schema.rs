@@ -357,49 +357,55 @@ fn names(shapes: &[Shape]) -> Vec<Arc<str>> {
     names
 }
 
+/// Whole values as terms.
+fn raw_terms() -> TextFieldIndexing {
+    TextFieldIndexing::default()
+        .set_tokenizer("raw")
+        .set_fieldnorms(false)
+        .set_index_option(IndexRecordOption::Basic)
+}
+
+fn numeric_options(shape: &Shape) -> NumericOptions {
+    let mut options = NumericOptions::default();
+    if shape.indexed {
+        options = options.set_indexed();
+    }
+    if shape.doc_values { options.set_fast() } else { options }
+}
+
+fn keyword_options(shape: &Shape) -> TextOptions {
+    let mut options = TextOptions::default();
+    if shape.indexed {
+        options = options.set_indexing_options(raw_terms());
+    }
+    if shape.doc_values { options.set_fast("raw") } else { options }
+}
+
+/// The options of the analyzed text of field `n`.
+fn text_options(shape: &Shape, n: usize) -> TextOptions {
+    if !shape.indexed {
+        return TextOptions::default();
+    }
+    let record = match (shape.freqs, shape.positions) {
+        (_, true) => IndexRecordOption::WithFreqsAndPositions,
+        (true, false) => IndexRecordOption::WithFreqs,
+        (false, false) => IndexRecordOption::Basic,
+    };
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer(&tokenizer_name(n))
+        .set_fieldnorms(shape.norms)
+        .set_index_option(record);
+    TextOptions::default().set_indexing_options(indexing)
+}
+
 fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
     let name = format!("f{n}");
     let kind = shape.kind;
-    let numeric = || {
-        let mut options = NumericOptions::default();
-        if shape.indexed {
-            options = options.set_indexed();
-        }
-        if shape.doc_values { options.set_fast() } else { options }
-    };
-    let keyword = || {
-        let mut options = TextOptions::default();
-        if shape.indexed {
-            let indexing = TextFieldIndexing::default()
-                .set_tokenizer("raw")
-                .set_fieldnorms(false)
-                .set_index_option(IndexRecordOption::Basic);
-            options = options.set_indexing_options(indexing);
-        }
-        if shape.doc_values { options.set_fast("raw") } else { options }
-    };
+    let numeric = || numeric_options(&shape);
+    let keyword = || keyword_options(&shape);
     let mut second = None;
     let field = match kind {
-        Kind::Text | Kind::MatchOnlyText => {
-            let record = match (shape.freqs, shape.positions) {
-                (_, true) => IndexRecordOption::WithFreqsAndPositions,
-                (true, false) => IndexRecordOption::WithFreqs,
-                (false, false) => IndexRecordOption::Basic,
-            };
-            let indexing = TextFieldIndexing::default()
-                .set_tokenizer(&tokenizer_name(n))
-                .set_fieldnorms(shape.norms)
-                .set_index_option(record);
-            let options = TextOptions::default();
-            b.add_text_field(
-                &name,
-                if shape.indexed {
-                    options.set_indexing_options(indexing)
-                } else {
-                    options
-                },
-            )
-        }
+        Kind::Text | Kind::MatchOnlyText => b.add_text_field(&name, text_options(&shape, n)),
         Kind::Keyword | Kind::ConstantKeyword | Kind::Wildcard => b.add_text_field(&name, keyword()),
         Kind::Join => {
             let parent = parent_column(&name);
@@ -432,13 +438,7 @@ fn slot(b: &mut SchemaBuilder, n: usize, shape: Shape) -> Slot {
             second = Some((b.add_bytes_field(&placed, BytesOptions::default().set_stored()), placed));
             field
         }
-        Kind::Completion => {
-            let indexing = TextFieldIndexing::default()
-                .set_tokenizer("raw")
-                .set_fieldnorms(false)
-                .set_index_option(IndexRecordOption::Basic);
-            b.add_text_field(&name, TextOptions::default().set_indexing_options(indexing))
-        }
+        Kind::Completion => b.add_text_field(&name, TextOptions::default().set_indexing_options(raw_terms())),
         kind if kind.is_range() => {
             // Keys of 128 bits, which addresses are too.
             let upper = upper_column(&name);

@@ -44,18 +44,7 @@ pub(super) fn build(
         Some(other) => text_of(other) != "no" && text_of(other) != "false",
         None => true,
     };
-    let tree = match kind {
-        Kind::TreePath => Some(TreeField {
-            part: TreePart::Path,
-            syntax: types::tree_path::syntax(name, text("delimiter").as_deref(), text("case").as_deref())?,
-        }),
-        _ => None,
-    };
-    if tree.is_some() && !(fields.is_empty() && copy_to_is_empty(params.get("copy_to"))) {
-        return Err(malformed(format!(
-            "field [{name}] of type [tree_path] cannot have [fields] or [copy_to]: a move of its directory would not reach them"
-        )));
-    }
+    let tree = read_tree(name, kind, &params, fields.is_empty())?;
     if kind == Kind::Alias && !params.contains_key("path") {
         return Err(malformed(format!(
             "The [path] property must be specified for field [{name}]."
@@ -116,6 +105,23 @@ pub(super) fn build(
     };
     check_null_value(context, name, &field)?;
     Ok(field)
+}
+
+/// The directories of a `tree_path`; other fields have none.
+fn read_tree(name: &str, kind: Kind, params: &Params, without_fields: bool) -> Result<Option<TreeField>> {
+    if kind != Kind::TreePath {
+        return Ok(None);
+    }
+    if !(without_fields && copy_to_is_empty(params.get("copy_to"))) {
+        return Err(malformed(format!(
+            "field [{name}] of type [tree_path] cannot have [fields] or [copy_to]: a move of its directory would not reach them"
+        )));
+    }
+    let text = |key: &str| params.get(key).map(text_of);
+    Ok(Some(TreeField {
+        part: TreePart::Path,
+        syntax: types::tree_path::syntax(name, text("delimiter").as_deref(), text("case").as_deref())?,
+    }))
 }
 
 /// The analyzers of texts, token counts and completions; other fields have none.

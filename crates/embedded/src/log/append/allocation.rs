@@ -49,6 +49,48 @@ pub(super) struct Swept {
     pub(super) next: u64,
 }
 
+/// The blank file that a start writes to, and what else lies beside the log.
+pub(super) struct Blank {
+    /// Where it could not be made, why.
+    pub(super) file: io::Result<OwnFile>,
+    /// One more, for later.
+    pub(super) spare: Option<OwnFile>,
+    /// The file for deletes, unless it had to be taken.
+    pub(super) reserve: Option<OwnFile>,
+    /// The disk is full: the blank file is the one for deletes.
+    pub(super) full: Option<io::Error>,
+    /// Its number.
+    pub(super) number: u64,
+}
+
+impl Blank {
+    /// Takes a spare that is there, else makes a file, else takes the one for deletes.
+    ///
+    /// # Errors
+    /// The folder cannot be swept.
+    pub(super) fn of(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> Result<Blank> {
+        let Swept {
+            mut spares,
+            reserve,
+            next: number,
+        } = sweep(disk, dir, file_bytes).map_err(|e| refusal("sweeping", dir, &e))?;
+        let (file, reserve, full) = match spares.pop() {
+            Some(spare) => (Ok(spare), reserve, None),
+            None => match (first_file(disk, dir, number, file_bytes), reserve) {
+                (Err(e), Some(kept)) if is_full(&e) => (Ok(kept), None, Some(e)),
+                (made, kept) => (made, kept, None),
+            },
+        };
+        Ok(Blank {
+            file,
+            spare: spares.pop(),
+            reserve,
+            full,
+            number,
+        })
+    }
+}
+
 /// The blank files that a start finds beside the log. Sweeps away half-made files and spares that are too small or too large.
 /// All that a spare may hold besides zeros is the header of a start that did not get further.
 pub(super) fn sweep(disk: &dyn Disk, dir: &Path, file_bytes: u64) -> io::Result<Swept> {

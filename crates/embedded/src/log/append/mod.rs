@@ -227,31 +227,15 @@ impl Log {
             cut: 0,
             note: FileNote::default(),
         };
-        let swept = sweep(disk.as_ref(), dir, options.file_bytes);
-        let Swept {
-            mut spares,
-            mut reserve,
-            next: blank_number,
-        } = swept.map_err(|e| refusal("sweeping", dir, &e))?;
-        let mut full = None;
-        let blank = match spares.pop() {
-            Some(spare) => Ok(spare),
-            None => match (
-                first_file(disk.as_ref(), dir, blank_number, options.file_bytes),
-                reserve.take(),
-            ) {
-                (Err(e), Some(kept)) if is_full(&e) => {
-                    full = Some(e);
-                    Ok(kept)
-                }
-                (made, kept) => {
-                    reserve = kept;
-                    made
-                }
-            },
-        };
+        let Blank {
+            file: blank,
+            spare,
+            reserve,
+            full,
+            number: blank_number,
+        } = Blank::of(disk.as_ref(), dir, options.file_bytes)?;
         let shared = Arc::new(Shared::new(dir, disk, options, &recovered, files));
-        shared.found_spare(spares.pop(), reserve);
+        shared.found_spare(spare, reserve);
         // The file is for deletes.
         if let Some(e) = &full {
             shared.refuse_spare(e);

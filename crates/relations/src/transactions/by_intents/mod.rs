@@ -179,25 +179,8 @@ impl Relations {
                 digest: String::new(),
                 deadline,
             };
-            let ended = match portable.runner.attempt(&attempt, &mut planning).await {
-                Ok(ended) => ended,
-                // An index that closed while it was planned: nothing has happened, and nothing will.
-                Err(error) if self.is_undone(portable, &id).await => return Err(error),
-                Err(error) => {
-                    // It may be committed and not applied, so it goes on standing among the running.
-                    portable.unfinished().leave(&id);
-                    return Err(unknown(&id, error));
-                }
-            };
+            let ended = self.run_attempt(portable, &attempt, &mut planning).await?;
             let came = planning.came;
-            if let Ended::Committed { token, .. } = &ended {
-                if let Err(error) = self.conclude(&id, token.commit_seq()).await {
-                    portable.unfinished().leave(&id);
-                    return Err(unknown(&id, error));
-                }
-            } else {
-                self.locks.table().stop_running(&id);
-            }
             match (ended, came) {
                 (
                     Ended::Committed { token, stamps },
@@ -237,6 +220,30 @@ impl Relations {
         }
         let reason = format!("other changes of the same documents did not end within {TIMEOUT:?}; nothing was changed");
         self.waited_for(portable, &named, reason).await
+    }
+
+    /// Runs one attempt to its end, and takes it from the running ones.
+    ///
+    /// # Errors
+    /// Nothing happened; or nobody knows what did: then it goes on standing among the running, for it may be committed and not applied.
+    async fn run_attempt(&self, portable: &Portable, attempt: &Attempt, planning: &mut IntentPlan<'_>) -> Result<Ended> {
+        let id = &attempt.id;
+        let is_unknown = |error: Error| {
+            portable.unfinished().leave(id);
+            unknown(id, error)
+        };
+        let ended = match portable.runner.attempt(attempt, planning).await {
+            Ok(ended) => ended,
+            // An index that closed while it was planned: nothing has happened, and nothing will.
+            Err(error) if self.is_undone(portable, id).await => return Err(error),
+            Err(error) => return Err(is_unknown(error)),
+        };
+        if let Ended::Committed { token, .. } = &ended {
+            self.conclude(id, token.commit_seq()).await.map_err(is_unknown)?;
+        } else {
+            self.locks.table().stop_running(id);
+        }
+        Ok(ended)
     }
 
     #[allow(clippy::too_many_arguments, reason = "all that a change came to, told once")]
