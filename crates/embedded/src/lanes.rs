@@ -12,6 +12,7 @@ use crate::search_helpers::SearchHelpers;
 use crate::workers::Workers;
 use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
+use search::helpers::Helpers;
 use search::interrupt::Interrupt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,11 +24,50 @@ const SHORT_MOST: Duration = Duration::from_millis(100);
 /// A search that has not looked at its deadline for so long is answered for, and left alone.
 const OVERDUE: Duration = Duration::from_millis(80);
 
+/// What a lane gives a search for one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn<'a> {
+    /// Stops it.
+    pub(crate) interrupt: &'a Interrupt,
+    /// Threads that may take part in it.
+    pub(crate) helpers: Option<&'a dyn Helpers>,
+}
+
+impl<'a> From<&'a Interrupt> for Turn<'a> {
+    /// Without helpers.
+    fn from(interrupt: &'a Interrupt) -> Turn<'a> {
+        Turn {
+            interrupt,
+            helpers: None,
+        }
+    }
+}
+
+/// What every run of a search is counted in.
+struct Gauge {
+    pace: Pace,
+    helpers: SearchHelpers,
+}
+
+impl Gauge {
+    /// Runs a search on this thread, and notes how long it took.
+    fn run<T>(&self, shape: u64, interrupt: &Interrupt, search: impl FnOnce(Turn<'_>) -> T) -> T {
+        self.helpers.beside(|| {
+            let begun = Instant::now();
+            let done = search(Turn {
+                interrupt,
+                helpers: Some(&self.helpers),
+            });
+            self.pace.note(shape, begun.elapsed());
+            done
+        })
+    }
+}
+
 /// The threads that searches run on, and how long they take.
 pub(crate) struct Lanes {
     long: Workers,
-    pace: Arc<Pace>,
-    helpers: Arc<SearchHelpers>,
+    gauge: Arc<Gauge>,
     breakers: Arc<CircuitBreakers>,
 }
 
@@ -37,8 +77,10 @@ impl Lanes {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Lanes {
             long: Workers::start("long", threads, limits.concurrent_searches, limits.at_rest)?,
-            pace: Arc::default(),
-            helpers: Arc::new(SearchHelpers::start(processors, limits)?),
+            gauge: Arc::new(Gauge {
+                pace: Pace::default(),
+                helpers: SearchHelpers::start(processors, limits)?,
+            }),
             breakers: limits.breakers.clone(),
         })
     }
@@ -48,18 +90,13 @@ impl Lanes {
         &self.long
     }
 
-    /// Threads that take part in long searches.
-    pub(crate) fn helpers(&self) -> &Arc<SearchHelpers> {
-        &self.helpers
-    }
-
     fn interrupt(&self, cancellation: Cancellation, most: Option<Duration>) -> Interrupt {
         Interrupt::new(cancellation, most, Some(self.breakers.clone()))
     }
 
     /// Whether searches of this shape are known to be quick.
     pub(crate) fn is_quick(&self, shape: u64) -> bool {
-        self.pace.is_quick(shape)
+        self.gauge.pace.is_quick(shape)
     }
 
     /// Runs a search of a shape: here if `inline`, on `short`, or among the long ones.
@@ -72,11 +109,11 @@ impl Lanes {
         shape: u64,
         inline: bool,
         cancellation: Cancellation,
-        search: impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static,
+        search: impl Fn(Turn<'_>) -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
         if inline {
             let interrupt = self.interrupt(cancellation.clone(), Some(INLINE_MOST));
-            let found = short.run_here(|| self.helpers.beside(|| time(&self.pace, shape, || search(&interrupt))));
+            let found = short.run_here(|| self.gauge.run(shape, &interrupt, &search));
             if !interrupt.is_overdrawn() {
                 return found;
             }
@@ -98,10 +135,10 @@ impl Lanes {
         short: &Workers,
         shape: u64,
         cancellation: Cancellation,
-        search: Arc<impl Fn(&Interrupt) -> Result<T> + Send + Sync + 'static>,
+        search: Arc<impl Fn(Turn<'_>) -> Result<T> + Send + Sync + 'static>,
     ) -> Result<T> {
-        if !self.pace.is_long(shape) {
-            let (search, pace, helpers) = (search.clone(), self.pace.clone(), self.helpers.clone());
+        if !self.gauge.pace.is_long(shape) {
+            let (search, gauge) = (search.clone(), self.gauge.clone());
             let interrupt = {
                 let (breakers, cancellation) = (self.breakers.clone(), cancellation.clone());
                 move || Interrupt::new(cancellation, Some(SHORT_MOST), Some(breakers))
@@ -110,27 +147,19 @@ impl Lanes {
                 let interrupt = interrupt();
                 // A search that waited until nobody wants it any more is not begun.
                 interrupt.check()?;
-                let found = helpers.beside(|| time(&pace, shape, || search(&interrupt)));
+                let found = gauge.run(shape, &interrupt, &*search);
                 Ok((!interrupt.is_overdrawn()).then_some(found))
             });
             if let Some(found) = tried.await? {
                 return found;
             }
         }
-        let (pace, helpers, breakers) = (self.pace.clone(), self.helpers.clone(), self.breakers.clone());
+        let (gauge, breakers) = (self.gauge.clone(), self.breakers.clone());
         let last = self.long.run_limited(move || {
             let interrupt = Interrupt::new(cancellation, None, Some(breakers));
             interrupt.check()?;
-            helpers.beside(|| time(&pace, shape, || search(&interrupt)))
+            gauge.run(shape, &interrupt, &*search)
         });
         last.await
     }
-}
-
-/// Runs and notes how long it took.
-fn time<T>(pace: &Pace, shape: u64, run: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
-    let done = run();
-    pace.note(shape, begun.elapsed());
-    done
 }

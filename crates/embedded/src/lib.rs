@@ -86,7 +86,7 @@ pub use log::Retention;
 use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
 use crate::index_state::IndexState;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Turn};
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
 use crate::store::Store;
@@ -563,8 +563,7 @@ impl EmbeddedEngine {
         let shape = query_latency::shape(target, &request);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), request.cancellation.clone());
-        let helpers = self.lanes.helpers().clone();
-        let search = move |interrupt: &Interrupt| store.search(&target, &request, see, interrupt, &*helpers);
+        let search = move |turn: Turn<'_>| store.search(&target, &request, see, turn);
         let done = self.lanes.run(&self.workers, shape, inline, cancellation, search).await;
         done.map_err(|e| self.store.settle(e))
     }
@@ -574,7 +573,7 @@ impl EmbeddedEngine {
         let shape = query_latency::shape_of_keys(target, &of);
         let inline = self.lanes.is_quick(shape) && self.store.is_quiet(target);
         let (store, target, cancellation) = (self.store.clone(), target.clone(), of.cancellation.clone());
-        let keys = move |interrupt: &Interrupt| store.keys(&target, &of, interrupt);
+        let keys = move |turn: Turn<'_>| store.keys(&target, &of, turn.interrupt);
         self.lanes.run(&self.workers, shape, inline, cancellation, keys).await
     }
 

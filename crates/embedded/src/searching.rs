@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::catalog::resolve::Resolved;
 use crate::counts::share;
 use crate::index_state::IndexState;
+use crate::lanes::Turn;
 use crate::open_views::ViewContent;
 use crate::request_cache::{Limits, RequestKey};
 use crate::scheduler::Interval;
@@ -18,7 +19,6 @@ use engine::{See, View, ViewPromise};
 use model::{Dialect, Error, ErrorKind, IndexName, Persona, Result, Target, settings};
 use search::Searched;
 use search::context::Context;
-use search::helpers::Helpers;
 use search::interrupt::Interrupt;
 use search::phases::Phases;
 use segment::searchable::{IndexView, Searchable};
@@ -233,15 +233,8 @@ impl Store {
     }
 
     /// Runs a search; indices in which damage is found are left out, unless the request wants all or nothing.
-    pub(crate) fn search(
-        &self,
-        target: &Target,
-        request: &SearchRequest,
-        see: See,
-        interrupt: &Interrupt,
-        helpers: &dyn Helpers,
-    ) -> Result<SearchResponse> {
-        let search_once = || self.search_once(target, request, see, interrupt, helpers);
+    pub(crate) fn search(&self, target: &Target, request: &SearchRequest, see: See, turn: Turn<'_>) -> Result<SearchResponse> {
+        let search_once = || self.search_once(target, request, see, turn);
         let found = search_once();
         let damaged = |e: &Error| matches!(e.kind(), ErrorKind::Corruption | ErrorKind::Internal);
         match found {
@@ -254,14 +247,7 @@ impl Store {
         }
     }
 
-    fn search_once(
-        &self,
-        target: &Target,
-        request: &SearchRequest,
-        see: See,
-        interrupt: &Interrupt,
-        helpers: &dyn Helpers,
-    ) -> Result<SearchResponse> {
+    fn search_once(&self, target: &Target, request: &SearchRequest, see: See, turn: Turn<'_>) -> Result<SearchResponse> {
         let (views, failures) = if takes_parts(request) {
             self.views_in_part(target, request.view.as_deref())?
         } else {
@@ -288,7 +274,7 @@ impl Store {
             request.types.clone()
         };
         let counted = self.counted(&views);
-        self.with_helpers(see, request.dialect, &types, (interrupt, Some(helpers)), |cx| {
+        self.with_context(see, request.dialect, &types, turn, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
             let asked = RequestKey {
@@ -346,26 +332,15 @@ impl Store {
     }
 
     /// Calls `f` with what queries need.
-    pub(crate) fn with_context<T>(
+    pub(crate) fn with_context<'t, T>(
         &self,
         see: See,
         dialect: Dialect,
         types: &[String],
-        interrupt: &Interrupt,
+        turn: impl Into<Turn<'t>>,
         f: impl FnOnce(&Context<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.with_helpers(see, dialect, types, (interrupt, None), f)
-    }
-
-    /// The same for a search that other threads may take part in.
-    fn with_helpers<T>(
-        &self,
-        see: See,
-        dialect: Dialect,
-        types: &[String],
-        (interrupt, helpers): (&Interrupt, Option<&dyn Helpers>),
-        f: impl FnOnce(&Context<'_>) -> Result<T>,
-    ) -> Result<T> {
+        let Turn { interrupt, helpers } = turn.into();
         let catalog = self.catalog.now();
         let scripts = |source: &ScriptSource| {
             let program = compile(&catalog.scripts, source)?;

@@ -323,7 +323,7 @@ mod tests {
         ] {
             assert_eq!(local.stage(total * GB, available * GB), expected, "{available} of {total}");
         }
-        // What is given means the same everywhere.
+        // A headroom that is given does not depend on the reach.
         for given in [
             json!({ "watermark.flood_stage": "95%" }),
             json!({ "watermark.flood_stage.max_headroom": "100gb", "watermark.high.max_headroom": "150gb", "watermark.low.max_headroom": "200gb" }),

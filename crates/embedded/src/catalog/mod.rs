@@ -43,7 +43,7 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Value>,
     /// Cluster settings, flat.
     pub persistent: Map<String, Value>,
-    /// Those of this process: they are written nowhere.
+    /// Cluster settings that end with the process; the log and the manifest do not have them.
     pub transient: Map<String, Value>,
     /// The number of the next index.
     pub next_no: u32,

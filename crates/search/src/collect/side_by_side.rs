@@ -13,32 +13,39 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// The best score that some thread knows so many hits to reach; it only rises.
-#[derive(Debug, Default)]
+/// The score that a hit must exceed by what any thread knows; it only rises.
+#[derive(Debug)]
 pub(crate) struct SharedBound(AtomicU32);
 
-impl SharedBound {
-    /// So many hits have this score or more.
-    pub(crate) fn raise(&self, score: f32) {
-        self.0.fetch_max(ordered(score), Ordering::Relaxed);
-    }
-    /// A hit must score more than this. It is just below the bound: a hit of an earlier segment with the same score comes first.
-    pub(crate) fn floor(&self) -> f32 {
-        match self.0.load(Ordering::Relaxed) {
-            0 => f32::MIN,
-            bits => score_of(bits).next_down(),
-        }
+impl Default for SharedBound {
+    fn default() -> SharedBound {
+        SharedBound(AtomicU32::new(sortable_bits(f32::MIN)))
     }
 }
 
-/// Bits in the order of the numbers; 0 is no score.
-fn ordered(score: f32) -> u32 {
+impl SharedBound {
+    /// So many hits have this score or more. A hit of an earlier segment with the same score comes first, so the bound is just below.
+    pub(crate) fn raise(&self, score: f32) {
+        self.0.fetch_max(sortable_bits(score.next_down()), Ordering::Relaxed);
+    }
+    /// A hit must score more than this.
+    pub(crate) fn floor(&self) -> f32 {
+        score_of(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Bits in the order of the numbers.
+fn sortable_bits(score: f32) -> u32 {
     let bits = score.to_bits();
     if score.is_sign_negative() { !bits } else { bits | 1 << 31 }
 }
 
-fn score_of(ordered: u32) -> f32 {
-    f32::from_bits(if ordered >> 31 == 0 { !ordered } else { ordered & !(1 << 31) })
+fn score_of(sortable: u32) -> f32 {
+    f32::from_bits(if sortable >> 31 == 0 {
+        !sortable
+    } else {
+        sortable & !(1 << 31)
+    })
 }
 
 /// A pass over the segments of an index, each by itself.
