@@ -400,14 +400,18 @@ impl Rest {
 
     /// Cluster settings that are set: transient over persistent over those of the node.
     pub(crate) async fn cluster_settings(&self) -> Result<Map<String, Value>> {
+        Ok(match self.engine.inspect(engine::Inspection::ClusterSettings).await? {
+            engine::Inspected::ClusterSettings { persistent, transient } => self.over_defaults(persistent, transient),
+            _ => self.cluster_defaults.clone(),
+        })
+    }
+
+    /// These settings of the cluster, transient over persistent over those of the node.
+    pub(crate) fn over_defaults(&self, persistent: Map<String, Value>, transient: Map<String, Value>) -> Map<String, Value> {
         let mut all = self.cluster_defaults.clone();
-        if let engine::Inspected::ClusterSettings { persistent, transient } =
-            self.engine.inspect(engine::Inspection::ClusterSettings).await?
-        {
-            all.extend(persistent);
-            all.extend(transient);
-        }
-        Ok(all)
+        all.extend(persistent);
+        all.extend(transient);
+        all
     }
 
     /// Creates a missing index for a write, if `action.auto_create_index` allows it.

@@ -108,12 +108,14 @@ impl TrustedProxies {
     /// A header that cannot be read, with the position in it; both headers, which name different clients.
     pub(crate) fn client(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>> {
         let read = |name: &HeaderName, hops: fn(&str) -> std::result::Result<Vec<Hop>, Malformed>| -> Result<Option<String>> {
-            let Some(text) = joined(headers, name)? else { return Ok(None) };
+            let Some(text) = whole_value(headers, name)? else {
+                return Ok(None);
+            };
             let hops = hops(&text).map_err(|malformed| malformed.refusal(name, &text))?;
             Ok(self.nearest(&hops))
         };
-        let by_standard = read(&FORWARDED, forwarded)?;
-        let by_custom = read(&X_FORWARDED_FOR, forwarded_for)?;
+        let by_standard = read(&FORWARDED, parse_forwarded)?;
+        let by_custom = read(&X_FORWARDED_FOR, parse_forwarded_for)?;
         match (by_standard, by_custom) {
             // Most proxies write one of them, and pass the other on as their client sent it.
             (Some(one), Some(other)) if one != other => Err(Error::illegal(format!(
@@ -152,7 +154,7 @@ impl Malformed {
 }
 
 /// All lines of a header as one value; `None`: it is not there.
-fn joined(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>> {
+fn whole_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>> {
     let mut out: Option<String> = None;
     for value in headers.get_all(name) {
         let text = value
@@ -199,7 +201,7 @@ fn is_hidden(text: &str) -> bool {
 }
 
 /// `X-Forwarded-For: 192.0.2.1, 198.51.100.2`.
-fn forwarded_for(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
+fn parse_forwarded_for(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
     let mut hops = Vec::new();
     let mut at = 0;
     for part in text.split(',') {
@@ -214,16 +216,16 @@ fn forwarded_for(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
 }
 
 /// `Forwarded: for=192.0.2.1;proto=https, for="[2001:db8::1]:80"`. A hop that does not say for whom is `unknown`.
-fn forwarded(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
+fn parse_forwarded(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
     let mut reader = Reader { text, at: 0 };
     let mut hops = Vec::new();
     loop {
         let mut of_hop = None;
         loop {
             reader.space();
-            let name = reader.token().ok_or(reader.expected("a parameter as for="))?;
+            let name = reader.token().ok_or(reader.malformed("a parameter as for="))?;
             if !reader.take(b'=') {
-                return Err(reader.expected("[=]"));
+                return Err(reader.malformed("[=]"));
             }
             let begin = reader.at;
             let value = reader.value()?;
@@ -248,7 +250,7 @@ fn forwarded(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
         match (reader.take(b','), reader.at == text.len()) {
             (true, _) => {}
             (false, true) => return Ok(hops),
-            (false, false) => return Err(reader.expected("[,] or [;]")),
+            (false, false) => return Err(reader.malformed("[,] or [;]")),
         }
     }
 }
@@ -260,7 +262,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn expected(&self, expected: &'static str) -> Malformed {
+    fn malformed(&self, expected: &'static str) -> Malformed {
         Malformed { at: self.at, expected }
     }
     fn next(&self) -> Option<u8> {
@@ -290,19 +292,19 @@ impl<'a> Reader<'a> {
     /// A token or a quoted string.
     fn value(&mut self) -> std::result::Result<String, Malformed> {
         if !self.take(b'"') {
-            return self.token().map(str::to_owned).ok_or(self.expected("a value"));
+            return self.token().map(str::to_owned).ok_or(self.malformed("a value"));
         }
         let mut out = String::new();
         loop {
             let Some(next) = self.text[self.at..].chars().next() else {
-                return Err(self.expected("[\"]"));
+                return Err(self.malformed("[\"]"));
             };
             self.at += next.len_utf8();
             match next {
                 '"' => return Ok(out),
                 '\\' => {
                     let Some(escaped) = self.text[self.at..].chars().next() else {
-                        return Err(self.expected("[\"]"));
+                        return Err(self.malformed("[\"]"));
                     };
                     self.at += escaped.len_utf8();
                     out.push(escaped);

@@ -203,14 +203,7 @@ impl Client {
         };
         if let Some(path) = url.strip_prefix("unix:") {
             let socket = Some(PathBuf::from(path)).filter(|_| !path.is_empty()).ok_or_else(refuse)?;
-            return Ok(Client {
-                authority: url.to_owned(),
-                socket: Some(socket),
-                authorization: None,
-                tls: None,
-                connection: None,
-                patience: PATIENCE,
-            });
+            return Ok(Client::unconnected(url.to_owned(), Some(socket), None));
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(refuse)?;
         let authority = rest.trim_end_matches('/');
@@ -236,14 +229,18 @@ impl Client {
             }
             _ => return Err(refuse()),
         };
-        Ok(Client {
+        Ok(Client::unconnected(authority, None, tls))
+    }
+
+    fn unconnected(authority: String, socket: Option<PathBuf>, tls: Option<(Arc<ClientConfig>, ServerName<'static>)>) -> Client {
+        Client {
             authority,
-            socket: None,
+            socket,
             authorization: None,
             tls,
             connection: None,
             patience: PATIENCE,
-        })
+        }
     }
 
     /// Sends a name and a password with every request from here on.

@@ -502,23 +502,16 @@ impl Folding<'_, '_, '_> {
             WriteOp::Update(update) => self.update(n, place, write, update)?,
         };
         let doc = &mut self.docs[place];
-        let next = match next {
-            Next::Same => None,
-            Next::Gone => Some(None),
-            Next::Now(now) => Some(Some(now)),
-        };
-        if let Some(next) = next {
-            let (effect, superseded) = doc.replace(n, next);
-            step.effect = effect;
-            self.out.superseded.extend(superseded);
-        }
+        let (effect, superseded) = doc.replace(n, next);
+        step.effect = effect;
+        self.out.superseded.extend(superseded);
         if operation.wants_source {
             step.source = doc.now.as_ref().map(|now| now.source.clone());
         }
         Ok(step)
     }
 
-    /// What an update makes of a document.
+    /// The state of a document after an update.
     fn update(&mut self, n: usize, place: usize, write: &Write, update: &engine::Update) -> Result<Next, NotDone> {
         let doc = &self.docs[place];
         let now = doc.now.as_ref();
@@ -588,7 +581,12 @@ impl Doc {
     }
 
     /// Operation `n` puts `next` in the place of the document. The effect, and the write of an earlier operation that counts no more.
-    fn replace(&mut self, n: usize, next: Option<Now>) -> (Effect, Option<(usize, Write)>) {
+    fn replace(&mut self, n: usize, next: Next) -> (Effect, Option<(usize, Write)>) {
+        let next = match next {
+            Next::Same => return (Effect::Noop, None),
+            Next::Gone => None,
+            Next::Now(now) => Some(now),
+        };
         let effect = match (self.now.is_some(), next.is_some()) {
             (true, true) => Effect::Updated,
             (false, true) => Effect::Created,

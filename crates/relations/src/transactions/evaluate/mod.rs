@@ -53,7 +53,7 @@ pub(in crate::transactions) enum Evaluated {
     TooLong,
 }
 
-/// What is known of the key of a change.
+/// The outcome that is kept under the idempotency key of a change.
 enum KeptOutcome {
     /// It was done.
     Done(Committed),

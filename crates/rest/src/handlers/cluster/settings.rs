@@ -112,10 +112,7 @@ async fn check_watermarks(call: &Call, persistent: &Map<String, Value>, transien
             }
         }
     }
-    let mut all = call.rest.cluster_defaults.clone();
-    all.extend(below);
-    all.extend(above);
-    Watermarks::of(&all, call.rest.reach).map(drop)
+    Watermarks::of(&call.rest.over_defaults(below, above), call.rest.reach).map(drop)
 }
 
 /// Settings of ours, and families that real clusters have and that change nothing here.

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 const PAGE: usize = 500;
 /// How long the source keeps its moment between two pages.
 const KEEP: &str = "5m";
+
 /// The flags of a source that is a server.
 #[derive(clap::Args, Debug)]
 pub(super) struct SourceFlags {
@@ -164,7 +165,7 @@ impl Source {
         }
         let answer = client.send("GET", "/", JSON, b"")?;
         if answer.status >= 400 {
-            return Err(refused("GET", "/", &answer));
+            return Err(refusal("GET", "/", &answer));
         }
         let version = &answer.body["version"];
         let number = version["number"].as_str().unwrap_or_default();
@@ -181,7 +182,7 @@ impl Source {
         let pattern = flags.source.as_deref().unwrap_or("*");
         let path = format!("/{}?flat_settings=true", targets(pattern));
         let answer = self.client.send_raw("GET", &path, JSON, b"")?;
-        let body = granted("GET", &path, answer)?;
+        let body = accepted_body("GET", &path, answer)?;
         let body: Value = serde_json::from_slice(&body).map_err(|cause| unreadable(&path, &cause))?;
         let mut found = Vec::new();
         for (name, definition) in body.as_object().into_iter().flatten() {
@@ -258,7 +259,7 @@ impl Source {
         let answer = self
             .client
             .send_raw("POST", path.trim_end_matches('&'), JSON, body.to_string().as_bytes())?;
-        let first = granted("POST", &at, answer)?;
+        let first = accepted_body("POST", &at, answer)?;
         if self.major >= 2 {
             return Ok(first);
         }
@@ -280,7 +281,7 @@ impl Source {
                 .send_alive("POST", &format!("{at}?scroll={KEEP}"), "text/plain", id.as_bytes())?,
             _ => self.client.send_alive("POST", at, JSON, body.as_bytes())?,
         };
-        granted("POST", at, answer)
+        accepted_body("POST", at, answer)
     }
 
     /// Gives the moment back. One that stays ends by its time.
@@ -294,10 +295,10 @@ impl Source {
 }
 
 /// The bytes of an answer that is no refusal.
-fn granted(method: &str, path: &str, answer: RawAnswer) -> Result<Vec<u8>> {
+fn accepted_body(method: &str, path: &str, answer: RawAnswer) -> Result<Vec<u8>> {
     match answer.status {
         status if status < 400 => Ok(answer.body),
-        _ => Err(refused(method, path, &answer.parse())),
+        _ => Err(refusal(method, path, &answer.parse())),
     }
 }
 
@@ -382,7 +383,7 @@ fn check_whole(page: &Page<'_>, index: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Internal, reason))
 }
 
-fn refused(method: &str, path: &str, answer: &Answer) -> Error {
+fn refusal(method: &str, path: &str, answer: &Answer) -> Error {
     let reason = format!(
         "the source answered [{method} {path}] with {}: {}",
         answer.status,
