@@ -270,6 +270,7 @@ impl Bystander {
 
     /// Asks until `over`.
     fn watch(server: &Server, field: Field<'_>, over: &AtomicBool) -> Bystander {
+        ask_for_prompt_slices();
         let (mut times, mut refused, mut anonymous_mb) = (Vec::new(), Vec::new(), 0);
         while !over.load(Ordering::Acquire) {
             anonymous_mb = memory_mb(server, "RssAnon:").max(anonymous_mb);
@@ -297,6 +298,23 @@ fn memory_mb(server: &Server, line: &str) -> u64 {
         .lines()
         .find_map(|l| l.strip_prefix(line)?.split_ascii_whitespace().next());
     found.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// Asks the scheduler to run this thread soon after it wakes: the bystander stands for a client on another machine, whose
+/// processors the server does not share. It gets no more time than before. Older kernels ignore it.
+fn ask_for_prompt_slices() {
+    let attr = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 100_000,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: `attr` is as long as it says, and lives over the call; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 
 /// Gives this thread, and those that it starts, the lowest priority: attackers stand for other machines, whose clients make

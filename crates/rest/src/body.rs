@@ -40,10 +40,12 @@ pub(crate) struct Request {
     pub(crate) opaque_id: Option<String>,
     /// `traceparent`, returned as it came if it is of its form.
     pub(crate) trace: Option<TraceParent>,
-    /// As sent.
     /// `Last-Event-ID`.
     pub(crate) last_event_id: Option<String>,
+    /// As sent, then decompressed; empty once a [`Call`](crate::call::Call) has it.
     pub(crate) body: Bytes,
+    /// Bytes of its body as sent.
+    pub(crate) received_bytes: usize,
     /// The bytes of its body, booked with `in_flight_requests`.
     pub(crate) booking: Booking,
     /// The listener's persona.

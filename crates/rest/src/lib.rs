@@ -31,6 +31,7 @@ mod event_stream;
 mod first_type;
 mod guard;
 mod handlers;
+mod home_runtime;
 mod http2;
 mod human;
 mod index_meta_cache;

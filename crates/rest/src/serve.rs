@@ -4,12 +4,12 @@ use crate::actions::locks::{is_about_locks, told};
 use crate::authentication::{SCHEMES, claimed_user};
 use crate::authorize::{audit, authenticate, authorize};
 use crate::blocking::{beside_requests, is_carried_through};
-use crate::body::Admitted;
-use crate::body::{Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
+use crate::body::{Admitted, Request, check_encoding, check_media_type, compatible_with, inflate, too_long};
 use crate::busy_poll::Awake;
 use crate::call::{Call, Wanted};
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
+use crate::home_runtime::{self, HomeRuntime};
 use crate::metrics::Answered;
 use crate::outgoing::Outgoing;
 use crate::path_args::PathArgs;
@@ -160,6 +160,8 @@ struct Arrival {
     by_network: bool,
     /// From a proxy whose word about its client is taken.
     proxied: bool,
+    /// Where the task of the connection runs; of HTTP/2, whose requests share it, that is where it began.
+    home: Option<Arc<HomeRuntime>>,
 }
 
 async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>, open: Arc<AtomicUsize>) {
@@ -191,10 +193,13 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
             },
             by_network: from.address().is_some(),
             proxied: rest.proxies.trusts_peer(from.address()),
+            home: None,
         };
         let (rest, stop, open, tls) = (rest.clone(), stop.clone(), open.clone(), tls.clone());
-        tokio::spawn(again(async move {
-            connection(&rest, stream, tls, arrival, stop).await;
+        let (home, long_requests) = (Arc::<HomeRuntime>::default(), rest.long_requests.clone());
+        let chosen = home.clone();
+        let task = again(async move {
+            connection(&rest, stream, tls, arrival, chosen, stop).await;
             open.fetch_sub(1, Ordering::AcqRel);
             // Whoever grants a large lock holds the table of locks for milliseconds: no thread of short requests waits for it.
             let ended = rest.clone();
@@ -202,12 +207,20 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
                 // The next sweep retries.
                 let _ = ended.relations.disconnected(number).await;
             });
-        }));
+        });
+        home_runtime::spawn(Box::pin(task), home, &long_requests);
     }
 }
 
 /// A connection, to its end.
-async fn connection(rest: &Arc<Rest>, socket: Socket, tls: Option<TlsConfig>, arrival: Arrival, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    rest: &Arc<Rest>,
+    socket: Socket,
+    tls: Option<TlsConfig>,
+    arrival: Arrival,
+    home: Arc<HomeRuntime>,
+    mut stop: watch::Receiver<bool>,
+) {
     let timeouts = Timeouts {
         read: node_duration(HTTP_READ_TIMEOUT),
         write: node_duration(HTTP_WRITE_TIMEOUT),
@@ -229,6 +242,10 @@ async fn connection(rest: &Arc<Rest>, socket: Socket, tls: Option<TlsConfig>, ar
         }
     };
     if !prior_knowledge && !transport.chose_http2() {
+        let arrival = Arrival {
+            home: Some(home),
+            ..arrival
+        };
         return over_http1(rest, transport, arrival, timeouts, stop).await;
     }
     let rest = rest.clone();
@@ -350,13 +367,15 @@ async fn one(
         return respond_to(&rest, &request, &error, head);
     }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
-    let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking).await;
+    let home = arrival.home.as_deref();
+    let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking, home).await;
     arriving.arrived();
     request.begun = Some(Instant::now());
     request.body = match body {
         Ok(bytes) => bytes,
         Err(error) => return respond_to(&rest, &request, &error, head),
     };
+    request.received_bytes = request.body.len();
     let style = Style::default();
     let (answer, style) = match AssertUnwindSafe(dispatch(&rest, &mut request)).catch_unwind().await {
         Ok(done) => done,
@@ -368,7 +387,13 @@ async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    answered(&rest, &request, answer, &style, head)
+    let response = answered(&rest, &request, answer, &style, head);
+    if let Some(home) = home {
+        // A long answer is sent where long bodies are read.
+        home.choose(response.body().size_hint().lower().max(request.received_bytes as u64))
+            .await;
+    }
+    response
 }
 
 fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
@@ -393,6 +418,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         trace: text(HeaderName::from_static("traceparent")).and_then(TraceParent::parse),
         last_event_id: text(HeaderName::from_static("last-event-id")).map(str::to_owned),
         body: Bytes::new(),
+        received_bytes: 0,
         booking: Booking::none(),
         persona,
         caller,
@@ -404,21 +430,34 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
 
 /// Room for a body that is made before it comes.
 const BODY_AT_ONCE_BYTES: usize = 1 << 20;
+/// So much of a body is read, then other requests of the thread come: the kernel's copy and ours take some 100 µs.
+const BODY_TURN_BYTES: usize = 256 << 10;
 
 /// Reads a body within the bounds.
-async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) -> Result<Bytes> {
+async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking, home: Option<&HomeRuntime>) -> Result<Bytes> {
     // An announced length is believed up to a bound; the rest is booked when it comes.
     let announced = incoming.size_hint().lower();
+    if let Some(home) = home {
+        home.choose(announced).await;
+    }
     let mut whole = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).min(BODY_AT_ONCE_BYTES).min(max));
+    // To free a long part takes milliseconds, as copying it does.
+    let refuse = |whole: BytesMut, error| {
+        beside_requests(|| drop(whole));
+        Err(error)
+    };
+    let mut read_this_turn = 0;
     while let Some(frame) = poll_fn(|cx| inside(|| Pin::new(&mut incoming).poll_frame(cx))).await {
         let Ok(frame) = frame else {
-            return Err(Error::illegal("the connection ended inside the request body"));
+            return refuse(whole, Error::illegal("the connection ended inside the request body"));
         };
         let Some(data) = frame.data_ref() else { continue };
         if whole.len() + data.len() > max {
-            return Err(too_long(max));
+            return refuse(whole, too_long(max));
         }
-        booking.grow(data.len() as u64)?;
+        if let Err(error) = booking.grow(data.len() as u64) {
+            return refuse(whole, error);
+        }
         if whole.len() + data.len() > whole.capacity() {
             // The old bytes lie beside the new room for a moment: a quarter of it, not half.
             let announced = usize::try_from(announced).unwrap_or(usize::MAX);
@@ -431,6 +470,15 @@ async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking) ->
             }
         }
         whole.extend_from_slice(data);
+        read_this_turn += data.len();
+        if read_this_turn >= BODY_TURN_BYTES {
+            read_this_turn = 0;
+            if let Some(home) = home {
+                // Its length was not announced.
+                home.choose(whole.len() as u64).await;
+            }
+            tokio::task::yield_now().await;
+        }
     }
     Ok(whole.freeze())
 }
@@ -571,8 +619,11 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
         first_type::adopt(rest, index, doc_type).boxed().await?;
     }
     let mut locks: Vec<String> = params.peek("lock").map(split_list).unwrap_or_default();
+    let bytes = request.body.len();
     let call = call_of(rest, request, style, args, params, *dialect);
-    let (bytes, client_gone) = (request.body.len(), call.client_gone.clone());
+    // The call alone holds the body: to free a long one takes milliseconds, and its handler runs beside short requests.
+    request.body = Bytes::new();
+    let client_gone = call.client_gone.clone();
     let carried = is_carried_through(endpoint.api);
     let answered = (endpoint.handler)(call);
     let answer = rest.long_requests.run(bytes, carried, &client_gone, answered).await;
@@ -771,7 +822,7 @@ fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head:
         api: request.api,
         status,
         took,
-        received_bytes: request.body.len(),
+        received_bytes: request.received_bytes,
         sent_bytes,
     });
     response

@@ -50,28 +50,17 @@ fn build(builder: &mut Builder) -> Result<Runtime> {
 /// were all short, none would go before another. Older kernels ignore it, and no request depends on it.
 #[cfg(target_os = "linux")]
 fn ask_for_prompt_slices() {
-    /// `struct sched_attr` of the kernel, as of its first version.
-    #[repr(C)]
-    #[derive(Default)]
-    struct SchedAttr {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime: u64,
-        deadline: u64,
-        period: u64,
-    }
     // SAFETY: it takes numbers only; 0 is the calling thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-    let attr = SchedAttr {
-        size: size_of::<SchedAttr>() as u32,
-        policy: libc::SCHED_OTHER as u32,
-        flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
-        nice,
-        runtime: PROMPT_SLICE.as_nanos() as u64,
-        ..SchedAttr::default()
+    let attr = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: PROMPT_SLICE.as_nanos() as u64,
+        sched_deadline: 0,
+        sched_period: 0,
     };
     // SAFETY: `attr` is as long as it says, and lives over the call.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };

@@ -1,0 +1,123 @@
+//! The runtime that polls the task of a connection: the one of short requests, or the one of long ones while a long body comes
+//! or a long answer goes.
+//!
+//! To copy a long body out of the kernel takes a thread more than its share of the processor. The scheduler lets such a thread
+//! wait for others, some 10 ms under load, and with it each short request that it is to read.
+//!
+//! Not here: the handlers of long requests (`long_requests`), the threads (the server makes them).
+
+use crate::long_requests::{LONG_BODY_BYTES, LongRequests};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use tokio::runtime::Handle;
+
+/// The task of a connection.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The choice for one connection. The connection makes it, and its task moves at the end of the poll.
+#[derive(Debug, Default)]
+pub(crate) struct HomeRuntime {
+    is_long: AtomicBool,
+}
+
+impl HomeRuntime {
+    /// Chooses by the bytes that are to be read or sent: more than [`LONG_BODY_BYTES`] are long.
+    ///
+    /// The task moves where it next waits; a long body is waited for at once.
+    pub(crate) async fn choose(&self, bytes: u64) {
+        let is_long = bytes > LONG_BODY_BYTES as u64;
+        if self.is_long.swap(is_long, Ordering::Relaxed) != is_long {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Runs the task of a connection to its end, by the runtime that `home` says; it begins by that of the caller.
+pub(crate) fn spawn(task: Task, home: Arc<HomeRuntime>, long: &LongRequests) {
+    match &long.threads {
+        Some(threads) => {
+            let short = Handle::current();
+            short.spawn(stay([short.clone(), threads.clone()], false, task, home));
+        }
+        None => drop(tokio::spawn(task)),
+    }
+}
+
+/// Polls the task for as long as its home is here, then has the other runtime do so.
+fn stay(runtimes: [Handle; 2], is_long: bool, mut task: Task, home: Arc<HomeRuntime>) -> Task {
+    Box::pin(async move {
+        let is_over = poll_fn(|cx| match task.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending if home.is_long.load(Ordering::Relaxed) == is_long => Poll::Pending,
+            Poll::Pending => Poll::Ready(false),
+        });
+        if !is_over.await {
+            let other = runtimes[usize::from(!is_long)].clone();
+            other.spawn(stay(runtimes, !is_long, task, home));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::runtime::{Builder, Runtime};
+    use tokio::sync::mpsc;
+
+    fn runtime(name: &'static str) -> Runtime {
+        let mut builder = Builder::new_multi_thread();
+        builder
+            .worker_threads(1)
+            .thread_name(name)
+            .enable_all()
+            .build()
+            .expect("threads start")
+    }
+
+    fn here() -> String {
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    /// A task that reads bodies of these sizes, one after the other: where each is read.
+    fn check(bodies: &'static [u64], expected: &[&str]) {
+        let (short, long) = (runtime("short"), runtime("long"));
+        let requests = LongRequests {
+            threads: Some(long.handle().clone()),
+        };
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let home = Arc::<HomeRuntime>::default();
+        let chosen = home.clone();
+        let task = async move {
+            for body in bodies {
+                chosen.choose(*body).await;
+                // Whatever wakes it finds it where it is.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                tell.send(here()).expect("somebody listens");
+            }
+        };
+        let found = short.block_on(async move {
+            spawn(Box::pin(task), home, &requests);
+            let mut found = Vec::new();
+            while let Some(at) = told.recv().await {
+                found.push(at);
+            }
+            found
+        });
+        assert_eq!(found, expected, "{bodies:?}");
+    }
+
+    #[test]
+    fn a_connection_moves_with_the_length_of_its_bodies() {
+        const LONG: u64 = LONG_BODY_BYTES as u64 + 1;
+        check(&[0, LONG - 1], &["short", "short"]);
+        check(&[LONG], &["long"]);
+        check(
+            &[0, LONG, LONG, 0, LONG, 0],
+            &["short", "long", "long", "short", "long", "short"],
+        );
+    }
+}
