@@ -8,6 +8,8 @@ use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tests::{Server, command};
 
@@ -324,6 +326,7 @@ fn shells_and_man_know_every_command() {
         "count",
         "indices",
         "tasks",
+        "top",
         "bulk",
         "export",
         "changes",
@@ -353,7 +356,7 @@ fn shells_and_man_know_every_command() {
         "{version}"
     );
     let table = print(&["--help"]);
-    assert!(commands[..14].iter().all(|command| table.contains(command)), "{table}");
+    assert!(commands[..15].iter().all(|command| table.contains(command)), "{table}");
 }
 
 #[test]
@@ -399,4 +402,92 @@ fn tasks_are_listed_and_ended() {
         let (got, out, errors) = run(&server, &["tasks", "--cancel", id], "");
         assert!(got == code && errors.contains(reason), "{id}: {got} {out}{errors}");
     }
+}
+
+#[test]
+fn top_shows_rates_and_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    server.ok("PUT", "/busy/_doc/1?refresh=true", &serde_json::json!({ "n": 1 }));
+    let (over, address) = (Arc::new(AtomicBool::new(false)), server.address("es8").to_owned());
+    let stop = over.clone();
+    let writer = std::thread::spawn(move || {
+        while !stop.load(Ordering::Acquire) {
+            tests::send(&address, "PUT", "/busy/_doc/1", &[], br#"{"n":2}"#).unwrap();
+            tests::send(&address, "GET", "/busy/_search", &[], b"").unwrap();
+        }
+    });
+    let (code, out, errors) = run(&server, &["top", "--rounds", "2", "--interval", "300ms"], "");
+    let (table_code, table, _) = run(
+        &server,
+        &["top", "--rounds", "1", "--interval", "300ms", "--output", "table"],
+        "",
+    );
+    over.store(true, Ordering::Release);
+    writer.join().unwrap();
+    assert_eq!((code, out.lines().count()), (0, 2), "{out}{errors}");
+    for line in out.lines() {
+        let round: Value = serde_json::from_str(line).unwrap();
+        let busy = &round["indices"][0];
+        assert_eq!(busy["index"], "busy", "{line}");
+        for rate in ["writes/s", "searches/s"] {
+            assert!(busy[rate].as_f64().is_some_and(|rate| rate > 0.0), "{rate}: {line}");
+        }
+        assert!(
+            round["memory_in_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20),
+            "{line}"
+        );
+    }
+    assert!(
+        table_code == 0 && table.contains("index  docs  writes/s") && table.contains("busy"),
+        "{table}"
+    );
+    for (flags, code, reason) in [
+        (["--interval", "1ms"], 1, "the least is [100ms]"),
+        (["--interval", "soon"], 1, "[soon]"),
+        (["--rounds", "many"], 2, "invalid value 'many'"),
+    ] {
+        let (got, out, errors) = run(&server, &[&["top"], &flags[..]].concat(), "");
+        assert!(got == code && errors.contains(reason), "{flags:?}: {got} {out}{errors}");
+    }
+}
+
+#[test]
+fn profiles_name_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let url = format!("http://{}", server.address("es8"));
+    let file = folder.path().join("profiles.toml");
+    std::fs::write(
+        &file,
+        format!("[default]\nurl = \"{url}\"\n[other]\nurl = \"http://127.0.0.1:1\"\n"),
+    )
+    .unwrap();
+    let check = |words: &[&str], variables: &[(&str, &str)], code: i32, expected: &str| {
+        let mut command = command();
+        command
+            .args(words)
+            .env("PLEACH_PROFILES", &file)
+            .envs(variables.iter().copied());
+        let (got, out, errors) = told(command.output().unwrap());
+        assert!(
+            got == code && format!("{out}{errors}").contains(expected),
+            "{words:?}: {got} {out}{errors}"
+        );
+    };
+    check(&["indices"], &[], 0, "");
+    check(&["indices", "--profile", "default"], &[], 0, "");
+    check(&["indices", "--profile", "other"], &[], 1, "127.0.0.1:1");
+    check(&["indices"], &[("PLEACH_PROFILE", "other")], 1, "127.0.0.1:1");
+    check(&["indices", "--profile", "other", "--url", &url], &[], 0, "");
+    check(&["indices", "--profile", "othr"], &[], 1, "did you mean [other]?");
+    check(
+        &["indices"],
+        &[("PLEACH_PROFILES", "/no/such/file"), ("PLEACH_PROFILE", "a")],
+        1,
+        "/no/such/file",
+    );
+    std::fs::write(&file, "[default]\npassword = \"x\"\n").unwrap();
+    check(&["indices"], &[], 1, "unknown field `password`");
+    check(&["indices", "--url", &url], &[], 0, "");
 }

@@ -143,7 +143,7 @@ curl() {
 }
 pleach() {
   case "$1" in
-    import|get|put|search|count|indices|tasks|bulk|export|changes|replicate|backup|restore) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
+    import|get|put|search|count|indices|tasks|top|bulk|export|changes|replicate|backup|restore) asked=$1; shift; command pleach "$asked" --url "http://$ADDRESS" "$@" ;;
     user|apikey) command pleach "$@" --url "http://$ADDRESS" ;;
     lock) shift 2; command pleach lock run --url "http://$ADDRESS" "$@" ;;
     *) command pleach "$@" ;;

@@ -3,9 +3,10 @@
 //! Not here: folders of files (`process.rs`), the reading of single lines (`crates/server/src/commands/import/lines.rs`).
 
 use serde_json::{Value, json};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Stdio;
 use tempfile::TempDir;
 use tests::{Server, command};
 
@@ -155,10 +156,21 @@ fn check_stopped(done: &Done, expected: &[&str]) {
 fn what_concerns_every_line_stops_at_the_first() {
     let bench = Bench::new();
     let stopped = |text: &str, flags: &[&str], expected: &[&str]| check_stopped(&bench.import(text, flags), expected);
+    stopped("[\n7\n]\n", &["--index", "i"], &["element 1: not a JSON object"]);
     stopped(
-        "[\n{\"a\":1}\n]\n",
-        &["--index", "i"],
-        &["line 1: a JSON array begins here", "jq -c"],
+        "[{\"a\":1}]",
+        &["--index", "i", "--form", "bulk"],
+        &["element 1: operations of a bulk request stand on lines"],
+    );
+    stopped(
+        "a,,b\n",
+        &["--index", "i", "--form", "csv"],
+        &["line 1: column 2 has no name"],
+    );
+    stopped(
+        "a,b\n1\n",
+        &["--index", "i", "--form", "csv"],
+        &["line 2: it has [1] cells, and the head names [2]"],
     );
     stopped(
         "\n{\n \"a\": 1\n}\n",
@@ -203,6 +215,186 @@ fn other_refusals_are_bounded_in_print() {
     assert!(done.out.contains("… and 41 more failures"), "{}", done.out);
     assert!(done.out.contains("3 created, 0 updated, 51 failed"), "{}", done.out);
     assert!(done.out.contains("line 53: not a JSON object"), "{}", done.out);
+}
+
+#[test]
+fn arrays_tables_and_standard_input() {
+    let bench = Bench::new();
+    let mapped = |index: &str, field: &str| {
+        let answer = bench.server.ok("GET", &format!("/{index}/_mapping"), &Value::Null);
+        answer[index]["mappings"]["properties"][field]["type"].clone()
+    };
+    bench.imported(
+        "\u{feff}[ {\"_id\":\"a\",\n \"n\": 1}, {\"_id\":\"b\"} ]\n",
+        &["--index", "array"],
+        "2 created",
+    );
+    assert_eq!(bench.source("/array/_doc/a"), json!({ "n": 1 }));
+    let table = "_id,name,zip,n\n1,\"Hedges, \"\"tall\"\"\",01234,7\n2,,x,8\n3,short\n";
+    let done = bench.import(table, &["--index", "table", "--form", "csv"]);
+    assert_eq!(done.code, Some(1), "{}", done.errors);
+    assert!(
+        done.out.contains("failed: line 4: it has [2] cells, and the head names [4]"),
+        "{}",
+        done.out
+    );
+    assert_eq!(
+        bench.source("/table/_doc/1"),
+        json!({ "name": "Hedges, \"tall\"", "zip": "01234", "n": 7 })
+    );
+    assert_eq!(bench.source("/table/_doc/2"), json!({ "zip": "x", "n": 8 }));
+    assert_eq!((mapped("table", "n"), mapped("table", "zip")), (json!("long"), json!("text")));
+    bench.imported(
+        "a;b\n1;2\n",
+        &["--index", "texts", "--form", "csv", "--delimiter", ";", "--texts"],
+        "1 created",
+    );
+    assert_eq!(mapped("texts", "b"), "text");
+    let bad = bench.import("a\n", &["--index", "i", "--form", "csv", "--delimiter", ";;"]);
+    assert_eq!(bad.code, Some(2), "{}", bad.errors);
+    // A packed table on standard input.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"a\tb\n1\t2\n").expect("memory takes it");
+    let packed = packed.finish().expect("memory takes it");
+    let url = format!("http://{}", bench.server.address(""));
+    let mut child = command()
+        .args(["import", "--url", &url, "--index", "stdin", "--form", "tsv", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child
+        .stdin
+        .take()
+        .expect("it is piped")
+        .write_all(&packed)
+        .expect("it is read");
+    let done = child.wait_with_output().expect("it ends");
+    assert!(
+        done.status.success() && String::from_utf8_lossy(&done.stdout).contains("1 created"),
+        "{done:?}"
+    );
+    assert_eq!(mapped("stdin", "b"), "long");
+}
+
+#[test]
+fn an_import_goes_on_where_it_was_interrupted() {
+    let bench = Bench::new();
+    let pad = "x".repeat(900);
+    let progress = bench.folder.path().join("progress");
+    let progress = progress.to_str().expect("it is text");
+    for (index, head) in [("lines", ""), ("operations", "{\"index\":{}}\n")] {
+        let line = |n: u64| format!("{head}{}\n", json!({ "n": n, "pad": pad }));
+        let text: String = (0..15_000).map(line).collect();
+        let flags = ["--index", index, "--resume", progress];
+        let address = breaking_after(bench.server.address(""), 12 << 20);
+        let broken = bench.import_to(&address, &text, &flags);
+        assert_eq!(broken.code, Some(1), "{}{}", broken.out, broken.errors);
+        // What was answered is known; one request may be sent again, under the same ids.
+        let other = bench.import_to(
+            bench.server.address(""),
+            &text,
+            &["--index", index, "--resume", "/no/folder/progress"],
+        );
+        assert!(
+            other.code == Some(1) && other.errors.contains("/no/folder/progress"),
+            "{}",
+            other.errors
+        );
+        let report = bench.imported(&text, &flags, "done before");
+        let created = |report: &str| -> u64 {
+            let number = report
+                .split(" created")
+                .next()
+                .and_then(|text| text.rsplit(['\n', ' ']).next());
+            number
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_else(|| panic!("{report}"))
+        };
+        assert!(
+            created(&broken.out) > 5000 && created(&report) < 10_000,
+            "{}{report}",
+            broken.out
+        );
+        assert_eq!(bench.count(index), 15_000, "no document is missing, and none is there twice");
+        assert!(
+            !std::path::Path::new(progress).exists(),
+            "an import that is done leaves nothing"
+        );
+    }
+    std::fs::write(progress, "{\"source\":\"other\",\"import\":\"1\",\"place\":\"beginning\"}").expect("it is written");
+    let other = bench.import("{\"n\":1}\n", &["--index", "i", "--resume", progress]);
+    assert!(other.code == Some(1) && other.errors.contains("[other]"), "{}", other.errors);
+}
+
+#[test]
+fn files_that_patterns_leave_out() {
+    let bench = Bench::new();
+    let folder = bench.folder.path().join("repository");
+    for (file, text) in [
+        (".gitignore", "*.log\n/target\n"),
+        ("a.txt", "a"),
+        ("a.log", "l"),
+        ("target/b.txt", "b"),
+        ("sub/.gitignore", "!kept.log\n"),
+        ("sub/kept.log", "k"),
+        ("sub/c.log", "c"),
+        ("sub/target/d.txt", "d"),
+        ("sub/e.rst", "e"),
+    ] {
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    std::fs::create_dir(folder.join(".git")).expect("a folder");
+    let check = |of: &str, flags: &[&str], expected: &[&str]| {
+        let url = format!("http://{}", bench.server.address(""));
+        bench.server.call("DELETE", "/fs", &Value::Null);
+        let mut command = command();
+        command
+            .args(["import", "--url", &url, "--files"])
+            .arg(folder.join(of))
+            .args(flags);
+        let done = command.output().expect("the binary runs");
+        assert!(done.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let found = bench.server.ok("GET", "/fs/_search?size=100", &Value::Null);
+        let mut ids: Vec<&str> = found["hits"]["hits"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|hit| hit["_id"].as_str())
+            .collect();
+        ids.sort_unstable();
+        assert_eq!(ids, expected, "{of} {flags:?}");
+    };
+    check("", &[], &["/a.txt", "/sub/e.rst", "/sub/kept.log", "/sub/target/d.txt"]);
+    check("", &["--exclude", "*.txt", "--exclude", "/sub/kept.*"], &["/sub/e.rst"]);
+    check(
+        "",
+        &["--ignored"],
+        &[
+            "/a.log",
+            "/a.txt",
+            "/sub/c.log",
+            "/sub/e.rst",
+            "/sub/kept.log",
+            "/sub/target/d.txt",
+            "/target/b.txt",
+        ],
+    );
+    // The patterns of the folders above it hold, too.
+    check("sub", &[], &["/e.rst", "/kept.log", "/target/d.txt"]);
+    let url = format!("http://{}", bench.server.address(""));
+    let bad = command()
+        .args(["import", "--url", &url, "--files"])
+        .arg(&folder)
+        .args(["--exclude", "a{b"])
+        .output()
+        .expect("it runs");
+    assert!(
+        String::from_utf8_lossy(&bad.stderr).contains("[a{b] is no pattern"),
+        "{bad:?}"
+    );
 }
 
 /// A way to the server that breaks, for good, once the client has sent so many bytes.

@@ -99,9 +99,11 @@ pub(super) fn parse(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
 
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::Result;
 use serde_json::json;
 
+#[boxed]
 pub(crate) async fn greet(call: Call) -> Result<Answer> {
     let name = call.needed(\"name\")?;
     Ok(Answer::ok(json!({\"greeting\": format!(\"hello {name}\")})))

@@ -11,6 +11,7 @@
 use crate::Relations;
 use crate::links::{Next, Origin, States, Upkeep};
 use crate::outcomes::{all_written, log_failed};
+use async_recursion::async_recursion as boxed;
 use engine::{Alteration, AtomicWrites, Decision, Gate, Newest, Outcome, Plan, Source, TxnOptions, TxnResult, WriteIndex};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,6 +150,7 @@ impl Relations {
     /// # Errors
     /// Those of its runs; what the engine refused; a log that failed; a transaction that rests on the table of locks over an engine
     /// without a critical section; others that were in the way for longer than [`TIMEOUT`].
+    #[boxed]
     pub(crate) async fn atomically<T: Transaction>(&self, transaction: &mut T) -> Result<Done<T::Answer>> {
         self.check_control()?;
         let Some(atomic) = self.engine.atomic() else {
@@ -217,6 +219,7 @@ impl Relations {
     ///
     /// # Errors
     /// Documents that cannot be looked for; others that are in the way for too long.
+    #[boxed]
     async fn after_links(
         &self,
         linked: Option<Next>,

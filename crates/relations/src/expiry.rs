@@ -6,6 +6,7 @@
 
 use crate::Relations;
 use crate::transactions::{Change, Kind, Operation, Verdict};
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
 use engine::{Barrier, EngineExt as _, Expect, IndexInfo, Inspected, Inspection, Outcome, Refresh, See, Write, WriteOp};
@@ -25,6 +26,7 @@ impl Relations {
     ///
     /// # Errors
     /// Settings that cannot be read.
+    #[boxed]
     pub async fn expiry_interval(&self) -> Result<Duration> {
         let Inspected::ClusterSettings {
             mut persistent,
@@ -44,6 +46,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's. What was not deleted is found again by the next round.
+    #[boxed]
     pub async fn delete_expired(&self) -> Result<u64> {
         let mut all = Target::of(Vec::new());
         (all.expand_hidden, all.forbid_closed) = (true, false);

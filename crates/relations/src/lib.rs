@@ -2,6 +2,7 @@
 //!
 //! Made of the engine's per-document calls alone. Not here: HTTP, tantivy, a runtime.
 
+use async_recursion::async_recursion as boxed;
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::tasks::Tasks;
 use engine::{Clock, Document, Engine, Read, See, ViewPromise};
@@ -109,6 +110,7 @@ impl Relations {
     ///
     /// # Errors
     /// The log failed: some of it may be taken back by a restart.
+    #[boxed]
     pub async fn locks_settled(&self) -> Result<()> {
         match self.engine.atomic() {
             Some(atomic) => atomic.settled().await,
@@ -133,6 +135,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's; a lookup's; too many join keys.
+    #[boxed]
     pub async fn search(&self, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
         let Some(mut others) = joins::targets(&mut request) else {
             return self.engine.search(target, request, See::Plain).await;
@@ -208,6 +211,7 @@ impl Relations {
     ///
     /// # Errors
     /// A missing index; too many views.
+    #[boxed]
     pub async fn open_moment(&self, target: &Target, request: &SearchRequest) -> Result<String> {
         let mut request = request.clone();
         let mut others = joins::targets(&mut request).unwrap_or_default();
@@ -219,6 +223,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn close_moment(&self, moment: &str) -> Result<()> {
         self.engine.close_view(moment).await.map(|_| ())
     }
@@ -227,6 +232,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn read_in_moment(&self, at: DocAddress, moment: &str) -> Result<Option<Document>> {
         joins::read_in_view(self.engine.as_ref(), at, moment).await
     }
@@ -235,6 +241,7 @@ impl Relations {
     ///
     /// # Errors
     /// As [`Relations::search`].
+    #[boxed]
     pub async fn query_in(&self, target: &Target, query: dsl::query::Query, moment: &str) -> Result<dsl::query::Query> {
         self.resolve_in_view(target, query, Some(moment)).await
     }
@@ -243,6 +250,7 @@ impl Relations {
     ///
     /// # Errors
     /// As [`Relations::search`].
+    #[boxed]
     pub async fn query(&self, target: &Target, query: dsl::query::Query) -> Result<dsl::query::Query> {
         if joins::targets_of(&query).is_none() {
             return Ok(query);
@@ -265,6 +273,7 @@ impl Relations {
     ///
     /// # Errors
     /// Too many views are open; missing indices.
+    #[boxed]
     pub async fn open_view(
         &self,
         target: &Target,

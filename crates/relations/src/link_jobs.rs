@@ -11,6 +11,7 @@ use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at, states_of};
+use async_recursion::async_recursion as boxed;
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -115,11 +116,13 @@ impl Batch<'_> {
 
 impl Relations {
     /// Resolves once there is work that link policies left.
+    #[boxed]
     pub async fn link_work_arrived(&self) {
         self.links.pending.arrived().await;
     }
 
     /// Does the work that link policies left, as far as it is due.
+    #[boxed]
     pub async fn run_link_jobs(&self) {
         while let Some((id, job)) = self.links.pending.due(self.clock.monotonic()) {
             if let Err(error) = self.run_link_job(&id, &job).await {
@@ -129,6 +132,7 @@ impl Relations {
     }
 
     /// Waits until the copies of a source have followed its change, which gave it this number.
+    #[boxed]
     pub async fn links_followed(&self, at: &DocAddress, seq_no: u64) -> Vec<Propagated> {
         let policies = self.links.table().from(at.index.as_str());
         let id = |policy: Arc<Policy>| -> JobId { (Arc::from(policy.name.as_str()), at.id.id.clone()) };
@@ -137,6 +141,7 @@ impl Relations {
     }
 
     /// Waits until all copies that are still to follow have followed, or cannot yet.
+    #[boxed]
     pub async fn all_links_followed(&self) {
         self.links.pending.all_settled().await;
     }

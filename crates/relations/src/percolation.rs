@@ -5,6 +5,7 @@
 //! Queries are read in the same moment. Not here: how queries are kept and checked (`rest`), answers.
 
 use crate::Relations;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::{BoolQuery, Parsing, Query};
 use dsl::search::{Highlight, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
@@ -67,6 +68,7 @@ impl Relations {
     ///
     /// # Errors
     /// An engine that stages nothing; too many such views.
+    #[boxed]
     pub async fn begin_percolation(&self) -> Result<Moment> {
         let view = self.percolation_staging()?.begin().await?.id;
         Ok(Moment { view })
@@ -76,6 +78,7 @@ impl Relations {
     ///
     /// # Errors
     /// A missing index.
+    #[boxed]
     pub async fn read_percolated(&self, moment: &Moment, read: Read) -> Result<Option<Document>> {
         let seen = self.percolation_staging()?.read(&moment.view, vec![read]).await?.pop();
         let missing = || Err(Error::new(ErrorKind::Internal, "one read has no answer"));
@@ -87,6 +90,7 @@ impl Relations {
     /// # Errors
     /// A missing index; a document that its mapping refuses; a query that cannot be run; more queries than
     /// `index.max_result_window`.
+    #[boxed]
     pub async fn percolate(&self, moment: &Moment, percolation: &Percolation) -> Result<Percolated> {
         self.percolate_in(percolation, &moment.view).await
     }
@@ -95,6 +99,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn end_percolation(&self, moment: Moment) -> Result<()> {
         self.engine.close_view(&moment.view).await.map(|_| ())
     }

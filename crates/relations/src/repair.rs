@@ -7,6 +7,7 @@ use crate::leases::table::Table;
 use crate::leases::{Lease, asking};
 use crate::locks::{AllAnswer, Owner};
 use crate::sessions::Session;
+use async_recursion::async_recursion as boxed;
 use engine::{Document, Hide, Outcome, Refresh, Write, WriteOp};
 use model::{Error, ErrorKind, Result};
 
@@ -43,6 +44,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The index cannot be read at all.
+    #[boxed]
     pub async fn control_contents(&self) -> Result<Option<ControlContents>> {
         let Some(documents) = self.control_documents(KINDS).await? else {
             return Ok(None);
@@ -97,6 +99,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The index cannot be read or written at all.
+    #[boxed]
     pub async fn remove_unsound(&self) -> Result<Option<ControlContents>> {
         let Some(contents) = self.control_contents().await? else {
             return Ok(None);

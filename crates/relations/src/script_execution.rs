@@ -4,6 +4,7 @@
 //! would show it. Not here: scripts without a document, how requests and answers look (`rest`).
 
 use crate::Relations;
+use async_recursion::async_recursion as boxed;
 use dsl::query::script_source::ScriptSource;
 use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{ScriptSortKind, SearchRequest, Sort, SortBy, SourceSpec};
@@ -42,6 +43,7 @@ impl Relations {
     /// # Errors
     /// A missing index; a document that its mapping refuses; a script that cannot be run; a query that does not match; an
     /// engine that stages nothing.
+    #[boxed]
     pub async fn execute_script(&self, execution: ScriptExecution) -> Result<Value> {
         let staging = self.engine.staging().ok_or_else(|| {
             let reason = "this engine has no views in which a document can be staged";

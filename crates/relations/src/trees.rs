@@ -7,6 +7,7 @@ use crate::atomically::{Step, Transaction};
 use crate::leases::guard::Guard;
 use crate::links::OnDelete;
 use crate::locks::LockPath;
+use async_recursion::async_recursion as boxed;
 use engine::{DirectoryAt, Gate, Newest, Plan, TreeChange, TreeMoved, TxnOptions};
 use model::lock_index::LockIndex;
 use model::{CommitSeq, Error, ErrorKind, IndexName, Result};
@@ -142,6 +143,7 @@ impl Relations {
     /// # Errors
     /// `tree_missing_exception`, `tree_exists_exception`, `tree_cycle_exception`; locks of others on one of the paths, above or
     /// below; an engine without trees.
+    #[boxed]
     pub async fn change_directory(&self, change: &TreeChange, locks: &[String]) -> Result<ChangedDirectory> {
         self.check_trees()?;
         let mut wish = Change {

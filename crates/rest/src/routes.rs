@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, OnceLock};
 
-/// The function that answers a request.
+/// The function that answers a request: an `async fn` that is `#[boxed]`.
 pub(crate) type Handler = fn(Call) -> BoxFuture<'static, Result<Answer>>;
 
 /// One row.
@@ -35,8 +35,8 @@ pub struct Endpoint {
 macro_rules! endpoints {
     ($($api:literal $methods:tt $paths:tt $right:ident => $($handler:ident)::+;)*) => {
         /// Every endpoint.
-        pub const ENDPOINTS: &[Endpoint] = &[$(Endpoint {
-            api: $api, methods: &$methods, paths: &$paths, right: $right, handler: |call| Box::pin($($handler)::+(call)),
+        pub static ENDPOINTS: &[Endpoint] = &[$(Endpoint {
+            api: $api, methods: &$methods, paths: &$paths, right: $right, handler: $($handler)::+,
         },)*];
     };
 }

@@ -1,6 +1,6 @@
 //! A small HTTP/1.1 client for the commands that ask a running server: one kept connection to one server, whole bodies.
 //!
-//! Not here: certificates (`tls`), redirects, chunked requests.
+//! Not here: which server (`server_flags`), certificates (`tls`), redirects, chunked requests.
 
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
@@ -20,79 +20,6 @@ const ANSWER_MAX_BYTES: u64 = 256 << 20;
 /// A bulk that waits longer than this waits for a server that is gone.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which server is asked, and how it and its client prove who they are.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct ServerFlags {
-    /// The server: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
-    url: String,
-    /// PEM file of the authority of an https server [default: those of the system].
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// PEM file of a certificate of one's own, where the server asks for one.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// PEM file of its key.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// The user to log in as; the password is in the variable PLEACH_PASSWORD, or in --password-file.
-    #[arg(long, value_name = "NAME", env = "PLEACH_USER", conflicts_with = "api_key_file")]
-    user: Option<String>,
-    /// File whose first line is the password.
-    #[arg(long, value_name = "FILE", requires = "user")]
-    password_file: Option<PathBuf>,
-    /// File whose first line is an API key in its encoded form; else the variable PLEACH_API_KEY has it.
-    #[arg(long, value_name = "FILE")]
-    api_key_file: Option<PathBuf>,
-}
-
-impl ServerFlags {
-    /// A client that connects with its first request.
-    ///
-    /// # Errors
-    /// A URL that is none; files that cannot be used.
-    pub(crate) fn client(&self) -> Result<Client> {
-        let own = self.cert.as_deref().zip(self.key.as_deref());
-        let mut client = Client::new(&self.url, || crate::tls::client_config(self.ca.as_deref(), own))?;
-        client.authorization = self.authorization()?;
-        Ok(client)
-    }
-
-    /// What the header `Authorization` is to say. Secrets come from files and variables: a command line is shown to others.
-    fn authorization(&self) -> Result<Option<String>> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        if let Some(user) = &self.user {
-            let password = match &self.password_file {
-                Some(file) => first_line(file)?,
-                None => variable("PLEACH_PASSWORD").ok_or_else(|| {
-                    Error::illegal(format!(
-                        "no password of [{user}]: give it in PLEACH_PASSWORD or with --password-file"
-                    ))
-                })?,
-            };
-            return Ok(Some(format!("Basic {}", security::secrets::encode_key(user, &password))));
-        }
-        let key = match &self.api_key_file {
-            Some(file) => Some(first_line(file)?),
-            None => variable("PLEACH_API_KEY"),
-        };
-        Ok(key.map(|key| format!("ApiKey {key}")))
-    }
-}
-
-/// The first line of a file that has a secret.
-///
-/// # Errors
-/// A file that cannot be read, or is empty.
-pub(crate) fn first_line(file: &std::path::Path) -> Result<String> {
-    let text =
-        std::fs::read_to_string(file).map_err(|cause| Error::illegal(format!("cannot read [{}]: {cause}", file.display())))?;
-    match text.lines().next().map(str::trim) {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err(Error::illegal(format!("[{}] is empty", file.display()))),
-    }
-}
-
 /// A connection to a server.
 pub(crate) struct Client {
     /// `host:port`; `unix:PATH` of a unix socket.
@@ -100,7 +27,7 @@ pub(crate) struct Client {
     /// The file of a unix socket.
     socket: Option<PathBuf>,
     /// The header of that name; in no message.
-    authorization: Option<String>,
+    pub(crate) authorization: Option<String>,
     /// For https, with the name that the server's certificate is to have.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     connection: Option<BufReader<Connection>>,

@@ -599,8 +599,18 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
 }
 
 /// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server; the
-/// credentials of the commands that ask a server.
-const OTHER_VARIABLES: [&str; 7] = ["CONFIG", "COMMIT", "LOCK_ID", "FENCING_TOKEN", "USER", "PASSWORD", "API_KEY"];
+/// credentials and profiles of the commands that ask a server.
+const OTHER_VARIABLES: [&str; 9] = [
+    "CONFIG",
+    "COMMIT",
+    "LOCK_ID",
+    "FENCING_TOKEN",
+    "USER",
+    "PASSWORD",
+    "API_KEY",
+    "PROFILE",
+    "PROFILES",
+];
 
 /// `PLEACH_HTTP_PORT` is `http.port`.
 fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {

@@ -20,6 +20,8 @@ mod listen;
 mod logging;
 mod memory;
 mod private;
+mod profiles;
+mod server_flags;
 mod service_manager;
 mod threads;
 mod tls;
@@ -73,6 +75,8 @@ enum Command {
     Replicate(commands::replicate::Flags),
     /// List what a server is doing, or end one of it.
     Tasks(commands::tasks::Flags),
+    /// Show what a server does, again and again.
+    Top(commands::top::Flags),
     /// Hold a lock while a command runs.
     #[command(subcommand)]
     Lock(commands::lock::LockCommand),
@@ -127,6 +131,7 @@ fn run(command: &Command) -> model::Result<ExitCode> {
         Command::Export(flags) => commands::documents::export(flags),
         Command::Changes(flags) => commands::changes::run(flags),
         Command::Replicate(flags) => commands::replicate::run(flags),
+        Command::Top(flags) => commands::top::run(flags),
         Command::Lock(command) => commands::lock::run(command),
         Command::User(command) => commands::users::user(command),
         Command::Apikey(command) => commands::users::api_key(command),

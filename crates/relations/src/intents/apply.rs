@@ -8,6 +8,7 @@ use super::intent::{Marked, apply_write, expect_unchanged, rewrite};
 use super::record::{Mark, NotApplied, Record, Token, Touched};
 use super::runner::Runner;
 use crate::locks::Owner;
+use async_recursion::async_recursion as boxed;
 use engine::{Expect, Outcome, Refresh, Write};
 use model::{DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::Value;
@@ -47,6 +48,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; what is refused for now.
+    #[boxed]
     pub(super) async fn apply_all(
         &self,
         change: &Owner,
@@ -67,6 +69,7 @@ impl Runner {
         }
     }
 
+    #[boxed]
     async fn bring(
         &self,
         change: &Owner,
@@ -232,6 +235,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; what is refused for now.
+    #[boxed]
     pub async fn retry(&self, change: &Owner) -> Result<Resolved> {
         self.unstuck(change, None).await?;
         self.resolve(change).await
@@ -241,6 +245,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn skip(&self, change: &Owner) -> Result<Resolved> {
         // Outcomes that can be applied by now are, so that no more is skipped than must be.
         self.unstuck(change, None).await?;
@@ -303,6 +308,7 @@ impl Runner {
     }
 
     /// The refusal of whoever waits for a change that is stuck.
+    #[boxed]
     pub(super) async fn why_stuck(&self, change: &Owner) -> Result<Error> {
         let refused = match self.read_record(change).await? {
             Some((record, _)) => record.refused,
@@ -323,6 +329,7 @@ impl Runner {
 
     /// The state of the record, acknowledged. Where there is none it may be collected, or an isolated primary
     /// has none yet: that nothing was there is acknowledged as well, by what is put there.
+    #[boxed]
     async fn touched_again(&self, change: &Owner) -> Result<RecordState> {
         let mut turn = 1;
         loop {

@@ -10,6 +10,7 @@ use super::record::{Mark, Record, Token, Touched, Uuids};
 use super::runner::{Runner, session_address};
 use crate::locks::{Age, Owner};
 use crate::sessions::{Session, SessionState};
+use async_recursion::async_recursion as boxed;
 use engine::{EngineExt as _, Expect, Hide, Judge, Outcome, Refresh, Write, WriteOp};
 use model::{DocAddress, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; another call goes on where this one stopped.
+    #[boxed]
     pub async fn resolve(&self, change: &Owner) -> Result<Resolved> {
         let mut turn = 1;
         loop {
@@ -79,6 +81,7 @@ impl Runner {
     }
 
     /// Takes a decided change's marks off these documents, in these indices as far as they are known.
+    #[boxed]
     pub(super) async fn take_off(&self, change: &Owner, mut open: BTreeSet<DocAddress>, uuids: &Uuids) -> Result<()> {
         let mut turn = 1;
         while !open.is_empty() {
@@ -119,6 +122,7 @@ impl Runner {
     }
 
     /// Another's mark is in the way; true if it no longer is.
+    #[boxed]
     pub(crate) async fn meet(&self, age: Option<Age>, other: &Owner, at: &BTreeSet<DocAddress>) -> Result<bool> {
         let read = self.read_record(other).await?;
         let (state, other_age, dead) = match &read {
@@ -171,6 +175,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; a mark that did not go before the deadline.
+    #[boxed]
     pub async fn write(&self, write: Write, refresh: Refresh, deadline: Duration) -> Result<Outcome> {
         let mut turn = 1;
         let at = BTreeSet::from([write.at.clone()]);

@@ -22,6 +22,7 @@ use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids,
 use crate::kept_time::KeptTime;
 use crate::locks::{Age, Owner};
 use crate::sessions::SessionName;
+use async_recursion::async_recursion as boxed;
 use engine::catalog::closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
@@ -107,6 +108,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's. The change is then undecided or decided; whoever resolves it learns which.
+    #[boxed]
     pub async fn attempt(&self, attempt: &Attempt, planning: &mut dyn Planning) -> Result<Ended> {
         let addresses = &attempt.addresses;
         let uuids = match self.uuids(addresses).await {
@@ -170,6 +172,7 @@ impl Runner {
     }
 
     /// R, W4, W5 and what follows.
+    #[boxed]
     async fn run_attempt(&self, change: &Attempt, record: Record, age: Age, planning: &mut dyn Planning) -> Result<Ended> {
         let mut patience = 1;
         loop {
@@ -385,6 +388,7 @@ impl Runner {
     }
 
     /// How the indices of these documents stand.
+    #[boxed]
     pub(super) async fn places(&self, touched: &[&Touched]) -> Result<Places> {
         let mut places = Places::default();
         let named: BTreeMap<&str, &str> = touched.iter().map(|t| (t.at.index.as_str(), t.index_uuid.as_str())).collect();
@@ -427,6 +431,7 @@ impl Runner {
     }
 
     /// The stamp, if the write was acknowledged. Anything else is no answer.
+    #[boxed]
     pub(super) async fn write_record(&self, change: &Owner, record: &Record, expect: Expect) -> Result<Option<Stamp>> {
         // No change marks a record: the engine need not look for what to keep.
         let write = Write {

@@ -10,6 +10,7 @@ use super::intent::{Marked, expect_unchanged};
 use super::record::{CONTROL_INDEX, Record, Token, Touched, record_address};
 use super::runner::Runner;
 use crate::locks::Owner;
+use async_recursion::async_recursion as boxed;
 use dsl::query::Query;
 use engine::{Barrier, EngineExt as _, Hide, Outcome, Refresh, See, Write, WriteOp};
 use futures::StreamExt as _;
@@ -24,6 +25,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn sweep(&self) -> Result<Vec<(Owner, Option<Resolved>)>> {
         let (mut open, mut resolved) = (Vec::new(), Vec::new());
         for (change, record, _) in self.scan_control().await?.records {
@@ -75,6 +77,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's; what is left is for the next call.
+    #[boxed]
     pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
         let before = self.kept_time.now_ms(self.clock.as_ref()).saturating_sub(kept_ms);
         let mut collected = 0;
@@ -145,6 +148,7 @@ impl Runner {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn newest_kept(&self) -> Result<Option<i64>> {
         Ok(self
             .scan_control()
@@ -156,6 +160,7 @@ impl Runner {
     }
 
     /// Every record and chunk, as a search finds them: to look for work, not to act on.
+    #[boxed]
     async fn scan_control(&self) -> Result<Found> {
         let mut out = Found::default();
         let target = Target::index(CONTROL_INDEX);

@@ -9,6 +9,7 @@ use super::run::{Destinations, Progress, Reach};
 use crate::atomically::Step;
 use crate::schema;
 use crate::transactions::Key;
+use async_recursion::async_recursion as boxed;
 use engine::tasks::Task;
 use engine::{Cursor, EngineExt as _, Expect, Hide, Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
@@ -187,6 +188,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It was used for another request.
+    #[boxed]
     pub async fn task_of(&self, key: &Key) -> Result<Option<u64>> {
         // By intents a stub stands there before its change is decided, and a tombstone after a deletion: neither is an outcome.
         match self.engine.read(vec![engine::Read::whole(key.at())]).await {
@@ -268,6 +270,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn stop(&self, number: u64) -> Result<bool> {
         let record = Record::new(number);
         let now_ms = self.clock.wall_ms();
@@ -298,6 +301,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's; then a restarted server ends it.
+    #[boxed]
     pub async fn ended(&self, task: &Task, keep: bool, outcome: &Result<Value>) -> Result<()> {
         let record = Record::new(task.id);
         let now_ms = self.clock.wall_ms();
@@ -348,6 +352,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A control index that cannot be read.
+    #[boxed]
     pub async fn tasks_found(&self) -> Result<Vec<Found>> {
         let Some(documents) = self.control_documents(&["task", "task_at", "task_done"]).await? else {
             return Ok(Vec::new());

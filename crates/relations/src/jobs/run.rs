@@ -6,6 +6,7 @@ use super::record::{Kept, Order, Reached, Record, Written};
 use super::{Action, BATCH_MAX, Counts, Job, Whole};
 use crate::intents::origin;
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use engine::tasks::Task;
 use engine::{Cursor, EngineExt as _, IndexInfo, Numbered, Part, ViewPromise, WriteOp};
 use model::{Error, ErrorKind, IndexName, Result, Target};
@@ -122,6 +123,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The query's; a lock that is not alive; an index of the server; too much for one change.
+    #[boxed]
     pub async fn begin(&self, job: Job, task: &Task, order: &Order) -> Result<Begun> {
         for id in &job.guards {
             self.lease(id)?;
@@ -232,6 +234,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The query's; a record that is not sound.
+    #[boxed]
     pub async fn resume(&self, mut job: Job, task: &Task, kept: &Kept) -> Result<Run> {
         // An index that is gone is told of, once it would be its turn.
         job.target.ignore_unavailable = true;
@@ -313,6 +316,7 @@ impl crate::Relations {
     /// # Errors
     /// A script's, the engine's, a lock of the job that is over: nothing of the batch was written. A step that was
     /// refused for want of room may be tried again.
+    #[boxed]
     pub async fn step(&self, run: &mut Run, task: &Task) -> Result<Step> {
         if run.ended {
             return Ok(Step::Ended);
@@ -489,6 +493,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn close(&self, run: &mut Run) -> Result<()> {
         self.engine.close_view(&run.view).await?;
         run.ahead.clear();

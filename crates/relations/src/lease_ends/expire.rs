@@ -4,6 +4,7 @@
 
 use crate::atomically::Step;
 use crate::leases::{Ending, Lease};
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, Gate, Newest, Plan, TxnOptions, Write, WriteOp};
 use model::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's; then nothing has ended, and the next call tries again.
+    #[boxed]
     pub async fn sweep(&self) -> Result<()> {
         if let Some(portable) = self.by_gate() {
             self.keep_session(portable).await?;
@@ -65,6 +67,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The end cannot be written now: nobody may be told of it.
+    #[boxed]
     pub async fn unwritten_ends(&self, ids: &[String]) -> Result<Vec<String>> {
         let unwritten = || -> Vec<String> {
             let (table, now) = self.locks.now(&self.clock);
@@ -128,6 +131,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's; a control index that takes no writes.
+    #[boxed]
     async fn write_expired(&self, overdue: &[Lease]) -> Result<()> {
         let options = TxnOptions {
             touches: overdue.iter().map(|lease| Lease::at(&lease.id)).collect(),

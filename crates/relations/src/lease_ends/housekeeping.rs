@@ -2,6 +2,7 @@
 
 use crate::kept_time::KEPT_MS;
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::search::SearchRequest;
 use engine::{See, Write, WriteOp};
@@ -14,6 +15,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn forget_old(&self) -> Result<u64> {
         self.collect().await?;
         let Some(documents) = self

@@ -6,6 +6,7 @@
 use crate::atomically::Step;
 use crate::leases::{Ending, Lease};
 use crate::lock_documents::release::release;
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, EngineExt as _, Gate, Newest, Plan, TxnOptions, Write, WriteOp};
 use model::{Result, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +73,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn forget_gone(&self) -> Result<()> {
         let indices: BTreeSet<(String, String)> = {
             let table = self.locks.table();

@@ -4,6 +4,7 @@ use crate::leases::table::Table;
 use crate::leases::{Lease, asking};
 use crate::locks::{AllAnswer, Owner};
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use dsl::query::{Clause, Query, TermsQuery};
 use engine::{Barrier, Document, See};
 use futures::StreamExt as _;
@@ -22,6 +23,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A control index that cannot be read.
+    #[boxed]
     pub async fn recover(&self) -> Result<()> {
         // Before a change is finished, which may keep an outcome.
         let of_changes = match &self.portable {

@@ -6,6 +6,7 @@ use crate::leases::handover::{self, Grant};
 use crate::leases::{Ending, Lease};
 use crate::lock_documents::release::release;
 use crate::outcomes::all_written;
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, Gate, Newest, Outcome, Plan, TxnOptions, Write, WriteOp};
 use model::{DocAddress, Result};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ impl Relations {
     ///
     /// # Errors
     /// There is none, or it is over.
+    #[boxed]
     pub async fn release(&self, id: &str) -> Result<()> {
         self.end(id, None).await
     }
@@ -23,6 +25,7 @@ impl Relations {
     ///
     /// # Errors
     /// There is none, or it is over.
+    #[boxed]
     pub async fn break_lock(&self, id: &str) -> Result<Lease> {
         if let Some(portable) = self.by_gate() {
             self.bring_table_up(portable).await?;
@@ -66,6 +69,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn disconnected(&self, connection: u64) -> Result<()> {
         let any = {
             let (mut table, now) = self.locks.now(&self.clock);

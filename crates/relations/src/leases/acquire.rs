@@ -10,6 +10,7 @@ use crate::locks::{
     waiters_max, waits,
 };
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, Gate, Newest, Plan, See, TxnOptions, Write, WriteIndex, WriteOp};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, IndexName, Result, settings};
@@ -21,6 +22,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// Who is in the way, unless it waits; a circle of waits; limits; targets that make no sense.
+    #[boxed]
     pub async fn acquire(&self, ask: &Ask) -> Result<Asked> {
         let keep_alive = ask.keep_alive.unwrap_or(KEEP_ALIVE_DEFAULT);
         if keep_alive < KEEP_ALIVE.0 || keep_alive > KEEP_ALIVE.1 {

@@ -7,6 +7,7 @@ use crate::joins::read_in_view;
 use crate::links::Policy;
 use crate::links::carriers::query_of_all;
 use crate::links::references::{Copied, Fate, copied, keys, rewrite};
+use async_recursion::async_recursion as boxed;
 use engine::ViewPromise;
 use futures::StreamExt as _;
 use model::{DocAddress, Result, Target};
@@ -49,6 +50,7 @@ impl Relations {
     ///
     /// # Errors
     /// No policy of that name; the engine's.
+    #[boxed]
     pub async fn check_links(&self, name: &str, most: usize) -> Result<Checked> {
         let policy = self.link_policy(name)?;
         let both = Target::of(vec![policy.source.index.clone(), policy.target.index.clone()]);

@@ -2,6 +2,7 @@
 
 use crate::Relations;
 use crate::links::carriers::{is_possible, query_of_keys};
+use async_recursion::async_recursion as boxed;
 use dsl::search::{SearchRequest, TrackTotal};
 use engine::See;
 use model::{Error, ErrorKind, Result, Target};
@@ -31,6 +32,7 @@ impl Relations {
     ///
     /// # Errors
     /// No policy of that name; the engine's.
+    #[boxed]
     pub async fn link_stats(&self, name: &str) -> Result<LinkStats> {
         let policy = self.link_policy(name)?;
         let jobs = self.links.pending.of_policy(name);

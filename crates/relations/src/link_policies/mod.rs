@@ -15,6 +15,7 @@ use crate::Relations;
 use crate::atomically::Step;
 use crate::links::{Policy, Table, job_at, no_policy, recall_job};
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use engine::{Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
 use model::settings::{LINKS_MAX_DEPTH, LINKS_MAX_POLICIES, node_count};
@@ -60,6 +61,7 @@ impl Relations {
     ///
     /// # Errors
     /// A body, an index or a field that it cannot be with; a circle; another policy of that name; an engine that cannot.
+    #[boxed]
     pub async fn put_link_policy(&self, name: &str, body: Node) -> Result<bool> {
         if self.portable.is_some() || self.engine.atomic().is_none() {
             let reason = "link policies need one record of the log for a change and its copies, which the portable path \
@@ -106,6 +108,7 @@ impl Relations {
     ///
     /// # Errors
     /// There is none; an engine that cannot.
+    #[boxed]
     pub async fn delete_link_policy(&self, name: &str) -> Result<()> {
         self.check_control()?;
         let _alone = self.links.altering.lock().await;

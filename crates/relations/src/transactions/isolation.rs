@@ -11,6 +11,7 @@ use crate::intents::RecordState;
 use crate::joins;
 use crate::leases::table::Table;
 use crate::locks::{Claim, LockTarget, Mode, Owner};
+use async_recursion::async_recursion as boxed;
 use dsl::search::SearchRequest;
 use engine::{EngineExt as _, ViewPromise};
 use model::{Error, ErrorKind, IndexName, Result, Target};
@@ -88,6 +89,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// Changes that do not end in time; missing indices.
+    #[boxed]
     pub async fn begin_read(
         &self,
         target: &Target,
@@ -152,6 +154,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn end_read(&self, scope: ReadScope) -> Result<Vec<String>> {
         if let Some(view) = &scope.view {
             self.engine.close_view(view).await?;

@@ -13,6 +13,7 @@ use crate::leases::Place;
 use crate::leases::guard::{Guard, check_linked};
 use crate::links::States;
 use crate::lock_documents::apply::PreparedLocks;
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, Effect, EngineExt as _, Expect, Gate, Newest, Outcome, Plan, Refresh, TreeMoved, TxnOptions, WriteIndex};
 use model::lock_index::LockIndex;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
@@ -23,6 +24,7 @@ impl Relations {
     ///
     /// # Errors
     /// A condition that does not hold, a lock that is not alive, a key used for another request, an engine that cannot.
+    #[boxed]
     pub async fn change(&self, change: &Change) -> Result<Verdict> {
         self.check_control()?;
         if !change.moves.is_empty() || !change.directories.is_empty() {

@@ -1,5 +1,7 @@
 //! One folder an API group. A handler takes parameters, reads its body, calls down once, renders; no handler imports another.
 //!
+//! Each is `#[boxed]`: the table of endpoints holds it, and its body is compiled in its own module and nowhere else.
+//!
 //! Not here: what several share (`actions`, `render`, `targets`).
 
 pub(crate) mod cat;

@@ -3,8 +3,9 @@
 //! The folder is registered as a repository of the server, under a name of its own; it must be below the server's `path.repo`.
 //! Backups into one folder share their files. Not here: looking through a folder (`check`), what a snapshot is (`embedded`).
 
-use crate::client::{Answer, Client, JSON, ServerFlags, segment};
+use crate::client::{Answer, Client, JSON, segment};
 use crate::console::{complain, say};
+use crate::server_flags::ServerFlags;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};

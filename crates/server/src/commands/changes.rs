@@ -2,9 +2,9 @@
 //!
 //! Not here: reading the feed (`feed_client`), applying it elsewhere (`replicate`).
 
-use crate::client::ServerFlags;
 use crate::console::{complain, print};
 use crate::feed_client::{FeedReader, consumer_position, put_consumer};
+use crate::server_flags::ServerFlags;
 use model::{Error, Result};
 use std::process::ExitCode;
 use std::time::Duration;

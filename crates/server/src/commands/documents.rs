@@ -3,8 +3,9 @@
 //! Not here: the form of what is printed (`rows`), filling an index from files of any form (`import`), locks (`lock`).
 
 use super::rows::{CODES, Common, NOT_FOUND, Output, failure, lines, pick, print, table};
-use crate::client::{JSON, ServerFlags, segment, targets};
+use crate::client::{JSON, segment, targets};
 use crate::console::complain;
+use crate::server_flags::ServerFlags;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::io::{Read as _, Write as _};

@@ -4,8 +4,9 @@
 //! command is ended before the lease is over. The command learns its fencing token from `PLEACH_FENCING_TOKEN`.
 //! Not here: what a lock is (docs/relations/locks.md).
 
-use crate::client::{Answer, Client, JSON, ServerFlags, segment};
+use crate::client::{Answer, Client, JSON, segment};
 use crate::console::complain;
+use crate::server_flags::ServerFlags;
 use model::{Error, ErrorKind, Result, units};
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;

@@ -12,4 +12,5 @@ mod rows;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod tasks;
+pub(crate) mod top;
 pub(crate) mod users;

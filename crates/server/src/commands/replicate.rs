@@ -12,9 +12,10 @@
 
 mod target;
 
-use crate::client::{Client, JSON, ServerFlags, segment};
+use crate::client::{Client, JSON, segment};
 use crate::console::complain;
 use crate::feed_client::{FeedPart, FeedReader, consumer_position, delete_consumer, exchange, put_consumer, refusal};
+use crate::server_flags::ServerFlags;
 use model::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;

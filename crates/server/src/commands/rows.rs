@@ -2,8 +2,9 @@
 //!
 //! Not here: the requests (`documents`, `tasks`).
 
-use crate::client::{Answer, Client, ServerFlags};
+use crate::client::{Answer, Client};
 use crate::console::{self, complain};
+use crate::server_flags::ServerFlags;
 use model::Result;
 use serde_json::{Map, Value};
 use std::io::IsTerminal as _;
@@ -87,7 +88,7 @@ pub(super) fn table(common: &Common, columns: &[&str], rows: &[Map<String, Value
 }
 
 /// Rows with a head, in columns as wide as their longest cell.
-fn render(columns: &[&str], rows: &[Map<String, Value>]) -> String {
+pub(super) fn render(columns: &[&str], rows: &[Map<String, Value>]) -> String {
     let cell = |value: Option<&Value>| {
         let text = match value {
             None | Some(Value::Null) => String::new(),

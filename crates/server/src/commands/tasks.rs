@@ -48,12 +48,13 @@ fn list(flags: &Flags) -> Result<ExitCode> {
             "the answer to [GET /_tasks] is no list of tasks: is the server one of version 5 or later?",
         ));
     };
-    let rows: Vec<Map<String, Value>> = tasks.iter().map(row).collect();
+    let rows: Vec<Map<String, Value>> = tasks.iter().map(row_of_task).collect();
     let columns = ["task", "action", "running", "cancellable", "x_opaque_id", "description"];
     table(&flags.common, &columns, &rows)
 }
 
-fn row(task: &Value) -> Map<String, Value> {
+/// The row of a task in the answer of `_tasks`.
+pub(super) fn row_of_task(task: &Value) -> Map<String, Value> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

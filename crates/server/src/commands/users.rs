@@ -3,8 +3,9 @@
 //!
 //! Not here: the records (`rest::authentication`).
 
-use crate::client::{Answer, Client, JSON, ServerFlags, first_line, segment};
+use crate::client::{Answer, Client, JSON, segment};
 use crate::console::say;
+use crate::server_flags::{ServerFlags, first_line};
 use embedded::EmbeddedEngine;
 use engine::clock::SystemClock;
 use engine::{Clock, Engine};

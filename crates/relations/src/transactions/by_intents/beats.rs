@@ -13,6 +13,7 @@ use crate::Relations;
 use crate::intents::session_address;
 use crate::leases::TimedBy;
 use crate::sessions::{Observed, Session, SessionState};
+use async_recursion::async_recursion as boxed;
 use engine::{Document, EngineExt as _, Expect, Hide, Outcome, Refresh, Source, Write, WriteOp};
 use model::{Error, ErrorKind, Result, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +102,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's: then this server did not look, and suspects nobody.
+    #[boxed]
     pub(crate) async fn keep_session(&self, portable: &Portable) -> Result<()> {
         let sent = self.clock.monotonic();
         if !portable.beats().begin(sent) {

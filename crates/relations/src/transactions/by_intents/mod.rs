@@ -37,6 +37,7 @@ use crate::leases::Place;
 use crate::lock_documents::apply::PreparedLocks;
 use crate::locks::{Age, Owner};
 use crate::sessions::{Session, SessionName, SessionState};
+use async_recursion::async_recursion as boxed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -378,6 +379,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
         let Some(portable) = &self.portable else {
             return self.write_beside_links(writes, refresh).await;
@@ -404,6 +406,7 @@ impl Relations {
     ///
     /// # Errors
     /// A commit that is still to come.
+    #[boxed]
     pub async fn reach(&self, target: &Target, after: u64) -> Result<()> {
         let Some(portable) = &self.portable else {
             return self.engine.refresh(target, Some(after)).await.map(|_| ());

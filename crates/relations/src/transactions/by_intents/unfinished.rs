@@ -14,6 +14,7 @@ use crate::leases::table::{After, Running};
 use crate::locks::{Claim, Owner, plan as together, write_claims};
 use crate::sessions::{Session, SessionState};
 use crate::{Relations, schema};
+use async_recursion::async_recursion as boxed;
 use engine::{Decision, Document, EngineExt as _, Expect, Gate, Hide, Newest, Outcome, Plan, Read, Refresh, See, TxnOptions};
 use engine::{Source, Write, WriteOp};
 use futures::future::BoxFuture;
@@ -199,6 +200,7 @@ impl Relations {
     }
 
     /// Decides and finishes it, as far as can be.
+    #[boxed]
     async fn brought_to_its_end(&self, portable: &Portable, change: &Owner) -> Result<Resolved> {
         let resolved = portable.runner.resolve(change).await;
         self.follow_resolution(portable, change, resolved).await
@@ -225,6 +227,7 @@ impl Relations {
     }
 
     /// A change is committed and finished: the table follows it, once, with no decision beside it.
+    #[boxed]
     pub(super) async fn conclude(&self, change: &Owner, commit_seq: CommitSeq) -> Result<()> {
         let Some((first, begun)) = self.locks.table().begins(change) else {
             self.locks.table().stop_running(change);
@@ -419,6 +422,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn unfinished_changes(&self) -> Result<Vec<ShownChange>> {
         let Some(portable) = &self.portable else {
             return Ok(Vec::new());
@@ -450,6 +454,7 @@ impl Relations {
     ///
     /// # Errors
     /// The engine's; there is none of this name.
+    #[boxed]
     pub async fn one_change(&self, id: &str) -> Result<Option<ShownChange>> {
         let (Some(portable), true) = (&self.portable, is_name(id)) else {
             return Ok(None);
@@ -495,6 +500,7 @@ impl Relations {
     ///
     /// # Errors
     /// There is none of this name; the engine's.
+    #[boxed]
     pub async fn resolve_change(&self, id: &str, how: Resolution) -> Result<Option<(ShownChange, bool)>> {
         let Some(shown) = self.one_change(id).await? else {
             return Ok(None);

@@ -20,6 +20,7 @@ use crate::intents::{Attempt, Before, Effects, Ended, Planned, Planning, rehears
 use crate::leases::TimedBy;
 use crate::locks::{Age, Owner};
 use crate::schema;
+use async_recursion::async_recursion as boxed;
 use async_trait::async_trait;
 use engine::{
     Decision, Document, Effect, Expect, Found, Gate, Hide, Newest, Outcome, Read, See, Write, WriteIndex, WriteOp, Written,
@@ -432,6 +433,7 @@ impl Course<'_> {
     }
 
     /// One attempt over these documents. `None`: the transaction runs again.
+    #[boxed]
     async fn attempt<T: Transaction>(
         &mut self,
         transaction: &mut T,

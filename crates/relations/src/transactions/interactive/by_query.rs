@@ -4,6 +4,7 @@
 //! transactions, which go by batches and outlive a restart (`jobs`).
 
 use super::session::HeldWrite;
+use async_recursion::async_recursion as boxed;
 use dsl::query::Query;
 use engine::{Effect, EngineExt as _, Outcome, Update, Write, WriteOp};
 use futures::StreamExt as _;
@@ -39,6 +40,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is not open; more documents or bytes than a transaction may have: then nothing is staged; the query's.
+    #[boxed]
     pub async fn stage_by_query(
         &self,
         id: &str,

@@ -9,6 +9,7 @@ use crate::links::States;
 use crate::locks::LockPath;
 use crate::schema;
 use crate::transactions::{Committed, Item, Key, NotDone};
+use async_recursion::async_recursion as boxed;
 use engine::{
     Alteration, Decision, Document, Effect, Gate, Newest, Outcome, Plan, Read, Refresh, See, Source, Staged, StagedIndex,
     TxnOptions, Write, WriteIndex, WriteOp, Written,
@@ -50,6 +51,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is not open and was not committed; a lock that is not alive or a foreign one; an engine that cannot.
+    #[boxed]
     pub async fn commit_held(&self, id: &str, refresh: Refresh) -> Result<Finished> {
         let transaction = match self.open_transaction(id).await {
             Ok(transaction) => transaction,

@@ -7,6 +7,7 @@ use crate::leases::{OnExpire, place_fields};
 use crate::locks::LockPath;
 use crate::schema::{forbidden, is_system};
 use crate::transactions::Key;
+use async_recursion::async_recursion as boxed;
 use engine::{Document, Effect, EngineExt as _, Outcome, Read, Stage, Staging, Write, WriteOp};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Target, settings};
 use serde_json::Map;
@@ -52,6 +53,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// Too many are open; a lock that is not alive; an engine that cannot.
+    #[boxed]
     pub async fn begin_held(&self, begin: &Begin) -> Result<Begun> {
         self.check_control()?;
         let locks = self.attached_leases(&begin.locks)?;
@@ -105,6 +107,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is not open.
+    #[boxed]
     pub async fn view_in(&self, id: &str) -> Result<(String, CommitSeq)> {
         let transaction = self.open_transaction(id).await?;
         Ok((transaction.view.clone(), transaction.read_seq))
@@ -114,6 +117,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is not open; it has read too many; as reads outside.
+    #[boxed]
     pub async fn read_in(&self, id: &str, read: Read) -> Result<Option<Document>> {
         let transaction = self.open_transaction(id).await?;
         let _turn = transaction.turn.lock().await;
@@ -159,6 +163,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is not open.
+    #[boxed]
     pub async fn stage_held(&self, id: &str, writes: Vec<HeldWrite>) -> Result<Vec<Outcome>> {
         let transaction = self.open_transaction(id).await?;
         let _turn = transaction.turn.lock().await;
@@ -257,6 +262,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// It is committed, or never was.
+    #[boxed]
     pub async fn abort_held(&self, id: &str) -> Result<()> {
         match self.open_transaction(id).await {
             Ok(transaction) => {
@@ -279,6 +285,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// There never was one.
+    #[boxed]
     pub async fn transaction(&self, id: &str) -> Result<Shown> {
         self.expire().await?;
         let state = match self.held.find(id)? {
@@ -299,6 +306,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// The engine's.
+    #[boxed]
     pub async fn transactions(&self) -> Result<Vec<Shown>> {
         self.expire().await?;
         let mut out = Vec::new();

@@ -9,6 +9,7 @@ use crate::render::indices::sections;
 use crate::render::shards::shard_state;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
+use async_recursion::async_recursion as boxed;
 use engine::{IndexStats, Inspected, Inspection, TemplateKind};
 use model::settings::{NUMBER_OF_REPLICAS, NUMBER_OF_SHARDS, number};
 use model::{Error, Result, path};
@@ -35,6 +36,7 @@ const INDICES: &[Column] = &[
 const UUID: usize = 3;
 
 /// `_cat/indices`.
+#[boxed]
 pub(crate) async fn indices(mut call: Call) -> Result<Answer> {
     let wanted = call.params.take("health");
     if let Some(health) = wanted.as_deref().filter(|h| !["green", "yellow", "red"].contains(h)) {
@@ -88,6 +90,7 @@ const COUNT: &[Column] = &[
 ];
 
 /// `_cat/count`.
+#[boxed]
 pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let target = call.target()?;
@@ -110,6 +113,7 @@ const ALIASES: &[Column] = &[
 ];
 
 /// `_cat/aliases`.
+#[boxed]
 pub(crate) async fn aliases(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
@@ -159,6 +163,7 @@ const SHARDS: &[Column] = &[
 ];
 
 /// `_cat/shards`: the first shard holds everything, the others are empty, replicas and damaged indices are unassigned.
+#[boxed]
 pub(crate) async fn shards(mut call: Call) -> Result<Answer> {
     let (layout, target) = prepare(&mut call)?;
     static TABLE: Table = Table::new();
@@ -212,6 +217,7 @@ const COMPONENT_TEMPLATES: &[Column] = &[
 ];
 
 /// `_cat/component_templates`.
+#[boxed]
 pub(crate) async fn component_templates(mut call: Call) -> Result<Answer> {
     let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();
@@ -261,6 +267,7 @@ const TEMPLATES: &[Column] = &[
 ];
 
 /// `_cat/templates`.
+#[boxed]
 pub(crate) async fn templates(mut call: Call) -> Result<Answer> {
     let layout = crate::render::cat::layout_only(&mut call)?;
     let names = call.arg("name").map(split_list).unwrap_or_default();

@@ -17,9 +17,11 @@ pub(crate) use thread_pool::thread_pool;
 
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::Result;
 
 /// `GET /_cat`.
+#[boxed]
 pub(crate) async fn help(call: Call) -> Result<Answer> {
     call.params.finish()?;
     Ok(Answer::text((call.rest.cat_paths)()))

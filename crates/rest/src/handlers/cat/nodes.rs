@@ -10,6 +10,7 @@ use crate::render::indices::summed;
 use crate::render::nodes::{is_this_node, node_stats};
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
+use async_recursion::async_recursion as boxed;
 use model::{Persona, Result, Target, path};
 
 const HEALTH: &[Column] = &[
@@ -55,6 +56,7 @@ const HEALTH: &[Column] = &[
 ];
 
 /// `_cat/health`.
+#[boxed]
 pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let with_time = call.params.take_bool("ts")?.unwrap_or(true);
     let layout = layout_only(&mut call)?;
@@ -110,6 +112,7 @@ const PLUGINS: &[Column] = &[
 ];
 
 /// `_cat/plugins`: there are none.
+#[boxed]
 pub(crate) async fn plugins(mut call: Call) -> Result<Answer> {
     layout_only(&mut call)?.write(PLUGINS, Vec::new())
 }
@@ -126,6 +129,7 @@ const ATTRIBUTES: &[Column] = &[
 ];
 
 /// `_cat/nodeattrs`: this node has none.
+#[boxed]
 pub(crate) async fn attributes(mut call: Call) -> Result<Answer> {
     layout_only(&mut call)?.write(ATTRIBUTES, Vec::new())
 }
@@ -189,6 +193,7 @@ const NODES: &[Column] = &[
 ];
 
 /// `_cat/nodes`.
+#[boxed]
 pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     let full_id = call.params.flag("full_id")?;
     let layout = layout_only(&mut call)?;
@@ -266,6 +271,7 @@ const ALLOCATION: &[Column] = &[
 ];
 
 /// `_cat/allocation`: this node, and what no node has.
+#[boxed]
 pub(crate) async fn allocation(mut call: Call) -> Result<Answer> {
     let layout = layout_only(&mut call)?;
     let mut target = Target::of(Vec::new());
@@ -309,6 +315,7 @@ const MASTER: &[Column] = &[
 ];
 
 /// `_cat/master`.
+#[boxed]
 pub(crate) async fn master(mut call: Call) -> Result<Answer> {
     let layout = layout_only(&mut call)?;
     let names = &call.rest.names;
@@ -338,6 +345,7 @@ const TASKS: &[Column] = &[
 ];
 
 /// `_cat/tasks`.
+#[boxed]
 pub(crate) async fn tasks(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let detailed = call.params.flag("detailed")?;

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::render::cat::layout_only;
 use crate::respond::Answer;
 use crate::tables::{Column, col, num};
+use async_recursion::async_recursion as boxed;
 use model::Result;
 
 const FIELDDATA: &[Column] = &[
@@ -17,6 +18,7 @@ const FIELDDATA: &[Column] = &[
 ];
 
 /// `_cat/fielddata`: columns are read from the disk's pages, none is loaded.
+#[boxed]
 pub(crate) async fn fielddata(mut call: Call) -> Result<Answer> {
     layout_only(&mut call)?.write(FIELDDATA, Vec::new())
 }
@@ -29,6 +31,7 @@ const PENDING_TASKS: &[Column] = &[
 ];
 
 /// `_cat/pending_tasks`: nothing waits.
+#[boxed]
 pub(crate) async fn pending_tasks(mut call: Call) -> Result<Answer> {
     layout_only(&mut call)?.write(PENDING_TASKS, Vec::new())
 }

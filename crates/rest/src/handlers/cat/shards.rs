@@ -5,6 +5,7 @@ use crate::render::cat::{prepare, stats};
 use crate::render::shards::{LUCENE, count_of, recovered_from, segments_of};
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
+use async_recursion::async_recursion as boxed;
 use model::Result;
 
 const SEGMENTS: &[Column] = &[
@@ -26,6 +27,7 @@ const SEGMENTS: &[Column] = &[
 ];
 
 /// `_cat/segments`.
+#[boxed]
 pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let target = call.target()?;
@@ -95,6 +97,7 @@ const RECOVERY: &[Column] = &[
 ];
 
 /// `_cat/recovery`: everything is here, and nothing is on its way.
+#[boxed]
 pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
     let active_only = call.params.flag("active_only")?;
     let (layout, target) = prepare(&mut call)?;

@@ -7,6 +7,7 @@ use crate::query_params::split_list;
 use crate::render::cat::layout_only;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra_text, num};
+use async_recursion::async_recursion as boxed;
 use model::{Error, ErrorKind, Result};
 use snapshot::{State, Summary};
 
@@ -16,6 +17,7 @@ const REPOSITORIES: &[Column] = &[
 ];
 
 /// `_cat/repositories`.
+#[boxed]
 pub(crate) async fn repositories(mut call: Call) -> Result<Answer> {
     let layout = layout_only(&mut call)?;
     let all = repositories_of(&call.rest);
@@ -47,6 +49,7 @@ const SNAPSHOTS: &[Column] = &[
 ];
 
 /// `_cat/snapshots/{repository}`.
+#[boxed]
 pub(crate) async fn snapshots(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let lenient = call.params.flag("ignore_unavailable")?;

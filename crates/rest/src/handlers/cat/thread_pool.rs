@@ -8,6 +8,7 @@ use crate::render::nodes::node_stats;
 use crate::render::pools;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
+use async_recursion::async_recursion as boxed;
 use model::{Result, path};
 
 const THREAD_POOL: &[Column] = &[
@@ -34,6 +35,7 @@ const THREAD_POOL: &[Column] = &[
 ];
 
 /// `_cat/thread_pool`.
+#[boxed]
 pub(crate) async fn thread_pool(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let named = call.params.take_list("thread_pool_patterns").unwrap_or_default();

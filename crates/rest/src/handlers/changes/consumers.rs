@@ -5,6 +5,7 @@
 use crate::actions::feed::{feed_of, missing};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::changes::{Consumer, Retained};
 use model::settings::{CONSUMERS_MAX, node_count};
 use model::{CommitSeq, Error, Result};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 const NAME_MAX_BYTES: usize = 255;
 
 /// `GET /_changes/consumer`, `GET /_changes/consumer/{name}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let feed = feed_of(&call.rest)?;
@@ -28,6 +30,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `PUT /_changes/consumer/{name}`
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     check_name(&name)?;
@@ -44,6 +47,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_changes/consumer/{name}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;

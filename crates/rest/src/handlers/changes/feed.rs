@@ -13,6 +13,7 @@ use crate::envelope;
 use crate::event_stream::EventStream;
 use crate::render::changes;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use bytes::Bytes;
 use engine::changes::{Change, ChangeFeed, Operation, Retained};
 use model::settings::{FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
@@ -30,6 +31,7 @@ const READ_BYTES: u64 = 1 << 20;
 const HEARTBEAT_EACH: Duration = Duration::from_secs(15);
 
 /// `GET /_changes`
+#[boxed]
 pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
     let feed = feed_of(&call.rest)?;
     let shown = Shown {

@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::render::cluster::{Health, control_damage};
 use crate::render::nodes::node_stats;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{IndexInfo, NodeStats, Trouble};
 use model::blocks::{READ_ONLY_ALLOW_DELETE, is_on};
 use model::watermarks::{Stage, Watermarks};
@@ -14,6 +15,7 @@ use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `GET /livez`: the process answers.
+#[boxed]
 pub(crate) async fn live(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -21,6 +23,7 @@ pub(crate) async fn live(call: Call) -> Result<Answer> {
 }
 
 /// `GET /readyz`: reads and writes are answered. 503 with the reasons if they are not.
+#[boxed]
 pub(crate) async fn ready(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -51,6 +54,7 @@ const INDICATORS: [&str; 6] = [
 ];
 
 /// `GET /_health_report`.
+#[boxed]
 pub(crate) async fn report(mut call: Call) -> Result<Answer> {
     let verbose = !call.params.is_given("verbose") || call.params.flag("verbose")?;
     let size = call.params.take("size").unwrap_or_else(|| "1000".into());

@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::query_params::split_list;
 use crate::render::nodes::{is_this_node, of_node};
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{Error, Result};
 use serde_json::json;
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ fn threads() -> Threads {
 }
 
 /// `_nodes/hot_threads`: the threads that took most of an interval, as text. What they were doing is not told.
+#[boxed]
 pub(crate) async fn hot_threads(mut call: Call) -> Result<Answer> {
     let interval = call.params.take_duration("interval")?.unwrap_or(Duration::from_millis(500));
     let most = call.params.take_number::<usize>("threads")?.unwrap_or(3);
@@ -79,6 +81,7 @@ pub(crate) async fn hot_threads(mut call: Call) -> Result<Answer> {
 }
 
 /// `_nodes/reload_secure_settings`: there is no keystore to read again.
+#[boxed]
 pub(crate) async fn reload_secure_settings(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let names = &call.rest.names;

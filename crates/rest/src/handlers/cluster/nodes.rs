@@ -10,6 +10,7 @@ use crate::render::indices::summed;
 use crate::render::nodes::{is_this_node, node_stats, of_node, roles, scripts, troubles, with_caches};
 use crate::render::pools;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::breaker::{Breaker, BreakerUsage};
 use engine::{BreakerStats, NodeStats};
 use model::units::render_bytes;
@@ -17,6 +18,7 @@ use model::{Dialect, Error, Persona, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `_nodes`. Leaves that only a JVM has are zero.
+#[boxed]
 pub(crate) async fn info(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     call.params.finish()?;
@@ -199,6 +201,7 @@ fn breakers(call: &Call, own: &NodeStats) -> Value {
 }
 
 /// `_nodes/stats`.
+#[boxed]
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let level = call.params.take("level").unwrap_or_else(|| "node".into());
     call.params.finish()?;

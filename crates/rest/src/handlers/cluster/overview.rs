@@ -8,12 +8,14 @@ use crate::render::cluster::{Health, control_damage, metadata, missing_replicas,
 use crate::render::indices::{shards_of, summed};
 use crate::render::nodes::{node_stats, roles};
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::IndexInfo;
 use model::settings::number;
 use model::{Error, Persona, Result, Target, nearest};
 use serde_json::{Map, Value, json};
 
 /// `GET /`.
+#[boxed]
 pub(crate) async fn info(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let names = &call.rest.names;
@@ -41,6 +43,7 @@ pub(crate) async fn info(call: Call) -> Result<Answer> {
 }
 
 /// `_cluster/health`.
+#[boxed]
 pub(crate) async fn health(mut call: Call) -> Result<Answer> {
     let wait_status = call.params.take("wait_for_status");
     let wait_nodes = call.params.take("wait_for_nodes");
@@ -207,6 +210,7 @@ fn index_health(info: &IndexInfo, shards: bool, persona: Persona) -> Value {
 }
 
 /// `_cluster/state`.
+#[boxed]
 pub(crate) async fn state(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     let lenient = call.dialect.rules.skips_missing_indices;
@@ -338,6 +342,7 @@ fn shards_of_2015(call: &Call, info: &IndexInfo) -> Vec<Value> {
 }
 
 /// `_search_shards`.
+#[boxed]
 pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
     let lenient = call.dialect.rules.skips_missing_indices;
     let target = call.target_with(|target| {
@@ -440,6 +445,7 @@ fn with_defaults(query: dsl::query::Query) -> Value {
 }
 
 /// `_cluster/stats`.
+#[boxed]
 pub(crate) async fn stats(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut target = Target::of(Vec::new());
@@ -519,6 +525,7 @@ fn count_of_nodes(call: &Call) -> Value {
 }
 
 /// `_cluster/pending_tasks`: nothing waits.
+#[boxed]
 pub(crate) async fn pending_tasks(call: Call) -> Result<Answer> {
     call.params.finish()?;
     Ok(Answer::ok(json!({ "tasks": [] })))

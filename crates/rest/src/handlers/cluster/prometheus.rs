@@ -10,6 +10,7 @@ use crate::metrics::{Exposition, MEDIA_TYPE};
 use crate::render::cluster::Health;
 use crate::render::nodes::node_stats;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::breaker::{Breaker, BreakerUsage};
 use engine::{BreakerStats, IndexInfo, IndexStats, NodeStats};
 use model::blocks::{READ_ONLY_ALLOW_DELETE, is_on};
@@ -21,6 +22,7 @@ use std::time::Duration;
 /// Sums of the node, or those and some figures of each index.
 const LEVELS: [&str; 2] = ["node", "indices"];
 
+#[boxed]
 pub(crate) async fn metrics(mut call: Call) -> Result<Answer> {
     let level = call.params.take("level").unwrap_or_else(|| "node".into());
     call.params.finish()?;

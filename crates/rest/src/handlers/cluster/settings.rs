@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::render::cluster_settings::shape;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{Alteration, Inspected, Inspection};
 use model::accepted_settings;
 use model::settings::{ALL, Scope, Setting, find};
@@ -11,6 +12,7 @@ use model::{Error, ErrorKind, Result, nearest};
 use serde_json::{Map, Value, json};
 
 /// `GET /_cluster/settings`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     // 2015 had no place for them.
@@ -39,6 +41,7 @@ async fn current(call: &Call) -> Result<(Map<String, Value>, Map<String, Value>)
 }
 
 /// `PUT /_cluster/settings`.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     let node = match call.json_needed() {

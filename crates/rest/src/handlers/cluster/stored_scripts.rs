@@ -3,11 +3,13 @@
 use crate::Rest;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{Alteration, Inspected, Inspection};
 use model::{Error, Result};
 use serde_json::{Value, json};
 
 /// `PUT /_scripts/{id}`. In 2015 the first part of the path is the language.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let mut id = call.needed("id")?;
     let node = call.json_needed()?;
@@ -125,6 +127,7 @@ async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
 }
 
 /// `GET /_scripts/{id}`.
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     if let Some(name) = call.arg("context").filter(|_| call.dialect.rules.has_script_languages) {
@@ -144,6 +147,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_scripts/{id}`.
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;
@@ -176,6 +180,7 @@ const CONTEXTS: &[(&str, &str)] = &[
 ];
 
 /// `GET /_script_context`.
+#[boxed]
 pub(crate) async fn contexts(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let list: Vec<Value> = CONTEXTS
@@ -186,6 +191,7 @@ pub(crate) async fn contexts(call: Call) -> Result<Answer> {
 }
 
 /// `GET /_script_language`.
+#[boxed]
 pub(crate) async fn languages(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let contexts: Vec<&str> = CONTEXTS.iter().map(|(name, _)| *name).collect();

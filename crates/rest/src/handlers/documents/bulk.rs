@@ -9,6 +9,7 @@ use crate::es2_errors;
 use crate::list_style::ListStyle;
 use crate::packed_text::PackedText;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::document::{BulkDefaults, BulkReader};
 use dsl::search::SourceSpec;
 use engine::{Outcome, Refresh};
@@ -16,6 +17,7 @@ use model::{Error, IndexName, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `POST /_bulk`.
+#[boxed]
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     refuse_pipeline(&mut call)?;

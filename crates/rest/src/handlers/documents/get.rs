@@ -4,12 +4,14 @@ use crate::actions::read::{Wanted, as_indexed, concrete, describe, expected, fet
 use crate::actions::writes::head;
 use crate::call::Call;
 use crate::respond::{Answer, Body};
+use async_recursion::async_recursion as boxed;
 use dsl::search::SourceSpec;
 use engine::Document;
 use model::{DocAddress, Error, ErrorKind, Result};
 use serde_json::Value;
 
 /// `GET /i/_doc/1`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
@@ -63,6 +65,7 @@ fn whole(document: &Document, call: &Call) -> Answer {
 }
 
 /// `GET /i/_source/1`.
+#[boxed]
 pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;

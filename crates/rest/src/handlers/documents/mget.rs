@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::document::{MgetBody, MgetItem};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Read};
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 const ITEM_BYTES: usize = 2560;
 
 /// `_mget`.
+#[boxed]
 pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let default_spec = source_params(&mut call)?;
     let default_stored = call.params.take_list(if call.dialect.rules.documents_show_fields {

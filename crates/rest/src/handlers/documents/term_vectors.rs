@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::envelope;
 use crate::query_params::ExpectParts;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::document::{TermVectors, parse_term_vectors};
 use dsl::search::SourceSpec;
 use engine::{Document, Expect, Inspected, Inspection, Read, See, VectorsOf};
@@ -44,6 +45,7 @@ fn from_url(call: &mut Call) -> Result<(TermVectors, bool)> {
 }
 
 /// `GET /i/_termvectors/1`, or with a document in the body.
+#[boxed]
 pub(crate) async fn one(mut call: Call) -> Result<Answer> {
     let (base, realtime) = from_url(&mut call)?;
     let content = call.json()?;
@@ -70,6 +72,7 @@ pub(crate) async fn one(mut call: Call) -> Result<Answer> {
 }
 
 /// `_mtermvectors`: each document with what it asks for.
+#[boxed]
 pub(crate) async fn many(mut call: Call) -> Result<Answer> {
     let (base, realtime) = from_url(&mut call)?;
     let ids = call.params.take_list("ids").unwrap_or_default();

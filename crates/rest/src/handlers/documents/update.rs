@@ -7,6 +7,7 @@ use crate::actions::writes::{answer, placed, refuse_pipeline, settled, status, w
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::document::UpdateBody;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::search::SourceSpec;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 const LOOKS_MAX: usize = 16;
 
 /// `POST /i/_update/1`.
+#[boxed]
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;

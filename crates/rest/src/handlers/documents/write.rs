@@ -5,16 +5,19 @@ use crate::actions::read::routed_among;
 use crate::actions::writes::{answer, is_members, refuse_pipeline, status, with_warnings, write_members};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{Effect, Expect, Source, Write, WriteOp};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `PUT /i/_doc/1`, `POST /i/_doc`.
+#[boxed]
 pub(crate) async fn index(mut call: Call) -> Result<Answer> {
     put(&mut call, false).await
 }
 
 /// `PUT /i/_create/1`.
+#[boxed]
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     put(&mut call, true).await
 }
@@ -112,6 +115,7 @@ async fn as_text(call: &Call, written: &engine::Written) -> Answer {
 }
 
 /// `DELETE /i/_doc/1`.
+#[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);

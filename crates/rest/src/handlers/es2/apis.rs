@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::render::indices::{aliases_of, mappings_of, shards_of};
 use crate::respond::Answer;
 use crate::targets::administration::admin_target;
+use async_recursion::async_recursion as boxed;
 use engine::{Inspected, Inspection};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -44,6 +45,7 @@ pub(crate) async fn features(call: &mut Call, list: &str) -> Result<Answer> {
 }
 
 /// `_cluster/reroute`: shards are where they are; commands to move them are refused.
+#[boxed]
 pub(crate) async fn reroute(mut call: Call) -> Result<Answer> {
     let metrics = call.params.take_list("metric");
     let explain = call.params.flag("explain")?;
@@ -106,6 +108,7 @@ async fn upgrades(call: &mut Call) -> Result<Answer> {
 }
 
 /// `POST /i/_upgrade`: nothing is of an older form, which the answer tells by the versions.
+#[boxed]
 pub(crate) async fn upgrade(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     call.params.finish()?;
@@ -118,6 +121,7 @@ pub(crate) async fn upgrade(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_upgrade`.
+#[boxed]
 pub(crate) async fn all_upgrades(mut call: Call) -> Result<Answer> {
     let answer = upgrades(&mut call).await?;
     call.params.finish()?;
@@ -125,6 +129,7 @@ pub(crate) async fn all_upgrades(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /i/_field_stats?fields=a,b`: what is in the index of some fields, by asking for it.
+#[boxed]
 pub(crate) async fn field_stats(mut call: Call) -> Result<Answer> {
     call.params.set_api("search");
     let fields = call.params.take_list("fields");

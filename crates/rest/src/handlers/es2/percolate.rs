@@ -8,20 +8,24 @@ use crate::envelope;
 use crate::es2_errors;
 use crate::query_params::split_list;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Value, json};
 
 /// `GET /i/t/_percolate`.
+#[boxed]
 pub(crate) async fn percolate(call: Call) -> Result<Answer> {
     one(call, false).await
 }
 
 /// `GET /i/t/_percolate/count`.
+#[boxed]
 pub(crate) async fn count(call: Call) -> Result<Answer> {
     one(call, true).await
 }
 
 /// `POST /_mpercolate`: lines that say where, each with a line that says what.
+#[boxed]
 pub(crate) async fn several(mut call: Call) -> Result<Answer> {
     let content = call.content()?;
     call.params.finish()?;

@@ -10,6 +10,7 @@ use crate::query_params::split_list;
 use crate::render::warmers::of_index;
 use crate::respond::Answer;
 use crate::targets::administration::admin_target;
+use async_recursion::async_recursion as boxed;
 use dsl::search::SearchRequest;
 use engine::{Alteration, IndexInfo};
 use model::settings::WARMERS;
@@ -31,6 +32,7 @@ async fn keep(call: &Call, info: &IndexInfo, warmers: Map<String, Value>) -> Res
 }
 
 /// `PUT /i/_warmer/w`.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     let target = call.target()?;
@@ -66,6 +68,7 @@ fn is_named(names: &[String], name: &str) -> bool {
 }
 
 /// `GET /i/_warmer/w`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let names = call.arg("name").map(split_list).unwrap_or_default();
     let target = admin_target(&mut call)?;
@@ -89,6 +92,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /i/_warmer/w`.
+#[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let mut names = call.arg("name").map(split_list).unwrap_or_default();
     names.extend(call.params.take_list("name").unwrap_or_default());

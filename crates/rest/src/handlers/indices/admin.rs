@@ -8,12 +8,14 @@ use crate::render::shards::shard_state;
 use crate::respond::Answer;
 use crate::targets::administration::{admin_target, readable};
 use crate::targets::destructive::check_named;
+use async_recursion::async_recursion as boxed;
 use engine::{Alteration, IndexInfo, IndexStats};
 use mapping::has_type_level;
 use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `PUT /i`.
+#[boxed]
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let name = call.needed("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
@@ -133,6 +135,7 @@ fn object(value: Value, name: &str) -> Result<Map<String, Value>> {
 }
 
 /// `DELETE /i`.
+#[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let locks = call.take_locks()?;
     let mut target = admin_target(&mut call)?;
@@ -152,6 +155,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 }
 
 /// `HEAD /i`.
+#[boxed]
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
@@ -165,6 +169,7 @@ pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
 }
 
 /// `HEAD /i/t` of the typed dialect.
+#[boxed]
 pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
     let wanted = call.needed("type")?;
     let mut target = admin_target(&mut call)?;
@@ -185,6 +190,7 @@ pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /i`, also `GET /i/_mappings,_settings` of the typed dialect by its own route.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let include_type_name = call.params.take_bool("include_type_name")?;
     let flat = call.params.flag("flat_settings")?;
@@ -212,6 +218,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_open`.
+#[boxed]
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     let target = admin_target(&mut call)?;
@@ -236,6 +243,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_close`.
+#[boxed]
 pub(crate) async fn close(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     let locks = call.take_locks()?;
@@ -259,6 +267,7 @@ pub(crate) async fn close(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_refresh`.
+#[boxed]
 pub(crate) async fn refresh(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     call.params.finish()?;
@@ -268,6 +277,7 @@ pub(crate) async fn refresh(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_flush`.
+#[boxed]
 pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let force = call.params.flag("force")?;
@@ -298,6 +308,7 @@ pub(crate) async fn flush(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_forcemerge`, `_optimize`.
+#[boxed]
 pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let max_num_segments = call
@@ -331,6 +342,7 @@ pub(crate) async fn forcemerge(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_cache/clear`: caches have budgets, and no answer depends on them.
+#[boxed]
 pub(crate) async fn clear_cache(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     call.params.finish()?;
@@ -362,6 +374,7 @@ fn by_type<'a>(sections: &mut Map<String, Value>, stats: impl Iterator<Item = &'
 }
 
 /// `GET /i/_stats`.
+#[boxed]
 pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let metrics = call.arg("metric").map(crate::query_params::split_list).unwrap_or_default();
     let level = call.params.take("level").unwrap_or_else(|| "indices".into());

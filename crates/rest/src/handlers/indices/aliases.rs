@@ -5,6 +5,7 @@ use crate::query_params::split_list;
 use crate::render::indices::aliases_of;
 use crate::respond::Answer;
 use crate::targets::administration::admin_target;
+use async_recursion::async_recursion as boxed;
 use dsl::document::{AliasActions, AliasVerb};
 use dsl::query::{Clause, Query};
 use engine::{AliasAction, Alteration, Inspected, Inspection};
@@ -19,6 +20,7 @@ fn target_of(expressions: Vec<String>) -> Target {
 }
 
 /// `POST /_aliases`.
+#[boxed]
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let node = call.json_needed()?;
     let locks = call.take_locks()?;
@@ -249,6 +251,7 @@ fn body_of(action: &dsl::document::AliasAction) -> Map<String, Value> {
 }
 
 /// `PUT /i/_alias/a`.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let from_url = (
         call.arg("index").map(str::to_owned).or_else(|| call.params.take("index")),
@@ -317,6 +320,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /i/_alias/a`.
+#[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
     let (index, name) = (call.needed("index")?, call.needed("name")?);
     let locks = call.take_locks()?;
@@ -345,6 +349,7 @@ pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_alias/a`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     call.params.finish()?;
@@ -395,6 +400,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `HEAD /_alias/a`.
+#[boxed]
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     // Today it is the status of what GET answers.
     if !call.dialect.rules.former_alias_answers {

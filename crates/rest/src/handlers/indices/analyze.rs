@@ -4,11 +4,13 @@ use crate::call::Call;
 use crate::respond::Answer;
 use crate::utf16::Utf16Offsets;
 use analysis::{AnalyzeParts, Analyzer, Registry, Token};
+use async_recursion::async_recursion as boxed;
 use dsl::document::AnalyzeBody;
 use model::{Error, Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `GET /i/_analyze`.
+#[boxed]
 pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
     let index = call.arg("index").map(str::to_owned).or_else(|| call.params.take("index"));
     let former = call.dialect.rules.former_analyze;

@@ -7,6 +7,7 @@ use crate::render::field_types::check_types_of_2015;
 use crate::render::indices::{mappings_of, type_level};
 use crate::respond::Answer;
 use crate::targets::administration::{admin_target, must_exist};
+use async_recursion::async_recursion as boxed;
 use dsl::query::{BoolQuery, Clause, Query};
 use engine::{Alteration, IndexInfo, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target, path};
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `PUT /i/_mapping`.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let write_index_only = call.params.flag("write_index_only")?;
     let mut target = admin_target(&mut call)?;
@@ -151,6 +153,7 @@ fn write_indices(infos: &[IndexInfo], expressions: &[String]) -> Result<Vec<Stri
 }
 
 /// `GET /i/_mapping`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let include_type_name = call.params.take_bool("include_type_name")?;
     let mut target = admin_target(&mut call)?;
@@ -202,6 +205,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /i/_mapping/field/f`.
+#[boxed]
 pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     let of_2015 = call.dialect.rules.former_mapping_apis;
     let include_defaults = call.params.flag("include_defaults")?;
@@ -469,6 +473,7 @@ fn flatten(mapping: &Value, prefix: &str, out: &mut BTreeMap<String, Value>, dep
 }
 
 /// `_field_caps`.
+#[boxed]
 pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let include_unmapped = call.params.flag("include_unmapped")?;

@@ -4,11 +4,13 @@ use crate::call::Call;
 use crate::missing_index;
 use crate::query_params::split_list;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{Persona, Result, Target, path};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// `GET /_resolve/index/i*`.
+#[boxed]
 pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
     let names = split_list(&call.needed("name")?);
     let mut wanted = call.params.take_target(None, Target::of(Vec::new()))?;

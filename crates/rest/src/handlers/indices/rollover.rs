@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{AliasAction, Alteration, IndexInfo, IndexStats, Inspected, Inspection};
 use model::{Error, ErrorKind, Result, Target, units};
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 type Condition = (String, bool);
 
 /// `POST /alias/_rollover`.
+#[boxed]
 pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
     let dry_run = call.params.flag("dry_run")?;
     let include_type_name = call.params.take_bool("include_type_name")?;

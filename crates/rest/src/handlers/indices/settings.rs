@@ -6,11 +6,13 @@ use crate::query_params::split_list;
 use crate::render::settings::{defaults, render};
 use crate::respond::Answer;
 use crate::targets::administration::{admin_target, must_exist};
+use async_recursion::async_recursion as boxed;
 use engine::Alteration;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `GET /i/_settings`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let flat = call.params.flag("flat_settings")?;
     let with_defaults = call.params.flag("include_defaults")?;
@@ -38,6 +40,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `PUT /i/_settings`.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let preserve_existing = call.params.flag("preserve_existing")?;
     let locks = call.take_locks()?;
@@ -92,6 +95,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `PUT /i/_block/write`: a block by its name.
+#[boxed]
 pub(crate) async fn block(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
     let name = call.needed("block")?;

@@ -8,10 +8,12 @@ use crate::render::indices::shards_of;
 use crate::render::shards::{LUCENE, count_of, recovered_from, segments_of, shard_state, stats};
 use crate::respond::Answer;
 use crate::targets::administration::admin_target;
+use async_recursion::async_recursion as boxed;
 use model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// `GET /_segments`, `GET /i/_segments`.
+#[boxed]
 pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
     if call.dialect.rules.former_shard_apis {
         return crate::actions::es2_shards::all_segments(call).await;
@@ -42,6 +44,7 @@ pub(crate) async fn segments(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_recovery`, `GET /i/_recovery`: everything is here, and nothing is on its way.
+#[boxed]
 pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
     if call.dialect.rules.former_shard_apis {
         return crate::actions::es2_shards::all_recoveries(call).await;
@@ -87,6 +90,7 @@ pub(crate) async fn recovery(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_shard_stores`, `GET /i/_shard_stores`: where the copies of shards of some health are kept.
+#[boxed]
 pub(crate) async fn stores(mut call: Call) -> Result<Answer> {
     if call.dialect.rules.former_shard_apis {
         return crate::actions::es2_shards::all_stores(call).await;

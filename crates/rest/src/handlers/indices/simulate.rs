@@ -4,6 +4,7 @@ use crate::actions::template_overlap::{overlap, patterns, refuse_equals};
 use crate::actions::templates::{check, list_of};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::TemplateKind;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 const OWN: &str = "simulate_index_template";
 
 /// `POST /_index_template/_simulate_index/i`: the template of that index, beside one of the request.
+#[boxed]
 pub(crate) async fn index(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     let own = template_of(&mut call, OWN)?;
@@ -30,6 +32,7 @@ pub(crate) async fn index(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /_index_template/_simulate/t`: a template that is there, or one of the request in its place.
+#[boxed]
 pub(crate) async fn template(mut call: Call) -> Result<Answer> {
     let name = call.arg("name").map(str::to_owned);
     let create = call.params.flag("create")?;

@@ -3,6 +3,7 @@
 use crate::actions::templates::{check, invalid_2015, list, list_of};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{Alteration, TemplateKind};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -230,6 +231,7 @@ async fn delete(call: Call, kind: TemplateKind) -> Result<Answer> {
 macro_rules! of_kind {
     ($($name:ident $verb:ident $kind:ident;)*) => {
         $(/// One API of one kind of template.
+        #[boxed]
         pub(crate) async fn $name(call: Call) -> Result<Answer> { $verb(call, TemplateKind::$kind).await })*
     };
 }

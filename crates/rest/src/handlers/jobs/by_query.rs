@@ -7,12 +7,14 @@ use crate::actions::jobs;
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::query::Query;
 use model::{Error, ErrorKind, Result};
 use relations::jobs::{Action, Job, Order};
 use serde_json::json;
 
 /// `POST /i/_delete_by_query`.
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     if call.dialect.rules.lacks_delete_by_query {
         return Err(Error::new(
@@ -24,16 +26,19 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_update_by_query`.
+#[boxed]
 pub(crate) async fn update(call: Call) -> Result<Answer> {
     asked(call, Api::Update).await
 }
 
 /// `POST /_reindex`.
+#[boxed]
 pub(crate) async fn reindex(call: Call) -> Result<Answer> {
     asked(call, Api::Reindex).await
 }
 
 /// `DELETE /i/t/_query` of 2015.
+#[boxed]
 pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let mut request = jobs::kept(&call);
     let target = call.target()?;

@@ -4,6 +4,7 @@ use crate::Rest;
 use crate::actions::tasks::{LIST, Listing, is_elsewhere, number, take_nodes};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::tasks::Task;
 use model::{Error, ErrorKind, Result, path};
 use serde_json::{Map, Value, json};
@@ -75,6 +76,7 @@ impl Waiting {
 }
 
 /// `GET /_tasks`.
+#[boxed]
 pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let detailed = call.params.flag("detailed")?;
@@ -115,6 +117,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_tasks/{id}`.
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let id = call.needed("task_id")?;
     let wait = Waiting::take(&mut call)?;
@@ -145,6 +148,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 
 /// `POST /_reindex/{id}/_rethrottle`, and of the other jobs: they run as fast as the disk lets them, so that the answer tells
 /// of the job and changes nothing.
+#[boxed]
 pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
     let id = call.needed("task_id")?;
     let Some(given) = call.params.take("requests_per_second") else {
@@ -192,6 +196,7 @@ fn chosen_of(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Val
 }
 
 /// `POST /_tasks/{id}/_cancel`. One that has ended stays as it ended.
+#[boxed]
 pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let actions = call.params.take_list("actions").unwrap_or_default();
     let here = take_nodes(&mut call);

@@ -4,11 +4,13 @@
 
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::Result;
 use relations::links::Policy;
 use serde_json::{Value, json};
 
 /// `PUT /_link/policy/{name}`
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     let body = call.json_needed()?;
@@ -19,6 +21,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_link/policy`, `GET /_link/policy/{name}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let policies = match call.arg("name") {
@@ -30,6 +33,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_link/policy/{name}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;

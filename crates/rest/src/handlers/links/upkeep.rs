@@ -8,6 +8,7 @@ use crate::actions::by_query::Api;
 use crate::actions::jobs::{self, Shape};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
 use model::{Error, Result, Target};
@@ -20,6 +21,7 @@ const LISTED: usize = 10;
 const LISTED_MAX: usize = 1_000;
 
 /// `POST /_link/policy/{name}/_execute`
+#[boxed]
 pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     call.no_body()?;
@@ -70,6 +72,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_link/policy/{name}/_check`
+#[boxed]
 pub(crate) async fn check(mut call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     let size = call.params.take_number::<usize>("size")?.unwrap_or(LISTED);
@@ -94,6 +97,7 @@ pub(crate) async fn check(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_link/policy/{name}/_stats`
+#[boxed]
 pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let name = call.needed("name")?;
     call.params.finish()?;

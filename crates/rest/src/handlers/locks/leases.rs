@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::metrics::LockWait;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
+use async_recursion::async_recursion as boxed;
 use model::{Error, Result, units};
 use relations::leases::{Ask, Asked, Lease, OnExpire, Told, Turn, millis_of};
 use relations::locks::LockTarget;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// `POST /_lock`: opens one, or adds to one.
+#[boxed]
 pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let timeout = call.params.take_duration("timeout")?.unwrap_or(Duration::ZERO);
     let content = call.json_needed()?;
@@ -113,6 +115,7 @@ fn render_with_waiters(rest: &Rest, lease: &Lease, waiters: usize) -> String {
 }
 
 /// `POST /_lock/{id}/_renew`
+#[boxed]
 pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
     call.no_body()?;
@@ -128,6 +131,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_lock/{id}`
+#[boxed]
 pub(crate) async fn release(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -138,6 +142,7 @@ pub(crate) async fn release(call: Call) -> Result<Answer> {
 }
 
 /// `POST /_lock/{id}/_break`
+#[boxed]
 pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -150,6 +155,7 @@ pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
 }
 
 /// `GET /_lock`, `GET /_lock/{id}`
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let index = call.params.take("index");
     call.params.finish()?;
@@ -198,6 +204,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// `GET /_cat/locks`
+#[boxed]
 pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     call.params.finish()?;

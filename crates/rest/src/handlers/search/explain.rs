@@ -5,6 +5,7 @@ use crate::actions::visibility::Visibility;
 use crate::actions::writes::head;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::query::{BoolQuery, Clause, Query};
 use dsl::search::{SearchRequest, SourceSpec};
 use engine::{Inspected, Inspection};
@@ -12,6 +13,7 @@ use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::{Value, json};
 
 /// `GET /i/_explain/1`.
+#[boxed]
 pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     let at = call.address(&id)?;
@@ -156,6 +158,7 @@ fn inner(explanation: Value) -> Value {
 }
 
 /// `_validate/query`.
+#[boxed]
 pub(crate) async fn validate(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let explain = call.params.flag("explain")?;

@@ -10,6 +10,7 @@ use crate::es2_errors;
 use crate::long_requests::LONG_BODY_BYTES;
 use crate::respond::Answer;
 use crate::running::Running;
+use async_recursion::async_recursion as boxed;
 use dsl::interruption;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::{Error, ErrorKind, Result, Target};
@@ -19,6 +20,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// `GET /i/_search`.
+#[boxed]
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let target = named_target(&call);
     call.running = Some(Running::begin(&call.rest, call.task_headers(), &call.body, &target));
@@ -79,6 +81,7 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
 }
 
 /// `_count`.
+#[boxed]
 pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     let visibility = Visibility::take(&mut call)?;
     let (target, mut request) = count_request(&mut call, "request")?;
@@ -97,6 +100,7 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
 }
 
 /// `_suggest` of 2015: a search for suggestions alone.
+#[boxed]
 pub(crate) async fn suggest(mut call: Call) -> Result<Answer> {
     let target = call.target()?;
     let node = call.json_needed()?;
@@ -120,6 +124,7 @@ pub(crate) async fn suggest(mut call: Call) -> Result<Answer> {
 }
 
 /// `_search/exists` of 2015.
+#[boxed]
 pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     // Shards that failed found nothing.
     let failed = |error: &Error| error.kind() == ErrorKind::SearchPhaseExecution;
@@ -168,6 +173,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
 }
 
 /// `_msearch`.
+#[boxed]
 pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
         let still_wanted = call.still_wanted();

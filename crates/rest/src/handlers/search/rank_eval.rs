@@ -7,12 +7,14 @@ use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::rank_eval::{Metric, RankEval, Rated, Searched, show};
 use dsl::search::SearchRequest;
 use model::{Result, Target};
 use serde_json::{Map, Value, json};
 
 /// `GET /i/_rank_eval`. A search that fails is told beside the others.
+#[boxed]
 pub(crate) async fn rank_eval(mut call: Call) -> Result<Answer> {
     let search_type = call.params.take("search_type");
     let target = call.target()?;

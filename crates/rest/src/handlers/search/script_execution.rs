@@ -5,6 +5,7 @@
 use crate::blocking::aside;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::script_source::{ScriptSource, ScriptText};
 use dsl::query::{Parsing, Query};
@@ -96,6 +97,7 @@ struct NoDocument;
 impl Host for NoDocument {}
 
 /// `POST /_scripts/painless/_execute`, `GET` too.
+#[boxed]
 pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     let body = call
         .json()?

@@ -5,6 +5,7 @@ use crate::actions::scroll::{check_keep_alive, check_view_id, missing, page};
 use crate::actions::search::found;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::search::SearchRequest;
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Value, json};
@@ -48,6 +49,7 @@ fn take_ids(call: &mut Call, clears: bool) -> Result<(Vec<String>, Option<Durati
 }
 
 /// The next page.
+#[boxed]
 pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
     let (ids, keep_alive) = take_ids(&mut call, false)?;
     call.params.finish()?;
@@ -73,6 +75,7 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_search/scroll`.
+#[boxed]
 pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
     let (ids, _) = take_ids(&mut call, true)?;
     call.params.finish()?;
@@ -103,6 +106,7 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
 }
 
 /// `POST /i/_pit`.
+#[boxed]
 pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
     let target = call.target()?;
@@ -167,6 +171,7 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_pit`.
+#[boxed]
 pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
     let opensearch = call.dialect.persona.is_opensearch();
     let none = || {
@@ -222,6 +227,7 @@ async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
 }
 
 /// `GET /_search/point_in_time/_all`.
+#[boxed]
 pub(crate) async fn list_pits(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let list: Vec<Value> = pits(&call.rest)
@@ -233,6 +239,7 @@ pub(crate) async fn list_pits(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_search/point_in_time/_all`.
+#[boxed]
 pub(crate) async fn close_all_pits(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut closed = Vec::new();

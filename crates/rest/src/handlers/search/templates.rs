@@ -6,6 +6,7 @@ use crate::actions::search::{body_from, many, run_body};
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::search::SearchRequest;
 use engine::{Alteration, Inspected, Inspection};
@@ -131,6 +132,7 @@ async fn text_for(call: &Call, asked: Asked) -> Result<String> {
 }
 
 /// `_render/template`.
+#[boxed]
 pub(crate) async fn render(mut call: Call) -> Result<Answer> {
     let text = render_text(&mut call).await?;
     call.params.finish()?;
@@ -139,6 +141,7 @@ pub(crate) async fn render(mut call: Call) -> Result<Answer> {
 }
 
 /// `_search/template`.
+#[boxed]
 pub(crate) async fn search(mut call: Call) -> Result<Answer> {
     let text = match render_text(&mut call).await {
         Err(error) if call.dialect.rules.shards_parse_bodies => return Err(es2_errors::at_shards(error, None, "_all")),
@@ -149,6 +152,7 @@ pub(crate) async fn search(mut call: Call) -> Result<Answer> {
 }
 
 /// `_msearch/template`: each line a template; one that comes to nothing fails alone.
+#[boxed]
 pub(crate) async fn msearch(call: Call) -> Result<Answer> {
     many(call, async |call, content| {
         let mut out = Vec::new();
@@ -171,6 +175,7 @@ async fn search_of_line(call: &Call, line: &[u8]) -> Result<SearchRequest> {
 }
 
 /// `PUT /_search/template/{id}` of 2015.
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.set_api("put_script");
@@ -200,6 +205,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_search/template/{id}` of 2015.
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;
@@ -212,6 +218,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_search/template/{id}` of 2015.
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let id = call.needed("id")?;
     call.params.finish()?;

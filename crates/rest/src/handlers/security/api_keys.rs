@@ -4,6 +4,7 @@ use crate::actions::security::{body_of, check_queries, principal_of, security_of
 use crate::authentication::random_text;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::path::matches;
 use model::{Error, ErrorKind, Result, units};
 use security::records::{Record, check_name};
@@ -15,6 +16,7 @@ const ID_LENGTH: usize = 20;
 const SECRET_LENGTH: usize = 22;
 
 /// `POST /_security/api_key`
+#[boxed]
 pub(crate) async fn create(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let principal = principal_of(&call)?;
@@ -125,6 +127,7 @@ impl Meant {
 const SEE_ALL: ClusterRights = ClusterRights::MANAGE_API_KEY.and(ClusterRights::READ_SECURITY);
 
 /// `GET /_security/api_key`
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let mut meant = Meant {
         ids: call.params.take_list("id").unwrap_or_default(),
@@ -175,6 +178,7 @@ fn check_realm(call: &mut Call) -> Result<()> {
 }
 
 /// `DELETE /_security/api_key`
+#[boxed]
 pub(crate) async fn invalidate(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let principal = principal_of(&call)?;

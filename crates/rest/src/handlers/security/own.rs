@@ -3,6 +3,7 @@
 use crate::actions::security::{body_of, principal_of, security_of};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{Error, ErrorKind, Result};
 use security::privileges::{self, CLUSTER, GIVES_NOTHING, INDEX};
 use security::records::{REALM, REALM_TYPE};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// `GET /_security/_authenticate`
+#[boxed]
 pub(crate) async fn authenticate(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -31,6 +33,7 @@ pub(crate) async fn authenticate(call: Call) -> Result<Answer> {
 }
 
 /// `POST /_security/user/_has_privileges`
+#[boxed]
 pub(crate) async fn has_privileges(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let principal = principal_of(&call)?;
@@ -122,6 +125,7 @@ fn texts(member: &str, value: &Value) -> Result<Vec<String>> {
 }
 
 /// `GET /_security/user/_privileges`
+#[boxed]
 pub(crate) async fn privileges(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -166,6 +170,7 @@ fn without_nulls(mut entry: Value) -> Value {
 }
 
 /// `GET /_security/privilege/_builtin`
+#[boxed]
 pub(crate) async fn built_in(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;

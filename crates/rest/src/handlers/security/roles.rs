@@ -4,6 +4,7 @@ use crate::actions::security::{body_of, check_queries, security_of};
 use crate::call::Call;
 use crate::query_params::split_list;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{Error, ErrorKind, Result};
 use security::records::{Record, check_name};
 use security::role::{BUILT_IN, built_in};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// `PUT /_security/role/{name}`
+#[boxed]
 pub(crate) async fn put(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let name = call.needed("name")?;
@@ -52,6 +54,7 @@ fn refuse_built_in(name: &str) -> Result<()> {
 }
 
 /// `GET /_security/role`, `GET /_security/role/{name}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -77,6 +80,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_security/role/{name}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;

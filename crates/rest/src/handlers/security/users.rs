@@ -4,6 +4,7 @@ use crate::actions::security::{body_of, principal_of, security_of};
 use crate::call::Call;
 use crate::query_params::split_list;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use model::{Error, ErrorKind, Result};
 use security::records::{Record, check_name};
 use security::{ClusterRights, Realm, Records, User, secrets};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// `PUT /_security/user/{username}`
+#[boxed]
 pub(crate) async fn put(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let name = call.needed("username")?;
@@ -147,6 +149,7 @@ fn check_last(records: &Records, name: &str, next: Option<&User>) -> Result<()> 
 }
 
 /// `GET /_security/user`, `GET /_security/user/{username}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -165,6 +168,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_security/user/{username}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -178,6 +182,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
 }
 
 /// `PUT /_security/user/{username}/_password`, `PUT /_security/user/_password`: one's own, or with the right on the cluster.
+#[boxed]
 pub(crate) async fn change_password(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let principal = principal_of(&call)?;
@@ -219,11 +224,13 @@ fn known<'a>(records: &'a Records, name: &str) -> Result<&'a User> {
 }
 
 /// `PUT /_security/user/{username}/_enable`
+#[boxed]
 pub(crate) async fn enable(call: Call) -> Result<Answer> {
     set_enabled(call, true).await
 }
 
 /// `PUT /_security/user/{username}/_disable`
+#[boxed]
 pub(crate) async fn disable(call: Call) -> Result<Answer> {
     set_enabled(call, false).await
 }

@@ -5,12 +5,14 @@ use crate::call::Call;
 use crate::query_params::split_list;
 use crate::render::snapshots::{running, snapshot, status as render_status};
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::snapshots::missing_snapshot;
 use model::Result;
 use serde_json::{Value, json};
 use snapshot::{State, Summary};
 
 /// `GET /_snapshot/{repository}/{snapshot}`
+#[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     let repository = call.needed("repository")?;
     let wanted = split_list(&call.needed("snapshot")?);
@@ -38,6 +40,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 }
 
 /// `GET /_snapshot/_status`, `GET /_snapshot/{repository}/_status`, `GET /_snapshot/{repository}/{snapshot}/_status`
+#[boxed]
 pub(crate) async fn status(mut call: Call) -> Result<Answer> {
     let lenient = call.params.flag("ignore_unavailable")?;
     call.params.finish()?;

@@ -6,11 +6,13 @@ use crate::actions::snapshots::{choice, repositories_of, snapshots_of};
 use crate::call::Call;
 use crate::query_params::split_list;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::snapshots::{Repository, missing_repository};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// `PUT /_snapshot/{repository}`
+#[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let name = call.needed("repository")?;
     let verify = call.params.take_bool("verify")?.unwrap_or(true);
@@ -54,6 +56,7 @@ fn as_text(settings: Map<String, Value>) -> Result<Map<String, Value>> {
 }
 
 /// `GET /_snapshot`, `GET /_snapshot/{repository}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let names = call.arg("repository").map(split_list).unwrap_or_default();
@@ -66,6 +69,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_snapshot/{repository}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let named = call.needed("repository")?;
     call.params.finish()?;
@@ -80,6 +84,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
 }
 
 /// `POST /_snapshot/{repository}/_verify`
+#[boxed]
 pub(crate) async fn verify(call: Call) -> Result<Answer> {
     let name = call.needed("repository")?;
     call.params.finish()?;
@@ -91,6 +96,7 @@ pub(crate) async fn verify(call: Call) -> Result<Answer> {
 }
 
 /// `POST /_snapshot/{repository}/_cleanup`
+#[boxed]
 pub(crate) async fn cleanup(call: Call) -> Result<Answer> {
     let name = call.needed("repository")?;
     call.params.finish()?;

@@ -6,6 +6,7 @@ use crate::actions::snapshots::work::{begin_restore, outcome};
 use crate::actions::snapshots::{choice, snapshots_of};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::snapshots::{RestoreOrder, missing_snapshot};
 use model::{Error, Result};
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ struct Wishes {
 }
 
 /// `POST /_snapshot/{repository}/{snapshot}/_restore`
+#[boxed]
 pub(crate) async fn restore(mut call: Call) -> Result<Answer> {
     let wait = call.params.flag("wait_for_completion")?;
     let body = call.json()?.map(|node| node.into_value());

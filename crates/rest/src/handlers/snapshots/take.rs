@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::query_params::split_list;
 use crate::render::snapshots::snapshot;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::snapshots::{CloneOrder, SnapshotOrder, missing_snapshot};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 const METADATA_MAX_BYTES: usize = 1024;
 
 /// `PUT /_snapshot/{repository}/{snapshot}`
+#[boxed]
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     let repository = call.needed("repository")?;
     let given = call.needed("snapshot")?;
@@ -71,6 +73,7 @@ fn check_metadata(metadata: Option<&Value>) -> Result<()> {
 }
 
 /// `PUT /_snapshot/{repository}/{snapshot}/_clone/{target}`
+#[boxed]
 pub(crate) async fn clone(mut call: Call) -> Result<Answer> {
     let repository = call.needed("repository")?;
     let source = call.needed("snapshot")?;
@@ -102,6 +105,7 @@ pub(crate) async fn clone(mut call: Call) -> Result<Answer> {
 }
 
 /// `DELETE /_snapshot/{repository}/{snapshot}`
+#[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     let repository = call.needed("repository")?;
     let wanted = split_list(&call.needed("snapshot")?);

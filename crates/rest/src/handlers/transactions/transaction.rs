@@ -6,6 +6,7 @@ use crate::actions::locks::{check_rights, wanted};
 use crate::actions::transaction::{Limits, Options, decide, guards, items_done, key, not_done, operation, planned, timed_out};
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use dsl::document::{BulkDefaults, MoveItem, TransactionBody};
 use dsl::search::SourceSpec;
 use engine::{DirectoryAt, Expect, TreeAct, TreeChange, TreeMoved};
@@ -18,6 +19,7 @@ use security::IndexRights;
 use serde_json::{Map, Value, json};
 
 /// `POST /_transaction`.
+#[boxed]
 pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let mut options = Options::take(&mut call)?;

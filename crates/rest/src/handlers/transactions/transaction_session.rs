@@ -12,6 +12,7 @@ use crate::envelope;
 use crate::parameter_table;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
+use async_recursion::async_recursion as boxed;
 use dsl::document::lock_ids;
 use dsl::json::Node;
 use model::{Dialect, Error, ErrorKind, Result, Stamp, settings, units};
@@ -26,6 +27,7 @@ use std::time::Duration;
 const MOVED_SHOWN_MAX: usize = 1000;
 
 /// `POST /_transaction/_begin`
+#[boxed]
 pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
     let mut asked = Asked {
         keep_alive: call.params.take("keep_alive"),
@@ -87,6 +89,7 @@ impl Asked {
 }
 
 /// `POST /_transaction/{id}/_commit`
+#[boxed]
 pub(crate) async fn commit(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let refresh = call.params.take_refresh()?;
@@ -188,6 +191,7 @@ fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -
 }
 
 /// `POST /_transaction/{id}/_abort`
+#[boxed]
 pub(crate) async fn abort(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
@@ -197,6 +201,7 @@ pub(crate) async fn abort(call: Call) -> Result<Answer> {
 }
 
 /// `GET /_transaction/{id}`
+#[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let id = call.needed("transaction_id")?;
@@ -272,6 +277,7 @@ fn session(id: &str) -> &str {
 
 /// `POST /_transaction/{id}/_resolve`: for what is committed and cannot be finished. A change by one record of the log is never:
 /// that has all of it, or there is none of it.
+#[boxed]
 pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
     let content = call.json_needed()?;
     call.params.finish()?;
@@ -335,6 +341,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// `GET /_cat/transactions`
+#[boxed]
 pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     call.params.finish()?;

@@ -7,12 +7,14 @@ use crate::actions::path_field::{PathField, needed_text};
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{DirectoriesOf, Inspection};
 use model::{Error, ErrorKind, Result};
 use relations::jobs::Action;
 use serde_json::json;
 
 /// `POST /{index}/_tree/_copy`
+#[boxed]
 pub(crate) async fn copy_directory(mut call: Call) -> Result<Answer> {
     let started = call.rest.clock.wall_ms();
     let locks = call.take_locks()?;

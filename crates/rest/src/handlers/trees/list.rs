@@ -6,6 +6,7 @@
 use crate::call::Call;
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, num};
+use async_recursion::async_recursion as boxed;
 use engine::{Directories, DirectoriesOf, Inspected, Inspection};
 use model::{Error, ErrorKind, IndexName, Result, settings};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 const PAGE: usize = 100;
 
 /// `GET /{index}/_tree`
+#[boxed]
 pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let of = take(&mut call, PAGE, 1)?;
     call.params.finish()?;
@@ -45,6 +47,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// `GET /_cat/tree/{index}`: every level, unless told otherwise.
+#[boxed]
 pub(crate) async fn cat(mut call: Call) -> Result<Answer> {
     let layout = Layout::take(&mut call.params, call.wants_json)?;
     let most = page_max();

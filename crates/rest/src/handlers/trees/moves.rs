@@ -8,6 +8,7 @@ use crate::actions::path_field::{PathField, needed_text};
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{TreeAct, TreeChange};
 use model::{Error, ErrorKind, Result};
 use relations::jobs::Action;
@@ -22,6 +23,7 @@ struct Asked {
 }
 
 /// `POST /{index}/_tree/_move`
+#[boxed]
 pub(crate) async fn move_directory(mut call: Call) -> Result<Answer> {
     let started = call.rest.clock.wall_ms();
     let locks = call.take_locks()?;

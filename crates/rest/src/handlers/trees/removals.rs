@@ -8,12 +8,14 @@ use crate::actions::path_field::PathField;
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::respond::Answer;
+use async_recursion::async_recursion as boxed;
 use engine::{TreeAct, TreeChange};
 use model::{Error, Result};
 use relations::jobs::Action;
 use serde_json::json;
 
 /// `DELETE /{index}/_tree`
+#[boxed]
 pub(crate) async fn remove_directory(mut call: Call) -> Result<Answer> {
     let started = call.rest.clock.wall_ms();
     let locks = call.take_locks()?;

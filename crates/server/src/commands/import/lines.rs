@@ -23,8 +23,6 @@ const METADATA: &[&str] = &[
     "dynamic_templates",
     "lock",
 ];
-/// The byte order mark of UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The form of the lines of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -35,6 +33,10 @@ pub(super) enum Form {
     Bulk,
     /// A hit a line, `{"_index", "_id", "_source"}`, as elasticdump writes them.
     Dump,
+    /// A row a line with commas between its cells, below a row of names.
+    Csv,
+    /// The same with tabs.
+    Tsv,
 }
 
 /// The flags that concern every line.
@@ -60,6 +62,16 @@ pub(super) struct Operation {
     pub(super) index: Option<String>,
     /// Did the line name a type, which is left out?
     pub(super) typed: bool,
+}
+
+impl Operation {
+    /// Gives its document this id, unless it has one.
+    pub(super) fn name_document(&mut self, id: String) {
+        let metadata = self.action.as_object_mut().and_then(|action| action.values_mut().next());
+        if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+            metadata.entry("_id").or_insert_with(|| id.into());
+        }
+    }
 }
 
 /// The members of an object, each as it was written, in their order.
@@ -113,11 +125,6 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The text without the mark that some editors write at the beginning of a file.
-pub(super) fn without_mark(line: &[u8]) -> &[u8] {
-    line.strip_prefix(MARK).unwrap_or(line)
-}
-
 /// The form of a file's lines, by the first of them that is not empty.
 ///
 /// # Errors
@@ -125,9 +132,6 @@ pub(super) fn without_mark(line: &[u8]) -> &[u8] {
 pub(super) fn form_of(first: &[u8]) -> Result<Form, String> {
     if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
         return Err("the file is UTF-16; convert it to UTF-8".to_owned());
-    }
-    if first.starts_with(b"[") {
-        return Err("a JSON array begins here; write one object a line (jq -c '.[]' FILE does)".to_owned());
     }
     let members = Members::read(first).map_err(|why| format!("{why}; write one object a line (jq -c . FILE does)"))?;
     Ok(if members.operation().is_some() {
@@ -158,7 +162,8 @@ pub(super) fn read_line(line: &[u8], rules: Rules<'_>) -> Result<(Operation, Opt
             let action = operation("index", placed(&members, &source, rules)?, rules)?;
             Ok((action, Some(source)))
         }
-        Form::Documents => {
+        // The rows of a table are objects by now.
+        Form::Documents | Form::Csv | Form::Tsv => {
             let metadata = placed(&members, line, rules)?;
             let lifted = |name: &str| ["_id", "_routing", "_index", "_type", "_parent"].contains(&name);
             let source = if members.0.iter().any(|(name, _)| lifted(name)) {
@@ -352,7 +357,6 @@ mod tests {
             (r#"{"index":"x"}"#, Ok(Form::Documents)),
             (r#"{"_id":"1","_source":{}}"#, Ok(Form::Dump)),
             (r#"{"_source":{}}"#, Ok(Form::Documents)),
-            ("[", Err("jq -c '.[]'")),
             ("{", Err("does not end on this line")),
             ("key,value", Err("not a JSON object")),
         ] {
@@ -363,7 +367,6 @@ mod tests {
             }
         }
         assert!(form_of(b"\xff\xfe{\0").is_err_and(|why| why.contains("UTF-16")));
-        assert_eq!(without_mark(b"\xef\xbb\xbf{}"), b"{}");
     }
 
     #[test]

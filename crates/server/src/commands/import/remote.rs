@@ -4,9 +4,12 @@
 //! What is written to the source while it is read may be missing: `pleach replicate` follows a Pleach, and this command takes one
 //! moment of each index, that of its scroll. Not here: bulk requests (`super`), old mappings in today's words (`modern_mapping`).
 
+use super::counts::Counts;
 use super::lines::{self, Form, Rules};
 use super::modern_mapping::Modern;
-use super::{Counts, Flags, Sender, bar_of, sentence};
+use super::progress::{Place, Progress};
+use super::sender::{Sender, sentence};
+use super::{Flags, bar_of};
 use crate::client::{Answer, Client, JSON, RawAnswer, segment, targets};
 use crate::console::{complain, say};
 use crate::index_definition::{PORTABLE_SETTINGS, settings_that, types_of};
@@ -113,9 +116,18 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
         );
         return Err(Error::illegal(reason));
     }
+    let mut progress = Progress::open(flags.resume.as_deref(), url)?;
+    let mut done = match progress.place() {
+        Place::Indices(done) => done,
+        _ => Vec::new(),
+    };
     for index in &indices {
+        if done.contains(&index.name) {
+            say(&format!("[{}] was done before\n", index.name));
+            continue;
+        }
         let target = flags.index.as_deref().unwrap_or(&index.name);
-        let mut sender = Sender::open(flags, Some(target))?;
+        let mut sender = Sender::open(flags, Some(target), Progress::none())?;
         sender.greet()?;
         // The first page before the index is made: a query that is refused leaves nothing behind.
         let first = source.first_page(index, &query)?;
@@ -123,10 +135,12 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
         source.copy(index, target, first, &mut sender, counts)?;
         sender.finish(counts)?;
         if indices.len() > 1 {
-            say(&format!("[{}] is done: {} documents so far", index.name, counts.read));
+            say(&format!("[{}] is done: {} documents so far\n", index.name, counts.read));
         }
+        done.push(index.name.clone());
+        progress.advance(&Place::Indices(done.clone()))?;
     }
-    Ok(())
+    progress.finish()
 }
 
 /// Makes the index at the target. One that is there is filled as it is.
@@ -359,7 +373,13 @@ fn send_hit(hit: &Hit<'_>, index: &SourceIndex, rules: Rules<'_>, sender: &mut S
         }
     }
     match lines::operation("index", metadata, rules) {
-        Ok(operation) => sender.put(name, &operation.action, Some(source.get().as_bytes()), counts),
+        Ok(operation) => sender.put(
+            name,
+            Place::Beginning,
+            &operation.action,
+            Some(source.get().as_bytes()),
+            counts,
+        ),
         Err(reason) => {
             counts.fail(format!("{name}: {reason}"));
             Ok(())
