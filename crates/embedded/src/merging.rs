@@ -40,7 +40,7 @@ impl Store {
         let Some(_merging) = state.try_lock_merge() else {
             return Ok(false);
         };
-        let settings = state.built().settings.clone();
+        let settings = state.built_view().settings.clone();
         for group in self.groups(state) {
             let quiet = || state.built_ago(self.env.now_ms()) > QUIET_MS;
             let policy = Policy::of(&settings);
@@ -83,7 +83,7 @@ impl Store {
     /// published segment are the published ones: the built set may lack documents whose deletion is not published yet, and a
     /// merge must not take them out of what searches see.
     fn groups(&self, state: &IndexState) -> [Vec<Arc<SegmentView>>; 2] {
-        let built = state.built();
+        let built = state.built_view();
         let shown = self.publication.set_of(state.no());
         let shown = shown.iter().flat_map(|set| &set.segments);
         let shown: HashMap<u64, &Arc<SegmentView>> = shown.map(|segment| (segment.id, segment)).collect();
@@ -125,7 +125,7 @@ impl Store {
         let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let built = state.built();
+        let built = state.built_view();
         let publishing = self.publication.lock();
         let published = self.publication.set_of(state.no());
         let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {

@@ -39,12 +39,12 @@ pub(crate) struct RequestKey<'a> {
     pub(crate) searched: &'a [Searched],
     pub(crate) types: &'a [String],
     pub(crate) see: See,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RefusalLimits,
 }
 
 /// Settings that decide whether something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct RefusalLimits {
     pub(crate) max_clause_count: usize,
     pub(crate) max_buckets: usize,
     pub(crate) expensive: bool,
@@ -58,7 +58,7 @@ struct Answer {
     filters: Vec<Option<Query>>,
     types: Vec<String>,
     see: See,
-    limits: Limits,
+    limits: RefusalLimits,
     response: Arc<SearchResponse>,
     bytes: usize,
     used: u64,

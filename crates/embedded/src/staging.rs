@@ -30,7 +30,7 @@ use engine::{
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use search::Searched;
 use segment::searchable::{IndexView, Searchable};
-use segment::stored_document::{locate, stored};
+use segment::stored_document::{load_document, locate};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Store {
             indices,
             position: staging.base.position,
         };
-        self.searched(&seen, &found)
+        self.search_views(&seen, &found)
     }
 
     /// The set of one index with what is staged; `None`: there is none.
@@ -227,7 +227,7 @@ impl Store {
         let read = |read: &Read| {
             let entry = inner.catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
             if !entry.open {
-                return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+                return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
             }
             entry.check_routing(&read.at.id, read.routing.as_deref())?;
             let at = DocAddress {
@@ -257,7 +257,9 @@ impl Store {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
             Some(set) => {
-                let found = locate(set, &uid)?.map(|location| stored(set, &location, at)).transpose()?;
+                let found = locate(set, &uid)?
+                    .map(|location| load_document(set, &location, at))
+                    .transpose()?;
                 // Whether somebody's mark is in the way is found when it is decided.
                 found.map(|document| Document {
                     hidden: document.hidden.map(|mark| Hidden { held: false, ..mark }),
@@ -393,7 +395,7 @@ impl Store {
             uid: uid.clone(),
             key,
             fresh: false,
-            stamp: Stamp::staged(version),
+            stamp: Stamp::provisional(version),
             position: 0,
             kind: put.map_or(Kind::Delete, Kind::Put),
         });
@@ -472,7 +474,7 @@ impl Store {
     }
 
     /// The documents that were written, each as its last write left it.
-    pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
+    pub(crate) fn staged_documents(&self, id: &str) -> Result<Vec<Staged>> {
         let staging = self.stagings.get(id)?;
         let inner = staging.inner.lock();
         let one = |doc: &StagedDocument| Staged {

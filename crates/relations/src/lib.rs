@@ -111,7 +111,7 @@ impl Relations {
     /// The log failed: some of it may be taken back by a restart.
     pub async fn locks_settled(&self) -> Result<()> {
         match self.engine.atomic() {
-            Some(atomic) => atomic.settled().await,
+            Some(atomic) => atomic.wait_exclusive_durable().await,
             None => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use crate::Relations;
 use crate::atomically::{Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
-use crate::links::references::{Copied, Fate, copied, keys, rewrite};
+use crate::links::references::{Copied, Fate, copied_values, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at, states_of};
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
 use futures::StreamExt as _;
@@ -25,14 +25,14 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Some documents that refer to one source, made as they should be.
-struct Batch<'a> {
+struct LinkBatch<'a> {
     relations: &'a Relations,
     policy: &'a Policy,
     source: &'a DocAddress,
     documents: &'a [DocAddress],
 }
 
-impl Transaction for Batch<'_> {
+impl Transaction for LinkBatch<'_> {
     /// How many were written.
     type Answer = u64;
 
@@ -51,7 +51,7 @@ impl Transaction for Batch<'_> {
             found => found?,
         };
         let source: Option<Copied> = match source {
-            Some(source) => Some(copied(self.policy, &source.source.parse()?)),
+            Some(source) => Some(copied_values(self.policy, &source.source.parse()?)),
             None => None,
         };
         let mut writes = Vec::new();
@@ -91,7 +91,7 @@ enum Rewritten {
     Gone,
 }
 
-impl Batch<'_> {
+impl LinkBatch<'_> {
     fn fate_of(&self, mut document: Value, source: Option<&Copied>) -> Result<Rewritten> {
         let key = &*self.source.id.id;
         let fate = match (source, self.policy.on_delete) {
@@ -116,7 +116,7 @@ impl Batch<'_> {
 impl Relations {
     /// Resolves once there is work that link policies left.
     pub async fn link_work_arrived(&self) {
-        self.links.pending.arrived().await;
+        self.links.pending.wait_for_job().await;
     }
 
     /// Does the work that link policies left, as far as it is due.
@@ -133,12 +133,12 @@ impl Relations {
         let policies = self.links.table().from(at.index.as_str());
         let id = |policy: Arc<Policy>| -> JobId { (Arc::from(policy.name.as_str()), at.id.id.clone()) };
         let ids: Vec<JobId> = policies.into_iter().map(id).collect();
-        self.links.pending.settled(&ids, seq_no).await
+        self.links.pending.wait_for_jobs(&ids, seq_no).await
     }
 
     /// Waits until all copies that are still to follow have followed, or cannot yet.
     pub async fn all_links_followed(&self) {
-        self.links.pending.all_settled().await;
+        self.links.pending.wait_for_all_jobs().await;
     }
 
     async fn run_link_job(&self, id: &JobId, job: &LinkJob) -> Result<()> {
@@ -195,7 +195,7 @@ impl Relations {
         let mut left: Vec<&[DocAddress]> = vec![documents];
         let mut failed = None;
         while let Some(documents) = left.pop() {
-            let mut batch = Batch {
+            let mut batch = LinkBatch {
                 relations: self,
                 policy,
                 source,

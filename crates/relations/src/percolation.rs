@@ -139,7 +139,7 @@ impl Relations {
             if !staged.contains_key(&hit.index) {
                 let at = DocAddress {
                     index: hit.index.clone(),
-                    id: DocId::typed(percolation.doc_type.as_str(), self.new_id("percolated:")),
+                    id: DocId::with_type(percolation.doc_type.as_str(), self.new_id("percolated:")),
                 };
                 self.stage_document(percolation, view, &at).await?;
                 staged.insert(hit.index.clone(), at);
@@ -201,7 +201,7 @@ impl Relations {
         let mut write = Write::new(at.clone(), WriteOp::Put(percolation.source.clone()));
         // Where the type wants a routing any will do: nobody reads the document by it.
         write.routing = Some(at.id.id.to_string());
-        write.timing = mapping::Timing::kept(Times::default());
+        write.timing = mapping::Timing::keep(Times::default());
         let stage = Stage { write, creates: None };
         match staging.stage(view, vec![stage]).await?.pop() {
             Some(Outcome::Written(_)) => Ok(()),
@@ -240,7 +240,7 @@ pub fn unreadable(index: Option<&IndexName>, id: &str, cause: Option<Error>) -> 
             let cause = index
                 .into_iter()
                 .fold(cause, |cause, index| cause.with("index", index.as_str()));
-            error.rooted_in(cause.clone()).caused_by(cause)
+            error.with_root_cause(cause.clone()).with_cause(cause)
         }
         None => error,
     }

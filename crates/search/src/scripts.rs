@@ -65,7 +65,7 @@ impl Failure {
 pub(crate) struct Script {
     program: Program,
     params: script::Params,
-    fields: Vec<(String, Place)>,
+    fields: Vec<(String, ValueLocation)>,
     now_ms: i64,
     interrupt: Interrupt,
     /// For fields that are named while the script runs.
@@ -86,7 +86,7 @@ struct Fields {
 
 /// Where the values of a field lie.
 #[derive(Clone)]
-enum Place {
+enum ValueLocation {
     Nowhere,
     Field(Box<Owned>),
     /// A column of strings of the envelope, by its name.
@@ -95,34 +95,34 @@ enum Place {
     SeqNo,
 }
 
-impl Place {
-    fn of(of: &Fields, rules: &IndexRules, path: &str) -> Place {
+impl ValueLocation {
+    fn of(of: &Fields, rules: &IndexRules, path: &str) -> ValueLocation {
         match path {
-            "_id" if !rules.has_type_fields => return Place::Envelope("_id"),
-            "_seq_no" if !rules.lacks_seq_no => return Place::SeqNo,
-            "_uid" if rules.has_type_fields => return Place::Envelope("_id"),
-            "_type" if rules.has_type_fields => return Place::Envelope("_type"),
-            "_parent" if rules.has_type_fields => return Place::Envelope("_parent"),
+            "_id" if !rules.has_type_fields => return ValueLocation::Envelope("_id"),
+            "_seq_no" if !rules.lacks_seq_no => return ValueLocation::SeqNo,
+            "_uid" if rules.has_type_fields => return ValueLocation::Envelope("_id"),
+            "_type" if rules.has_type_fields => return ValueLocation::Envelope("_type"),
+            "_parent" if rules.has_type_fields => return ValueLocation::Envelope("_parent"),
             _ => {}
         }
         match Target::value_in(&of.mapping, &of.schema, &of.tree, path) {
-            Some(target) => Place::Field(Box::new(Owned::of(&target))),
-            None => Place::Nowhere,
+            Some(target) => ValueLocation::Field(Box::new(Owned::of(&target))),
+            None => ValueLocation::Nowhere,
         }
     }
 
     fn open(&self, segment: &SegmentView) -> Result<Opened> {
         Ok(match self {
-            Place::Nowhere => None,
-            Place::Field(field) => {
+            ValueLocation::Nowhere => None,
+            ValueLocation::Field(field) => {
                 let (kind, column) = (&field.kind, field.open(segment)?);
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
             }
-            Place::SeqNo => {
+            ValueLocation::SeqNo => {
                 let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
                 Some((Kind::Long, true, Some(Column::U64(column))))
             }
-            Place::Envelope(name) => {
+            ValueLocation::Envelope(name) => {
                 let column = segment.reader.fast_fields().str(name).map_err(segment::error::broken)?;
                 Some((Kind::Keyword, true, column.map(Column::Str)))
             }
@@ -147,7 +147,7 @@ impl Script {
             granted: view.granted.clone(),
         };
         let fields = program.doc_fields().iter();
-        let fields = fields.map(|path| (path.clone(), Place::of(&of, view.rules(), path)));
+        let fields = fields.map(|path| (path.clone(), ValueLocation::of(&of, view.rules(), path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
@@ -207,7 +207,7 @@ impl Host for AtDoc<'_> {
             Some(opened) => opened,
             None => {
                 let script = &self.bound.script;
-                late = Place::of(&script.of, script.rules, field).open(&self.bound.segment)?;
+                late = ValueLocation::of(&script.of, script.rules, field).open(&self.bound.segment)?;
                 &late
             }
         };
@@ -307,7 +307,7 @@ impl Bound {
         if given.is_some() || !self.script.program.uses_source() {
             return Ok(None);
         }
-        let store = self.segment.core.stored(&self.segment.reader)?;
+        let store = self.segment.core.store_reader(&self.segment.reader)?;
         let bytes = store.get_document_bytes(doc).map_err(segment::error::broken)?;
         let of = &self.script.of;
         let (mut source, mut placed) = (Vec::new(), Vec::new());

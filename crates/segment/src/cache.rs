@@ -32,13 +32,13 @@ pub type DocumentCache = Cache<(u64, DocId), Arc<[u8]>>;
 #[derive(Debug)]
 struct Part<K, V> {
     places: FxHashMap<K, usize>,
-    slots: Vec<Slot<K, V>>,
+    slots: Vec<CacheSlot<K, V>>,
     hand: usize,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Slot<K, V> {
+struct CacheSlot<K, V> {
     key: K,
     value: V,
     bytes: usize,
@@ -122,7 +122,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         part.bytes += size;
         let place = part.slots.len();
         part.places.insert(key.clone(), place);
-        part.slots.push(Slot {
+        part.slots.push(CacheSlot {
             key,
             value: value(),
             bytes: size,

@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// The file of a segment, if it is stored.
-    pub fn stored(&self, uuid: &str) -> Option<Blob> {
+    pub fn find_blob(&self, uuid: &str) -> Option<Blob> {
         let blob = self.known.get(uuid)?;
         let length = self.repository.disk.len(&self.repository.blob_path(&blob.hash)).ok();
         (length == Some(blob.bytes)).then_some(*blob)
@@ -129,7 +129,7 @@ impl Writer {
         let written = blockfile::write_to(&hashed, components).and_then(|_| created.sync_data());
         if let Err(e) = written {
             drop(disk.remove(&temporary));
-            return Err(hashed.stopped().unwrap_or_else(|| refusal("writing", &temporary, &e)));
+            return Err(hashed.take_error().unwrap_or_else(|| refusal("writing", &temporary, &e)));
         }
         let blob = hashed.blob();
         let path = self.repository.blob_path(&blob.hash);
@@ -253,7 +253,7 @@ impl Writer {
         )
     }
 
-    /// What is written must be read again.
+    /// Refuses more than a reader would read.
     fn check_length(&self, length: usize, what: &str) -> Result<()> {
         let most = self.repository.description_max;
         if length as u64 <= most {
@@ -343,11 +343,11 @@ impl<'a> HashedFile<'a> {
     fn blob(&self) -> Blob {
         let state = self.state.lock();
         Blob {
-            hash: Hash::finished(&state.hasher),
+            hash: Hash::finalize(&state.hasher),
             bytes: state.bytes,
         }
     }
-    fn stopped(&self) -> Option<Error> {
+    fn take_error(&self) -> Option<Error> {
         self.state.lock().stopped.take()
     }
 }
@@ -362,7 +362,7 @@ impl DiskFile for HashedFile<'_> {
         let written = self.file.write_some_at(&bytes[..bytes.len().min(PIECE_BYTES)], offset)?;
         state.hasher.update(&bytes[..written]);
         state.bytes += written as u64;
-        if let Err(error) = self.pace.moved(written as u64) {
+        if let Err(error) = self.pace.on_bytes(written as u64) {
             let told = io::Error::other(error.reason().to_owned());
             state.stopped = Some(error);
             return Err(told);

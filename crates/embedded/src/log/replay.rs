@@ -98,7 +98,7 @@ impl Recovered {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
             let content: &[u8] = read.as_ref().map_or(&[], |(_, content)| content);
-            let changed = || corrupt(format!("[{}] changed while it was replayed", disk::shown(&chunk.path)));
+            let changed = || corrupt(format!("[{}] changed while it was replayed", disk::display_path(&chunk.path)));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
                 let raw = RawRecord::read_mended(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
@@ -169,7 +169,7 @@ struct Scanned {
 
 impl Scanned {
     /// All below `end` is in segments: the file was not looked into.
-    fn skipped(end: u64) -> Scanned {
+    fn without_reading(end: u64) -> Scanned {
         Scanned {
             end,
             record_end: end,
@@ -181,7 +181,7 @@ impl Scanned {
 }
 
 /// The result of a scan: the records to replay, the files by number, and the last of them.
-pub(super) struct Found {
+pub(super) struct ScanResult {
     pub(super) recovered: Recovered,
     pub(super) files: Vec<LogFile>,
     /// `None`: there is no readable file, or it is not the last, or something durable is lost.
@@ -212,7 +212,7 @@ pub(super) struct Expected {
 }
 
 /// Scans the log in `dir`.
-pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: u64) -> Result<Found> {
+pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: u64) -> Result<ScanResult> {
     let (from, least) = (expected.from, expected.least_end);
     let mut scan = Scan::default();
     let (headers, unreadable) = read_headers(disk.as_ref(), dir, expected.folder_id, &mut scan)?;
@@ -238,7 +238,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
             scan.run_id = Some(header.run_id);
         }
         let scanned = match known_end {
-            Some(end) if end <= from => Scanned::skipped(end),
+            Some(end) if end <= from => Scanned::without_reading(end),
             _ => {
                 let content = read_file(disk.as_ref(), path)?;
                 scan.file(path, &content, header, known_end, least.max(header.note.synced))
@@ -303,7 +303,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         disk: disk.clone(),
         chunks: scan.chunks,
     };
-    Ok(Found { recovered, files, tail })
+    Ok(ScanResult { recovered, files, tail })
 }
 
 /// Whole records one after the other in a file.
@@ -405,7 +405,7 @@ impl Scan {
     fn cut_short(&mut self, path: &Path, bytes: usize, header: &FileHeader, position: u64) {
         let reason = format!(
             "[{}] ends at byte [{bytes}] and was made with [{}]: what stood behind that byte is lost",
-            disk::shown(path),
+            disk::display_path(path),
             header.least_bytes()
         );
         let damage = Damage {
@@ -474,7 +474,7 @@ impl Scan {
             indices: touched,
             reason: format!(
                 "[{}] is damaged at byte [{at}]: positions [{}] to [{}]",
-                disk::shown(path),
+                disk::display_path(path),
                 lost.start,
                 lost.end
             ),
@@ -574,7 +574,7 @@ impl Scan {
     /// The newest file is gone: nobody knows how much was in it.
     fn file_gone(&mut self, dir: &Path, number: u64, from: u64) {
         let path = dir.join(file_name(number));
-        let reason = format!("[{}] is missing: what stood in it is lost", disk::shown(&path));
+        let reason = format!("[{}] is missing: what stood in it is lost", disk::display_path(&path));
         let damage = Damage {
             path,
             offset: 0,
@@ -590,7 +590,7 @@ impl Scan {
     /// Notes files that should be there and are not.
     fn check_numbers(&mut self, dir: &Path, from: u64, headers: &[(FileHeader, PathBuf)]) {
         let mut missing = |path: PathBuf, start: u64, end: u64, what: &str| {
-            let reason = format!("[{}]: {what}", disk::shown(&path));
+            let reason = format!("[{}]: {what}", disk::display_path(&path));
             let damage = Damage {
                 path,
                 offset: 0,
@@ -647,7 +647,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
             .map_err(|e| failed(&e))?;
         match FileHeader::read(&bytes[..read]) {
             Ok(header) if header.folder_id != folder_id => {
-                let reason = format!("[{}] belongs to another data folder", disk::shown(&path));
+                let reason = format!("[{}] belongs to another data folder", disk::display_path(&path));
                 return Err(Error::new(ErrorKind::IllegalState, reason));
             }
             Ok(header) if header.number == number => headers.push((header, path)),
@@ -656,7 +656,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                 let what = damaged
                     .err()
                     .map_or_else(|| "it was renamed".to_owned(), |e| e.reason().to_owned());
-                let reason = format!("[{}]: {what}", disk::shown(&path));
+                let reason = format!("[{}]: {what}", disk::display_path(&path));
                 let start = headers.last().map_or(0, |(before, _)| before.start);
                 let damage = Damage {
                     path: path.clone(),

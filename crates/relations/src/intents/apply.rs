@@ -115,7 +115,7 @@ impl Runner {
             });
             // The second guard: what was read before this is not written after somebody else has finished.
             if turn > 0 {
-                match self.touched_again(change).await? {
+                match self.touch_again(change).await? {
                     RecordState::Committed => {}
                     RecordState::Stuck => return Ok(Brought::Elsewhere(Resolved::Stuck)),
                     _ => return Ok(Brought::Elsewhere(Resolved::Done)),
@@ -318,12 +318,12 @@ impl Runner {
 
     /// Touches the record: acknowledged, it is still committed.
     pub(super) async fn still_committed(&self, change: &Owner) -> Result<bool> {
-        Ok(self.touched_again(change).await? == RecordState::Committed)
+        Ok(self.touch_again(change).await? == RecordState::Committed)
     }
 
     /// The state of the record, acknowledged. Where there is none it may be collected, or an isolated primary
     /// has none yet: that nothing was there is acknowledged as well, by what is put there.
-    async fn touched_again(&self, change: &Owner) -> Result<RecordState> {
+    async fn touch_again(&self, change: &Owner) -> Result<RecordState> {
         let mut turn = 1;
         loop {
             let (state, next, expect) = match self.read_record(change).await? {

@@ -22,7 +22,7 @@ use super::record::{CONTROL_INDEX, Effects, Mark, Record, Token, Touched, Uuids,
 use crate::kept_time::KeptTime;
 use crate::locks::{Age, Owner};
 use crate::sessions::SessionName;
-use engine::catalog::closed;
+use engine::catalog::index_closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -380,7 +380,7 @@ impl Runner {
     }
 
     /// Names of indices that are not the ones the change was made for: its operations there count as done.
-    pub(super) async fn gone(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
+    pub(super) async fn replaced_indices(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
         Ok(self.places(touched).await?.gone)
     }
 
@@ -398,7 +398,7 @@ impl Runner {
             let found = self.engine.indices(&target).await?;
             match found.first().filter(|info| info.uuid == uuid) {
                 None => drop(places.gone.insert(name.to_owned())),
-                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), closed(&info.name, &info.uuid))),
+                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), index_closed(&info.name, &info.uuid))),
                 Some(_) => {}
             }
         }

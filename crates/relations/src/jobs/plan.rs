@@ -71,8 +71,8 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
             write.at = DocAddress {
                 index: IndexName::new(copy.index),
                 id: match doc_type {
-                    Some(doc_type) if *typed => DocId::typed(doc_type, copy.id),
-                    None if *typed => DocId::typed("_doc", copy.id),
+                    Some(doc_type) if *typed => DocId::with_type(doc_type, copy.id),
+                    None if *typed => DocId::with_type("_doc", copy.id),
                     _ => DocId::plain(copy.id),
                 },
             };

@@ -11,7 +11,7 @@
 
 use super::format::{LockState, LockWrite, lease, target_of};
 use crate::leases::Locks;
-use crate::leases::caller::{Caller, Difference};
+use crate::leases::caller::{Caller, CallerDifference};
 use crate::leases::lease::{Lease, LockDocument, token_of};
 use crate::leases::table::Table;
 use crate::locks::{Action, Age, Answer, Claim, Lock, LockKey, Mode, Owner, Request, step};
@@ -282,7 +282,7 @@ impl<'a> TableChanges<'a> {
         write: &LockWrite,
         mut holders: Vec<&'a Lease>,
         caller: &Caller,
-        theirs: impl Fn(&Lease) -> Option<Difference>,
+        theirs: impl Fn(&Lease) -> Option<CallerDifference>,
         counted: u64,
         leaving: u64,
     ) -> Result<()> {
@@ -311,9 +311,9 @@ impl<'a> TableChanges<'a> {
         Ok(())
     }
 
-    fn check_owner(&self, write: &LockWrite, lease: &Lease, different: Option<Difference>) -> Result<()> {
+    fn check_owner(&self, write: &LockWrite, lease: &Lease, different: Option<CallerDifference>) -> Result<()> {
         let Some(different) = different else { return Ok(()) };
-        let Difference {
+        let CallerDifference {
             name: which,
             caller,
             owner,

@@ -122,7 +122,7 @@ impl Gathered {
 
 /// The rows of a column that a block's documents have, in the order of documents.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct BlockRows {
     rows: Vec<RowId>,
     docs: Vec<DocId>,
     places: Vec<u32>,
@@ -132,7 +132,7 @@ pub(super) struct Rows {
     some_have_several: bool,
 }
 
-impl Rows {
+impl BlockRows {
     /// Finds the rows of a block; `false` if there are too many of them.
     pub(super) fn find(&mut self, index: &ColumnIndex, block: &Block<'_>) -> bool {
         self.clear();

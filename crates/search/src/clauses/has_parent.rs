@@ -3,7 +3,7 @@
 use super::Planner;
 use crate::scorers::live_docs::{LiveDocs, Visible};
 use crate::scorers::node::{Node as _, Shared};
-use crate::scorers::parent_child_ordinals::{Kin, Relatives, RelativesNode};
+use crate::scorers::parent_child_ordinals::{ParentChildOrdinals, Relatives, RelativesNode};
 use dsl::query::HasParentQuery;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -35,7 +35,7 @@ impl Planner<'_> {
         let mut afar: ByKey<f32> = ByKey::default();
         for segment in &self.view.segments {
             self.cx.check_cancelled()?;
-            let kin = Kin::of(segment, &family, &q.parent_type)?;
+            let kin = ParentChildOrdinals::of(segment, &family, &q.parent_type)?;
             let keys = if self.view.segments.len() > 1 {
                 family.ids(segment)?
             } else {
@@ -67,7 +67,7 @@ impl Planner<'_> {
                 let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, by_segment.get_mut(&segment.id)) else {
                     continue;
                 };
-                for child in Kin::of(segment, &family, &q.parent_type)?.orphans_of(segment) {
+                for child in ParentChildOrdinals::of(segment, &family, &q.parent_type)?.orphans_of(segment) {
                     if let Some(score) = keys.of(child).and_then(|(_, key)| afar.get(&key)) {
                         docs.insert(child);
                         if q.score {

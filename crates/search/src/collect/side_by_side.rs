@@ -62,7 +62,7 @@ pub(crate) trait SegmentPass: Send + Sync + 'static {
 }
 
 /// The result of one helper.
-struct Part {
+struct HelperResult {
     hits: Vec<Ranked>,
     count: u64,
 }
@@ -70,19 +70,19 @@ struct Part {
 /// A pass that threads take segments from.
 struct Division<P> {
     pass: P,
-    /// What was counted before this index.
+    /// The count before this index.
     before: u64,
     next: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<DivisionState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DivisionState {
     /// The search goes on without helpers that have not begun.
     is_closed: bool,
     running: usize,
-    parts: Vec<Result<Part>>,
+    parts: Vec<Result<HelperResult>>,
 }
 
 impl<P: SegmentPass> Division<P> {
@@ -96,11 +96,11 @@ impl<P: SegmentPass> Division<P> {
         }
     }
 
-    fn part(&self) -> Result<Part> {
+    fn part(&self) -> Result<HelperResult> {
         let (order, mut count) = (Order::default(), self.before);
         let mut best = Best::new(&order, self.pass.limit());
         self.take_segments(&mut best, &mut count)?;
-        Ok(Part {
+        Ok(HelperResult {
             hits: best.into_sorted(),
             count: count - self.before,
         })
@@ -124,7 +124,7 @@ impl<P: SegmentPass> Division<P> {
     }
 
     /// Waits for the helpers that have begun; the others do nothing any more.
-    fn close(&self) -> Vec<Result<Part>> {
+    fn close(&self) -> Vec<Result<HelperResult>> {
         let mut state = self.state.lock();
         state.is_closed = true;
         while state.running > 0 {

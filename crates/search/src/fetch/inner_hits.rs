@@ -1,11 +1,11 @@
 //! Inner hits: the nested documents, children or parents for which a hit was found.
 //!
-//! Which there are is read off the query once ([`wanted`]); they are compiled once an index ([`Compiled`]) and
+//! Which there are is read off the query once ([`wanted`]); they are compiled once an index ([`CompiledInnerHits`]) and
 //! looked up for each hit of the page. Inner hits inside a clause with inner hits belong to its hits.
 //!
 //! Not here: the members of collapsed groups (`collapse`), hits of other indices (`relations`).
 
-use super::{Fetch, Root, lineage};
+use super::{Fetch, RootDocument, lineage};
 use crate::clauses::part;
 use crate::collect::{Best, Order, Ranked};
 use crate::context::Context;
@@ -176,7 +176,7 @@ pub(crate) fn by_score(sort: &[Sort]) -> bool {
 }
 
 /// Inner hits compiled for one index.
-pub(crate) struct Compiled<'a> {
+pub(crate) struct CompiledInnerHits<'a> {
     wanted: &'a Wanted,
     view: &'a IndexView,
     part: Part,
@@ -187,7 +187,7 @@ pub(crate) struct Compiled<'a> {
     order: Order,
     fetch: Fetch<'a>,
     cx: &'a Context<'a>,
-    inner: Vec<Compiled<'a>>,
+    inner: Vec<CompiledInnerHits<'a>>,
 }
 
 /// The documents to look for, segment by segment.
@@ -198,7 +198,7 @@ struct Candidates {
     end: DocId,
 }
 
-impl<'a> Compiled<'a> {
+impl<'a> CompiledInnerHits<'a> {
     /// Compiles all of a level; what is not mapped and may be missing is left out.
     ///
     /// # Errors
@@ -206,7 +206,7 @@ impl<'a> Compiled<'a> {
     pub(crate) fn all(view: &'a IndexView, wanted: &'a [Wanted], scope: Option<&str>, cx: &'a Context<'a>) -> Result<Vec<Self>> {
         let mut out = Vec::with_capacity(wanted.len());
         for one in wanted {
-            out.extend(Compiled::new(view, one, scope, cx)?);
+            out.extend(CompiledInnerHits::new(view, one, scope, cx)?);
         }
         Ok(out)
     }
@@ -250,7 +250,7 @@ impl<'a> Compiled<'a> {
             .iter()
             .map(|s| Plan::within(view, s, cx, below))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Some(Compiled {
+        Ok(Some(CompiledInnerHits {
             part,
             family,
             scope: scope.map(str::to_owned),
@@ -260,7 +260,7 @@ impl<'a> Compiled<'a> {
             sort,
             fetch: Fetch::new(view, request, cx)?,
             cx,
-            inner: Compiled::all(view, &wanted.inner, below, cx)?,
+            inner: CompiledInnerHits::all(view, &wanted.inner, below, cx)?,
             wanted,
             view,
         }))
@@ -313,7 +313,7 @@ impl<'a> Compiled<'a> {
             }
         }
         self.part.check()?;
-        let mut roots: Vec<((usize, DocId), Root)> = Vec::new();
+        let mut roots: Vec<((usize, DocId), RootDocument)> = Vec::new();
         let mut hits = Vec::new();
         for one in best.into_sorted().iter().skip(request.from) {
             let here = &self.view.segments[one.segment];
@@ -322,7 +322,7 @@ impl<'a> Compiled<'a> {
                 Of::Nested { path } => {
                     if roots.is_empty() {
                         let shelf = DocumentReader::of(self.view, here);
-                        roots.push(((segment, root), Root::read(&shelf, root)?));
+                        roots.push(((segment, root), RootDocument::read(&shelf, root)?));
                     }
                     let way = lineage(self.view, here, path, one.doc)?;
                     (self.fetch.nested_hit(here, &mut roots[0].1, one.doc, &way, score)?, root)

@@ -2,7 +2,7 @@
 
 use super::breaks::{Cut, Scanner, following};
 use super::java_words::words;
-use super::terms::{Found, Want, positional};
+use super::terms::{PhraseMatch, Want, positional};
 use super::text::{Content, Marks, Word};
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ impl Unified<'_> {
         let mut terms: HashMap<&str, usize> = HashMap::new();
         let mut counts: Vec<usize> = Vec::new();
         let mut out = Vec::new();
-        let found: Vec<Vec<Found>> = words.iter().map(|words| positional(words, wants)).collect();
+        let found: Vec<Vec<PhraseMatch>> = words.iter().map(|words| positional(words, wants)).collect();
         let shapes: Vec<&Want> = wants.iter().filter(|w| w.is_shape()).collect();
         let first_shape = counts.len();
         counts.resize(shapes.len(), 0);

@@ -1,7 +1,7 @@
 //! `function_score`: scores computed by functions, combined with each other and with the score of the query.
 
 use super::explain::Explained;
-use super::live_docs::Level;
+use super::live_docs::LiveLevel;
 use super::node::{Node, Shared, score_at, seek_to};
 use super::rescored::from_least;
 use crate::fields::column::Column;
@@ -53,7 +53,7 @@ pub(crate) enum Compute {
     },
     Random {
         seed: u32,
-        source: Source,
+        source: RandomSource,
     },
     Decay {
         field: Field,
@@ -68,7 +68,7 @@ pub(crate) enum Compute {
 }
 
 /// The value that a random score is drawn from, with its seed.
-pub(crate) enum Source {
+pub(crate) enum RandomSource {
     /// The document's place: another one after every write.
     Place,
     /// `_seq_no`.
@@ -101,7 +101,7 @@ pub(crate) struct FunctionNode {
     pub(crate) max_boost: f32,
     pub(crate) min_score: Option<f32>,
     pub(crate) failure: Failure,
-    pub(crate) level: Level,
+    pub(crate) level: LiveLevel,
 }
 
 enum Ready {
@@ -277,13 +277,13 @@ impl FunctionNode {
                 Compute::Random { seed, source } => Ready::Random {
                     seed: *seed,
                     source: match source {
-                        Source::Place => Salt::Place(segment.core.clone()),
-                        Source::SeqNo => Salt::SeqNo(segment.core.clone()),
-                        Source::Id => {
+                        RandomSource::Place => Salt::Place(segment.core.clone()),
+                        RandomSource::SeqNo => Salt::SeqNo(segment.core.clone()),
+                        RandomSource::Id => {
                             let ids = segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?;
                             Salt::Values(ids.map(Column::Str))
                         }
-                        Source::Field(field) => Salt::Values(field.open(segment)?),
+                        RandomSource::Field(field) => Salt::Values(field.open(segment)?),
                     },
                 },
                 Compute::Decay {

@@ -40,7 +40,7 @@ impl Span {
 }
 
 /// A part of an ordered `span_near`: spans, or so many positions of anything.
-pub(crate) enum Part<'a> {
+pub(crate) enum NearPart<'a> {
     /// Spans of a clause.
     Spans(&'a [Span]),
     /// `span_gap`.
@@ -48,9 +48,9 @@ pub(crate) enum Part<'a> {
 }
 
 /// Clauses in order: for each span of the first one the nearest of the next that does not overlap, and so on.
-pub(crate) fn near_in_order(parts: &[Part<'_>], slop: i64) -> Vec<Span> {
+pub(crate) fn near_in_order(parts: &[NearPart<'_>], slop: i64) -> Vec<Span> {
     let mut out = Vec::new();
-    let Some((Part::Spans(first), rest)) = parts.split_first() else {
+    let Some((NearPart::Spans(first), rest)) = parts.split_first() else {
         return out;
     };
     let mut at = vec![0usize; rest.len()];
@@ -58,8 +58,8 @@ pub(crate) fn near_in_order(parts: &[Part<'_>], slop: i64) -> Vec<Span> {
         let (mut end, mut stretch) = (begin.end, 0);
         for (part, at) in rest.iter().zip(&mut at) {
             match part {
-                Part::Gap(width) => end += width,
-                Part::Spans(list) => {
+                NearPart::Gap(width) => end += width,
+                NearPart::Spans(list) => {
                     while list.get(*at).is_some_and(|s| s.start < end) {
                         *at += 1;
                     }
@@ -300,11 +300,11 @@ mod tests {
     #[test]
     fn spans() {
         let (a, b) = (words(&[0, 4, 9]), words(&[2, 5, 8]));
-        let parts = |slop| near_in_order(&[Part::Spans(&a), Part::Spans(&b)], slop);
+        let parts = |slop| near_in_order(&[NearPart::Spans(&a), NearPart::Spans(&b)], slop);
         check(&parts(0), &[(4, 6)]);
         check(&parts(1), &[(0, 3), (4, 6)]);
         check(
-            &near_in_order(&[Part::Spans(&a), Part::Gap(1), Part::Spans(&b)], 0),
+            &near_in_order(&[NearPart::Spans(&a), NearPart::Gap(1), NearPart::Spans(&b)], 0),
             &[(0, 3)],
         );
         check(&near_in_any_order(&[a.clone(), b.clone()], 0), &[(4, 6), (8, 10)]);
@@ -312,7 +312,7 @@ mod tests {
         check(&without(&a, &b, 0, 0), &[(0, 1), (4, 5), (9, 10)]);
         check(&without(&a, &b, 1, 0), &[(0, 1), (4, 5)]);
         check(&without(&a, &b, 0, 1), &[(0, 1), (9, 10)]);
-        let big = near_in_order(&[Part::Spans(&a), Part::Spans(&b)], 9);
+        let big = near_in_order(&[NearPart::Spans(&a), NearPart::Spans(&b)], 9);
         check(&containing(&big, &words(&[1])), &[(0, 3)]);
         check(&within(&big, &words(&[1, 3])), &[(1, 2)]);
     }

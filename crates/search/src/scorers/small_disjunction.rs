@@ -11,7 +11,7 @@ use tantivy::{DocId, DocSet, TERMINATED};
 pub(crate) const SETS_MAX: usize = 8;
 
 /// Documents that are in at least `least` of a few sets.
-pub(crate) struct Few {
+pub(crate) struct SmallDisjunction {
     sets: Vec<Box<dyn Scorer>>,
     /// Where each of them is: never before `doc`.
     at: Vec<DocId>,
@@ -21,9 +21,9 @@ pub(crate) struct Few {
     cost: u64,
 }
 
-impl Few {
-    pub(crate) fn new(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Few {
-        let mut few = Few {
+impl SmallDisjunction {
+    pub(crate) fn new(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> SmallDisjunction {
+        let mut few = SmallDisjunction {
             at: sets.iter().map(|set| set.doc()).collect(),
             cost: sets.iter().map(|set| set.cost()).sum(),
             sets,
@@ -43,7 +43,7 @@ impl Few {
     }
 }
 
-impl DocSet for Few {
+impl DocSet for SmallDisjunction {
     fn advance(&mut self) -> DocId {
         while self.doc != TERMINATED {
             let mut next = TERMINATED;
@@ -81,7 +81,7 @@ impl DocSet for Few {
     }
 }
 
-impl Scorer for Few {
+impl Scorer for SmallDisjunction {
     fn score(&mut self) -> f32 {
         let here = self.sets.iter_mut().zip(&self.at).filter(|(_, at)| **at == self.doc);
         self.how.of(here.map(|(set, _)| set.score()))

@@ -25,7 +25,7 @@ mod reader;
 
 use field::{address, check_mode, extreme, field_key, missing_key, unit_metres};
 pub(crate) use ranks::{KeyRank, Ranks};
-pub use reader::Reader;
+pub use reader::SortReader;
 use reader::{ColumnReader, ReadBy};
 
 /// One key of one document.
@@ -116,7 +116,7 @@ enum By {
     },
     Geo {
         path: String,
-        distance: Distance,
+        distance: SortDistance,
         nested: Option<Levels>,
     },
     Type,
@@ -125,14 +125,14 @@ enum By {
 
 /// How far places are from points.
 #[derive(Clone)]
-struct Distance {
+struct SortDistance {
     points: Vec<(f64, f64)>,
     unit: f64,
     mode: MultiValueMode,
     far: crate::fields::geo_distance::Far,
 }
 
-impl Distance {
+impl SortDistance {
     /// The distance of one document's places, or of those of its nested documents.
     fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
         let mut all: Vec<f64> = places
@@ -249,7 +249,7 @@ impl Plan {
                     && mode.is_none_or(|mode| mode == MultiValueMode::Min);
                 By::Geo {
                     path: target.path.to_owned(),
-                    distance: Distance {
+                    distance: SortDistance {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
@@ -329,7 +329,7 @@ impl Plan {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<Reader> {
+    pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<SortReader> {
         let by = match &self.by {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
@@ -377,7 +377,7 @@ impl Plan {
             }
             By::Field(key) => ReadBy::Column(self.open_field(key, view, segment)?),
         };
-        Ok(Reader {
+        Ok(SortReader {
             by,
             ascending: self.ascending,
         })

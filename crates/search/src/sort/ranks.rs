@@ -5,7 +5,7 @@
 //!
 //! Not here: which documents are looked at (`collect::by_rank`).
 
-use super::reader::{ColumnReader, ReadBy, Reader};
+use super::reader::{ColumnReader, ReadBy, SortReader};
 use super::{Column, Key};
 use dsl::query::MultiValueMode;
 use model::Result;
@@ -36,7 +36,7 @@ enum Values {
 
 impl Ranks {
     /// The ranks that a reader's keys have, where whole numbers can stand for them.
-    pub(crate) fn of(reader: &Reader) -> Option<Ranks> {
+    pub(crate) fn of(reader: &SortReader) -> Option<Ranks> {
         let ReadBy::Column(ColumnReader {
             column: Some(column),
             mode,

@@ -21,7 +21,7 @@ use tantivy_fst::Automaton;
 
 /// A value of a context that is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ContextValue {
     /// The number of the context and the value, as entries have them.
     beginning: String,
     /// Longer values will do.
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
 }
 
 /// A document's best input for a request, and its contexts.
-pub(crate) struct Found {
+pub(crate) struct BestInput {
     pub(crate) score: f32,
     pub(crate) input: String,
     pub(crate) shown: Value,
@@ -40,14 +40,14 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// Contexts that the field does not have, none where it has some.
-pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<Asked>> {
+pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<ContextValue>> {
     if contexts.is_empty() {
         if given.is_empty() {
             return Ok(Vec::new());
         }
         return Err(Error::illegal("suggester [completion] doesn't expect any context"));
     }
-    let mut out: Vec<Asked> = Vec::new();
+    let mut out: Vec<ContextValue> = Vec::new();
     for (name, value) in given {
         let Some(no) = contexts.iter().position(|context| context.name == *name) else {
             let names: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
@@ -66,7 +66,7 @@ pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, 
         };
         for value in list {
             let mut add = |text: &str, prefix: bool, boost: f32| -> Result<()> {
-                out.push(Asked {
+                out.push(ContextValue {
                     beginning: beginning(no, text)?,
                     prefix,
                     boost,
@@ -175,11 +175,11 @@ pub(crate) fn in_segment(
     segment: &SegmentView,
     target: &Target<'_>,
     key: &str,
-    asked: &[Asked],
+    asked: &[ContextValue],
     contexts: &[CompletionContext],
     fuzzy: Option<&FuzzyCompletion>,
-) -> Result<BTreeMap<DocId, Found>> {
-    struct Best {
+) -> Result<BTreeMap<DocId, BestInput>> {
+    struct InputBest {
         score: f32,
         input: String,
         by: BTreeSet<String>,
@@ -190,7 +190,7 @@ pub(crate) fn in_segment(
         let edits = edits(fuzzy.fuzziness, key);
         Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions))
     });
-    let mut best: BTreeMap<DocId, Best> = BTreeMap::new();
+    let mut best: BTreeMap<DocId, InputBest> = BTreeMap::new();
     for one in asked {
         let start = match (&automaton, one.prefix) {
             (None, false) => format!("{}{CONTEXT_END}{key}", one.beginning),
@@ -228,7 +228,7 @@ pub(crate) fn in_segment(
             while docs.doc() != TERMINATED {
                 let doc = docs.doc();
                 if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                    let known = best.entry(doc).or_insert_with(|| Best {
+                    let known = best.entry(doc).or_insert_with(|| InputBest {
                         score,
                         input: input.to_owned(),
                         by: BTreeSet::new(),
@@ -259,8 +259,8 @@ pub(crate) fn in_segment(
         }
         Value::Object(out)
     };
-    let found = |(doc, best): (DocId, Best)| {
-        let found = Found {
+    let found = |(doc, best): (DocId, InputBest)| {
+        let found = BestInput {
             score: best.score,
             input: best.input,
             shown: shown(best.by),

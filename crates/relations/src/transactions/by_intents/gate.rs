@@ -116,7 +116,7 @@ impl Gate {
             match lease {
                 Some((lease, None)) => {
                     if let WriteOp::Put(source) = &mut write.op {
-                        *source = numbered(source, number, session)?;
+                        *source = with_number(source, number, session)?;
                     }
                     next.leases.insert(id.clone(), number);
                     passage.granted.push((id, lease.claims));
@@ -143,7 +143,7 @@ pub(super) fn stamp_at(number: u64) -> Stamp {
 }
 
 /// The document of a lease, with its number and the session of the server that times it.
-fn numbered(source: &Source, number: u64, session: &str) -> Result<Source> {
+fn with_number(source: &Source, number: u64, session: &str) -> Result<Source> {
     let mut value = source.parse()?;
     value["g"] = number.into();
     value["session"] = session.into();
@@ -157,7 +157,7 @@ pub(super) fn number_of(source: &Value) -> Option<(u64, Arc<str>)> {
 
 impl Passage {
     /// May this change have been checked before the grant or the end, so that it must be decided before anybody hears of that?
-    /// Of a change nobody knows the paths of its documents, so any document of an index may lie below a path in it.
+    /// A record does not name the paths of its documents, so any document of an index may lie below a path in it.
     pub(super) fn concerns(&self, record: &Record) -> bool {
         if record.under.iter().any(|lease| self.ended.contains(lease)) {
             return true;

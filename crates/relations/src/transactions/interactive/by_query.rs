@@ -70,7 +70,7 @@ impl crate::Relations {
             let mut write = Write::new(document.at, WriteOp::Delete);
             write.routing = document.routing;
             write.parent = document.parent;
-            write.timing = mapping::Timing::kept(document.times);
+            write.timing = mapping::Timing::keep(document.times);
             let label = match what {
                 ByQuery::Delete => "delete",
                 ByQuery::Update(None) => {

@@ -1,6 +1,6 @@
 //! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
 
-use super::registry::{Began, State, Transaction, Wrote};
+use super::registry::{Began, Transaction, TransactionState, Wrote};
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction as Decided};
 use crate::intents::{Token, origin};
 use crate::leases::guard::{Guard, check_linked};
@@ -59,7 +59,7 @@ impl crate::Relations {
         if let Err(e) = self.check_open(&transaction) {
             return self.again(id, e).await;
         }
-        let staged = self.staging()?.staged(&transaction.view).await?;
+        let staged = self.staging()?.staged_documents(&transaction.view).await?;
         let done = {
             let _committing = CommittingNow::begin(&transaction);
             self.commit_staged(&transaction, staged, refresh).await
@@ -68,11 +68,12 @@ impl crate::Relations {
         let done = done?;
         match &done {
             Finished::Committed(committed) => {
-                self.end_held(&transaction, State::Committed(committed.commit_seq)).await?;
+                self.end_held(&transaction, TransactionState::Committed(committed.commit_seq))
+                    .await?;
             }
             Finished::Moved(moved) => {
                 let why = format!("[{}] documents had moved when it was to be committed", moved.len());
-                self.end_held(&transaction, State::Aborted(why)).await?;
+                self.end_held(&transaction, TransactionState::Aborted(why)).await?;
             }
             Finished::Failed(_) => {}
         }
@@ -349,7 +350,7 @@ impl Committing<'_> {
             match &staged.put {
                 Some(put) => {
                     (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
-                    write.timing = mapping::Timing::kept(put.times);
+                    write.timing = mapping::Timing::keep(put.times);
                     write.op = WriteOp::Put(put.source.clone());
                     write.tree = put.tree.clone();
                 }

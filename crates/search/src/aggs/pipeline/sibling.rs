@@ -1,7 +1,7 @@
 //! Pipelines beside an aggregation: one answer of all its buckets.
 
 use super::path;
-use crate::aggs::Context;
+use crate::aggs::AggregationContext;
 use crate::aggs::format::{Format, number};
 use crate::aggs::metric::{Moments, extended_stats, percent_key, stats};
 use model::{Error, ErrorKind, Result};
@@ -75,7 +75,7 @@ pub(super) fn run(
     buckets_path: &Value,
     body: &Map<String, Value>,
     level: &Map<String, Value>,
-    cx: &Context<'_>,
+    cx: &AggregationContext<'_>,
 ) -> Result<Value> {
     let at = match buckets_path {
         Value::String(path) => path,
