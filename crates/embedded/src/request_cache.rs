@@ -225,6 +225,10 @@ impl RequestCache {
         };
         answer.figures.iter().for_each(|figures| figures.add(answer.bytes_of_each()));
         kept.by_number.insert(number, answer);
+        debug_assert!(
+            kept.bytes <= self.max_bytes,
+            "answers stay within [indices.requests.cache.size]"
+        );
     }
 }
 
@@ -258,5 +262,11 @@ impl CachedAnswer {
                 stays
             });
         }
+        debug_assert!(self.bytes <= bytes, "search.md S18: a cache stays within its budget");
+        debug_assert_eq!(
+            self.bytes,
+            self.by_number.values().map(|answer| answer.bytes).sum::<usize>(),
+            "each answer that is kept is counted once"
+        );
     }
 }

@@ -392,6 +392,7 @@ impl Booking {
             breakers.subtract(self.breaker, less);
         }
         self.bytes -= less;
+        debug_assert!(self.bytes <= bytes, "no more stays booked than is asked for");
     }
 
     /// Booked bytes.

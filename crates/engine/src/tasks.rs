@@ -124,7 +124,8 @@ impl Tasks {
             outcome: Mutex::new(None),
             finished_ms: AtomicU64::new(0),
         });
-        self.lock().insert(id, task.clone());
+        let known = self.lock().insert(id, task.clone());
+        debug_assert!(known.is_none(), "the number of a task is given once: [{id}]");
         task
     }
     /// Forgets a task that nobody asks for when it is over.

@@ -533,6 +533,7 @@ impl<'a> Reader<'a> {
                 stack.extend(children[at].iter().rev().map(|child| (*child, false)));
             }
         }
+        debug_assert_eq!(order.len(), self.scopes.len(), "each nested object is visited once");
         let mut position = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, old)| position[*old] = new);
         let mut nested: Vec<(usize, NestedDoc)> = self
@@ -553,7 +554,14 @@ impl<'a> Reader<'a> {
             })
             .collect();
         nested.sort_by_key(|(at, _)| *at);
-        let nested = nested.into_iter().map(|(_, doc)| doc).collect();
+        let nested: Vec<NestedDoc> = nested.into_iter().map(|(_, doc)| doc).collect();
+        debug_assert!(
+            nested
+                .iter()
+                .enumerate()
+                .all(|(at, doc)| doc.parent.is_none_or(|parent| parent > at)),
+            "search.md S6: a nested document stands before the one that encloses it"
+        );
         Ok(Parsed {
             root: self.root,
             nested,

@@ -128,6 +128,10 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
             bytes: size,
             used: false,
         });
+        debug_assert!(
+            part.bytes <= self.part_max_bytes,
+            "a part stays within its share of the budget"
+        );
     }
 
     /// The same, but in place of what is there.
@@ -165,6 +169,7 @@ impl<K: Hash + Eq + Clone, V> Part<K, V> {
         if let Some(moved) = self.slots.get(place) {
             self.places.insert(moved.key.clone(), place);
         }
+        debug_assert_eq!(self.places.len(), self.slots.len(), "each slot is found by its key");
         self.bytes -= gone.bytes;
     }
 }

@@ -210,6 +210,7 @@ impl Writer {
     }
 
     fn write_contents(&mut self, mut summary: Summary, contents: &Contents) -> Result<Arc<Summary>> {
+        debug_assert!(summary.indices.is_sorted(), "the indices of a snapshot are sorted by name");
         let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
         self.check_length(bytes.len(), "the contents of the snapshot")?;
         let path = self.repository.contents_path(&summary.uuid);
@@ -233,6 +234,15 @@ impl Writer {
         debug_assert!(
             self.unsynced.is_empty(),
             "snapshots.md S2: the files of a snapshot are durable before the root leads to them"
+        );
+        debug_assert!(
+            self.root.snapshots.iter().all(|one| one.contents.is_some()),
+            "snapshots.md S2: the root leads to snapshots whose contents are written"
+        );
+        debug_assert_eq!(
+            self.root.snapshots.iter().map(|one| &one.name).collect::<HashSet<_>>().len(),
+            self.root.snapshots.len(),
+            "a name stands for one snapshot of a repository"
         );
         if self.root.id.is_empty() {
             self.root.id = self

@@ -226,6 +226,10 @@ impl Field {
             Field::Milli | Field::MilliOfHour | Field::MilliOfMinute => clock.of_day + value - self.get(clock),
             _ => clock.of_day,
         };
+        debug_assert!(
+            (0..DAY_MS).contains(&of_day),
+            "[{self:?}] set to [{value}] is a time of one day: [{of_day}]"
+        );
         let set = Clock { days, of_day };
         Some(if floor { self.floor(set) } else { set })
     }

@@ -75,6 +75,11 @@ fn cut(documents: &[Touched], room: Room) -> Vec<&[Touched]> {
         bytes += more;
     }
     parts.push(&documents[from..]);
+    debug_assert_eq!(
+        parts.iter().map(|part| part.len()).sum::<usize>(),
+        documents.len(),
+        "T1: each outcome is in one chunk"
+    );
     parts
 }
 

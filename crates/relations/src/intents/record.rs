@@ -90,6 +90,11 @@ pub(super) struct Uuids(BTreeMap<IndexName, Arc<str>>);
 impl Uuids {
     /// The write, refused by any other index than that of the change.
     pub(super) fn address(&self, write: Write) -> Write {
+        debug_assert!(
+            self.0.contains_key(&write.at.index),
+            "T11: a change writes {:?}, whose index its record does not name",
+            write.at
+        );
         Write {
             index_uuid: self.0.get(&write.at.index).cloned(),
             ..write

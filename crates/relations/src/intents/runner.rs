@@ -290,6 +290,7 @@ impl Runner {
             marks.push((at, marked, mark));
         }
         let outcomes = self.engine.write(writes, Refresh::No).await?;
+        assert_eq!(outcomes.len(), marks.len(), "T7: an engine answers each write, in order");
         let mut stamped = BTreeMap::new();
         for ((at, marked, mark), outcome) in marks.into_iter().zip(outcomes) {
             let written = match outcome {
@@ -328,6 +329,11 @@ impl Runner {
             ..touched.clone()
         });
         let documents: Vec<Touched> = named.collect();
+        debug_assert_eq!(
+            documents.iter().filter(|touched| outcomes.contains_key(&touched.at)).count(),
+            outcomes.len(),
+            "T1: every outcome is of a document that the record names, each once"
+        );
         Ok(Record {
             state: RecordState::Committed,
             age: Some(age),
@@ -411,6 +417,7 @@ impl Runner {
             ..Read::whole(at.clone())
         });
         let found = self.engine.read(reads.collect()).await?;
+        assert_eq!(found.len(), addresses.len(), "T7: an engine answers each read, in order");
         addresses
             .iter()
             .cloned()

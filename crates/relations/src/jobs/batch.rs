@@ -493,6 +493,7 @@ fn effect(there: bool, op: &WriteOp) -> Effect {
 
 /// Counts what came of a batch; true if the job ends by it.
 pub(super) fn tally(counts: &mut Counts, items: &[BatchItem], all: &[ItemOutcome], job: &Job) -> bool {
+    debug_assert_eq!(items.len(), all.len(), "each document of a batch has its outcome");
     let mut ended = false;
     for (item, done) in items.iter().zip(all) {
         let at = item.write.as_ref().map_or(&item.document.at, |write| &write.at);

@@ -403,6 +403,8 @@ impl crate::Relations {
                 None => {}
             }
         }
+        debug_assert!(!items.is_empty(), "a batch makes progress");
+        debug_assert!(to.reach >= run.at.reach, "a job goes through its indices in order");
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.

@@ -106,6 +106,12 @@ pub(crate) fn text_bytes(lease: &Lease) -> u64 {
     lease.targets.iter().map(|wanted| wanted.target.text_bytes()).sum()
 }
 
+/// Is no lock claimed twice?
+fn claims_each_once(claims: &[Claim]) -> bool {
+    let keys: BTreeSet<&LockKey> = claims.iter().map(|claim| &claim.key).collect();
+    keys.len() == claims.len()
+}
+
 /// Do any of them exclude each other?
 fn exclude(some: &[Claim], others: &[Claim]) -> bool {
     let meets = |claim: &Claim| others.iter().any(|o| o.key == claim.key && !o.mode.is_compatible(claim.mode));
@@ -189,7 +195,8 @@ impl Table {
     }
     /// The read has its moment.
     pub(crate) fn lift_barrier(&mut self, number: u64) {
-        self.barriers.remove(&number);
+        let lifted = self.barriers.remove(&number);
+        debug_assert!(lifted.is_some(), "T23: a barrier stands until its read has its moment");
     }
     /// Every one.
     pub(crate) fn running(&self) -> Vec<Owner> {
@@ -243,6 +250,7 @@ impl Table {
     }
     /// A lease that nothing is in the way of holds what it claims.
     pub(crate) fn hold(&mut self, lease: Lease, age: Age) {
+        debug_assert!(claims_each_once(&lease.claims), "T13: a lease claims a lock once: {lease:?}");
         for claim in &lease.claims {
             let lock = self
                 .locks
@@ -463,6 +471,7 @@ impl Table {
     }
     /// The same, to be altered and put back.
     fn take_locks(&mut self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
+        debug_assert!(claims_each_once(claims), "T13: a lock is taken once: {claims:?}");
         let mut taken = |key: &LockKey| self.locks.remove(key).unwrap_or_else(|| Lock::new(key.clone()));
         claims.iter().map(|claim| (taken(&claim.key), claim.mode)).collect()
     }
@@ -515,6 +524,10 @@ impl Table {
         debug_assert!(
             self.gate > 0 || self.runs_under(&under).is_empty(),
             "T18: a lease ends before what runs under it"
+        );
+        debug_assert!(
+            heirs.is_sorted_by(|a, b| (a.request.age, &a.request.owner) < (b.request.age, &b.request.owner)),
+            "T14: heirs stand by age, each once"
         );
         // They stay in their queues meanwhile, so that nobody is woken who would have to wait for them.
         let turns: Vec<_> = heirs.iter().map(|heir| self.waiting.remove(&heir.request.owner)).collect();

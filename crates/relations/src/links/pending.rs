@@ -147,6 +147,7 @@ impl Pending {
                 job.failures = job.failures.saturating_add(1);
                 job.error = Some(error);
                 job.next = now + wait.min(LONGEST_WAIT);
+                debug_assert!(job.next > now, "a job that failed waits before it is tried again");
             }
         });
     }

@@ -47,6 +47,13 @@ impl PolicyTable {
             }
             let Some(policy) = rises else {
                 table.deepest = table.ranks.values().copied().max().unwrap_or(0);
+                debug_assert!(
+                    table
+                        .by_name
+                        .values()
+                        .all(|policy| table.rank(&policy.source.index) < table.rank(&policy.target.index)),
+                    "links.md K3: a source stands before its targets"
+                );
                 return Ok(table);
             };
             if table.ranks[&policy.target.index] > table.ranks.len() {

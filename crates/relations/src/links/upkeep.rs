@@ -314,11 +314,23 @@ impl Expansion<'_> {
         for rank in 0..=deepest {
             let at_rank = |doc: &PlannedDocument| self.upkeep.table.rank(doc.at.index.as_str()) == rank;
             let docs: Vec<usize> = (0..self.docs.len()).filter(|d| at_rank(&self.docs[*d])).collect();
+            let before = self.docs.len();
             for d in docs {
                 self.fill(d)?;
                 self.follow(d)?;
             }
+            debug_assert!(
+                self.docs[before..]
+                    .iter()
+                    .all(|doc| self.upkeep.table.rank(doc.at.index.as_str()) > rank),
+                "links.md K3: a document that joins the plan is gone through in its turn"
+            );
         }
+        debug_assert_eq!(
+            self.places.len(),
+            self.docs.len(),
+            "links.md K1: a document is in the plan once"
+        );
         Ok(())
     }
 

@@ -127,6 +127,10 @@ impl ValuesSource {
             }
             _ => return false,
         }
+        debug_assert!(
+            rows.has_values(list.len(), block),
+            "search.md S24: each code has its document"
+        );
         true
     }
 
@@ -176,6 +180,14 @@ impl ValuesSource {
             _ => return false,
         }
         list.extend(whole.iter().map(|value| *value as f64));
+        debug_assert!(
+            rows.has_values(list.len(), block),
+            "search.md S24: each number has its document"
+        );
+        debug_assert!(
+            whole.iter().all(|value| Some(value.unsigned_abs()) <= *whole_most),
+            "no number of a block is further from 0 than the column's"
+        );
         true
     }
 }

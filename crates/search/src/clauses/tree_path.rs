@@ -263,6 +263,10 @@ struct DirectoryBits(Vec<u64>);
 
 impl DirectoryBits {
     fn of(sorted: &[DirId]) -> DirectoryBits {
+        debug_assert!(
+            sorted.is_sorted(),
+            "the last number is the greatest: it gives the set its length"
+        );
         let words = sorted.last().map_or(0, |last| *last as usize / 64 + 1);
         let mut bits = vec![0_u64; words];
         for dir in sorted {

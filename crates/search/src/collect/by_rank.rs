@@ -225,6 +225,14 @@ impl<'a> ByRank<'a> {
                 }
             }
             let first = self.ranks[0].rank(doc);
+            debug_assert!(
+                self.bounds.as_ref().is_none_or(|bounds| {
+                    let block = bounds.blocks().get(ColumnBounds::block_of(doc));
+                    let range = block.and_then(|block| self.ranks[0].range_in(block));
+                    range.is_some_and(|(least, greatest)| (least..=greatest).contains(&first))
+                }),
+                "search.md S10: the rank of document [{doc}] is within the bounds of its block"
+            );
             if first <= reach && self.may_be_after(first) {
                 let rank = self.rank(first, doc);
                 if self.is_after(&rank) {

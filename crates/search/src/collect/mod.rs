@@ -199,6 +199,10 @@ impl<'a> Best<'a> {
         heap.sort_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
         debug_assert!(
+            heap.is_sorted_by(|a, b| order.compare(a, b).is_lt()),
+            "search.md S9: hits have one total order, and each stands in it once"
+        );
+        debug_assert!(
             heap.iter().all(|hit| hit.keys.len() == heap[0].keys.len()),
             "every hit has a key for each sort"
         );

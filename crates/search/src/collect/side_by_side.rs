@@ -26,6 +26,7 @@ impl Default for SharedBound {
 impl SharedBound {
     /// So many hits have this score or more. A hit of an earlier segment with the same score comes first, so the bound is just below.
     pub(crate) fn raise(&self, score: f32) {
+        debug_assert!(!score.is_nan(), "scores have a total order");
         self.0.fetch_max(sortable_bits(score.next_down()), Ordering::Relaxed);
     }
     /// A hit must score more than this.
@@ -118,6 +119,7 @@ impl<P: SegmentPass> Division<P> {
         let part = catch_unwind(AssertUnwindSafe(|| self.part()));
         let part = part.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a search's helper panicked")));
         let mut state = self.state.lock();
+        debug_assert!(state.running > 0, "a helper that ends has begun");
         state.running -= 1;
         state.parts.push(part);
         self.ended.notify_all();
@@ -130,6 +132,10 @@ impl<P: SegmentPass> Division<P> {
         while state.running > 0 {
             self.ended.wait(&mut state);
         }
+        debug_assert_eq!(
+            state.running, 0,
+            "search.md S26: no helper adds to the answer once it is put together"
+        );
         std::mem::take(&mut state.parts)
     }
 }

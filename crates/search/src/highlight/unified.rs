@@ -97,6 +97,10 @@ impl Unified<'_> {
             length += value.len() + 1;
         }
         let length = length.saturating_sub(1);
+        debug_assert!(
+            matches.is_sorted_by_key(|found| (found.value, found.start, found.end)),
+            "a scanner is asked for places in order"
+        );
         let mut best: Vec<Passage> = Vec::new();
         let mut current: Option<Passage> = None;
         let mut scanner: Option<(usize, Scanner)> = None;
@@ -140,6 +144,7 @@ impl Unified<'_> {
             }
         }
         finish(current.take(), &mut best);
+        debug_assert!(best.len() <= self.most, "no more passages are kept than are shown");
         best
     }
 

@@ -67,6 +67,7 @@ pub(crate) fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn 
     if sets.len() <= SETS_MAX {
         return Box::new(SmallDisjunction::new(sets, least, how));
     }
+    debug_assert!(least <= sets.len(), "fewer sets than are asked for match nothing");
     let heap = (0u32..).zip(&sets).map(|(i, set)| Reverse((set.doc(), i))).collect();
     let cost = sets.iter().map(|set| set.cost()).sum();
     let mut or = Disjunction {
@@ -147,7 +148,9 @@ impl DocSet for Disjunction {
                 self.heap.push(Reverse((at, i)));
             }
         }
-        self.settle()
+        let next = self.settle();
+        debug_assert!(next >= target, "search.md S8: a seek ends at its target or behind it");
+        next
     }
     fn doc(&self) -> DocId {
         self.doc

@@ -142,6 +142,10 @@ impl ParentChildOrdinals {
             kin.children.len(),
             "each child of this segment has one parent"
         );
+        debug_assert!(
+            (0..max_doc).all(|doc| kin.children(doc as DocId).is_sorted()),
+            "children of one parent come in ascending order"
+        );
         kin.rows = FamilyRows::of(heads, &kin.parent_of);
         if kin.rows.is_some() {
             kin.parent_of = Vec::new();
@@ -164,7 +168,12 @@ impl ParentChildOrdinals {
     #[inline]
     pub(crate) fn parent(&self, doc: DocId) -> Option<DocId> {
         if let Some(rows) = &self.rows {
-            return rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+            let parent = rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+            debug_assert!(
+                parent.is_none_or(|parent| parent < doc),
+                "in rows a child stands behind its parent"
+            );
+            return parent;
         }
         self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
     }

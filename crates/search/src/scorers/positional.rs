@@ -277,7 +277,9 @@ struct PositionalScorer {
 impl PositionalScorer {
     fn settle(&mut self, mut candidate: DocId) -> DocId {
         loop {
-            candidate = self.matcher.seek(candidate);
+            let from = candidate;
+            candidate = self.matcher.seek(from);
+            debug_assert!(candidate >= from, "search.md S8: a seek ends at its target or behind it");
             if candidate == TERMINATED {
                 break;
             }

@@ -23,6 +23,7 @@ pub(crate) struct SmallDisjunction {
 
 impl SmallDisjunction {
     pub(crate) fn new(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> SmallDisjunction {
+        debug_assert!(sets.len() <= SETS_MAX, "each step looks at all sets, so they are few");
         let mut few = SmallDisjunction {
             at: sets.iter().map(|set| set.doc()).collect(),
             cost: sets.iter().map(|set| set.cost()).sum(),
@@ -53,6 +54,7 @@ impl DocSet for SmallDisjunction {
                 }
                 next = next.min(*at);
             }
+            debug_assert!(next > self.doc, "search.md S8: documents come in ascending order");
             self.doc = next;
             if self.is_enough() {
                 break;
@@ -68,6 +70,7 @@ impl DocSet for SmallDisjunction {
             *at = seek_to(set.as_mut(), target);
         }
         self.doc = self.at.iter().copied().min().unwrap_or(TERMINATED);
+        debug_assert!(self.doc >= target, "search.md S8: a seek ends at its target or behind it");
         if self.is_enough() { self.doc } else { self.advance() }
     }
     fn doc(&self) -> DocId {

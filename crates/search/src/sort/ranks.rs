@@ -127,11 +127,16 @@ impl Ranks {
             let (least, greatest) = (self.of_place(block.least), self.of_place(block.greatest));
             (least.min(greatest), least.max(greatest))
         });
-        match (values, block.has_missing) {
+        let range = match (values, block.has_missing) {
             (Some((least, greatest)), true) => Some((least.min(self.missing), greatest.max(self.missing))),
             (None, true) => Some((self.missing, self.missing)),
             (values, false) => values,
-        }
+        };
+        debug_assert!(
+            range.is_none_or(|(least, greatest)| least <= greatest),
+            "search.md S10: the bounds of a block hold its ranks"
+        );
+        range
     }
 
     /// Where a key stands among the ranks of the segment; `None` for a key of another kind, of another index.

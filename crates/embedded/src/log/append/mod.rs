@@ -531,6 +531,32 @@ impl Item {
     }
 }
 
+/// The header of the file that a run begins. A file in which nothing stands yet is begun anew under its number.
+fn header_of_run(options: &LogOptions, recovered: &Recovered, files: &[LogFile], tail: Option<&Tail>) -> FileHeader {
+    let (number, previous_end) = match tail {
+        Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
+        _ => (
+            files.last().map_or(1, |file| file.number + 1).max(options.least_file + 1),
+            recovered.end.max(options.from),
+        ),
+    };
+    debug_assert!(
+        previous_end <= recovered.start,
+        "2: a file begins behind the end of the one before it"
+    );
+    FileHeader {
+        version: FORMAT_VERSION,
+        folder_id: options.folder_id,
+        number,
+        run_id: fresh_run_id(recovered.start),
+        start: recovered.start,
+        previous_end,
+        allocated: 0,
+        cut: 0,
+        note: FileNote::default(),
+    }
+}
+
 /// Who writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriterTurn {

@@ -76,6 +76,10 @@ impl Gate {
     }
 
     fn render(&self) -> Source {
+        assert!(
+            self.leases.values().all(|number| *number <= self.number),
+            "T27: no lease is newer than its gate: {self:?}"
+        );
         let leases: Vec<Value> = self.leases.iter().map(|(id, number)| json!([&**id, number])).collect();
         Source::from_value(&json!({ "kind": "gate", "n": self.number, "leases": leases }))
     }
@@ -128,6 +132,10 @@ impl Gate {
             }
             passage.writes.push(write);
         }
+        debug_assert!(
+            passage.granted.iter().all(|(id, _)| !passage.ended.contains(id)),
+            "T27: a lease is granted or ended by one passage, not both"
+        );
         passage.writes.push(Write::new(gate_address(), WriteOp::Put(next.render())));
         Ok(passage)
     }

@@ -90,6 +90,31 @@ pub(super) struct IntentPlan<'a> {
 }
 
 #[async_trait]
+/// The effects of a folded write, as a record has them.
+fn effects_of(write: &Write, now_ms: i64) -> Effects {
+    debug_assert!(
+        !matches!(
+            write.expect,
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+        ),
+        "an external version is of a plain write, which is decided at once"
+    );
+    match &write.op {
+        WriteOp::Put(source) => Effects::Put {
+            source: source.clone(),
+            routing: write.routing.clone(),
+            parent: write.parent.clone(),
+            // Only typed documents have times.
+            timing: match &write.at.id.doc_type {
+                Some(_) => write.timing.clone().judge_at(now_ms),
+                None => Timing::default(),
+            },
+        },
+        WriteOp::Delete => Effects::Delete,
+        WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
+    }
+}
+
 impl Planning for IntentPlan<'_> {
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
         let relations = self.relations;

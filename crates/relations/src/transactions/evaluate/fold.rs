@@ -204,6 +204,19 @@ pub(in crate::transactions) fn fold(
             ..step
         })
         .collect();
+    debug_assert_eq!(out.steps.len(), operations.len(), "each operation has its step");
+    debug_assert_eq!(
+        out.writes.len(),
+        out.writers.len(),
+        "T2: each write has the last operation that made it"
+    );
+    debug_assert!(
+        out.steps
+            .iter()
+            .all(|step| step.place.is_some() || matches!(step.effect, Effect::Noop)),
+        "an operation with an effect is in a write: {:?}",
+        out.steps
+    );
     Ok(out)
 }
 
@@ -211,6 +224,10 @@ pub(in crate::transactions) fn fold(
 pub(in crate::transactions) fn refusals(folded: &Folded, outcomes: &[Outcome]) -> Option<Vec<NotDone>> {
     let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
     let mut any = false;
+    debug_assert!(
+        folded.writers.iter().all(|writer| *writer < failures.len()),
+        "each write is of an operation of the change"
+    );
     for (outcome, writer) in outcomes.iter().zip(&folded.writers) {
         if let Some(failure) = NotDone::of(outcome) {
             failures[*writer] = failure;

@@ -95,6 +95,7 @@ fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> Bucke
             interval: format!("1{}", UNITS[first_unit].letter),
         };
     };
+    debug_assert!(dates.is_sorted(), "dates of a bucket ascend");
     let needed = |unit: &TimeUnit| {
         let rounding = unit.rounding(tz);
         // An estimate first: counting seconds of centuries takes long.
@@ -122,6 +123,7 @@ fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> Bucke
         key = rounding.next(key);
         all.push(key);
     }
+    debug_assert!(all.is_sorted_by(|a, b| a < b), "each bucket begins after the one before");
     let mut step = 1;
     if all.len() > target {
         let fits = unit.steps.iter().find(|step| all.len().div_ceil(**step) <= target);

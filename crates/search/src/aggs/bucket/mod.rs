@@ -187,6 +187,7 @@ impl Keyed {
         }
         self.owners.push((above, code));
         self.counts.push(0);
+        debug_assert_eq!(self.owners.len(), self.counts.len(), "each bucket has its count");
         Ok((self.owners.len() - 1) as u32)
     }
     /// Doubles the room for buckets. Both tables are there while one is copied to the other.
