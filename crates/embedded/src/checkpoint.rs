@@ -115,16 +115,7 @@ impl Store {
             .disk()
             .sync_dir(self.env.segments_dir())
             .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
-        // Named before the manifest is written: after a failed sync nobody knows whether it names them, so they stay.
-        let unnamed = last.unnamed_files(&new_files);
-        unnamed.iter().for_each(|file| file.set_named(true));
-        if let Err(e) = self.manifest.write(entries) {
-            if e.kind() == ErrorKind::DiskFull {
-                // Nothing has changed.
-                unnamed.iter().for_each(|file| file.set_named(false));
-            }
-            return Err(e);
-        }
+        self.write_manifest(entries, &last.unnamed_files(&new_files))?;
         last.name_indices(changed.iter().map(|one| one.state.no()), &gone);
         let took = share(begun.elapsed(), changed.len());
         assert!(
@@ -155,6 +146,18 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Writes the manifest, which names these files. They are marked before: after a failed sync nobody knows whether it names
+    /// them, so they stay.
+    fn write_manifest(&self, entries: Vec<ManifestWrite>, unnamed: &[&Arc<DataFile>]) -> Result<()> {
+        unnamed.iter().for_each(|file| file.set_named(true));
+        let written = self.manifest.write(entries);
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull) {
+            // Nothing has changed.
+            unnamed.iter().for_each(|file| file.set_named(false));
+        }
+        written
     }
 
     /// Builds every index up to `limit`. Gives those whose set or entry the manifest has not, and the lowest position from

@@ -126,6 +126,34 @@ impl Store {
         Ok(())
     }
 
+    /// Builds segments of these documents, in parts where they are many; `keep` says what becomes of each segment.
+    fn build_segments(
+        &self,
+        entry: &IndexEntry,
+        puts: &[(&PendingOp, &Put)],
+        part: PartBytes,
+        keep: impl Fn(Arc<SegmentData>) -> Result<Arc<SegmentData>> + Sync,
+    ) -> Result<Vec<Arc<SegmentData>>> {
+        let managers = tokenizers(&entry.schema, &entry.mapping);
+        let sources = puts.iter().map(|(_, put)| &*put.source);
+        let _building = crate::reading_memory::book_build(self.env.breakers(), sources);
+        in_parts(puts, part as usize, |part, bytes| {
+            let blocks = Blocks {
+                count: part.len(),
+                bytes,
+                make: &|n| self.block_of(entry, part[n].0, part[n].1),
+            };
+            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.segments.fresh_number())?;
+            for (n, why) in &poisoned {
+                crate::background_failures::tell(&format!(
+                    "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
+                    entry.name
+                ));
+            }
+            segments.into_iter().map(&keep).collect()
+        })
+    }
+
     /// The segments of a set with the newest of these operations on top, without documents of directories that `tree` removed;
     /// `keep` says what becomes of new segments.
     pub(crate) fn on_top(
@@ -147,24 +175,7 @@ impl Store {
                 Kind::Put(_) | Kind::Delete => None,
             })
             .collect();
-        let managers = tokenizers(&entry.schema, &entry.mapping);
-        let sources = puts.iter().map(|(_, put)| &*put.source);
-        let _building = crate::reading_memory::book_build(self.env.breakers(), sources);
-        let new = in_parts(&puts, part as usize, |part, bytes| {
-            let blocks = Blocks {
-                count: part.len(),
-                bytes,
-                make: &|n| self.block_of(entry, part[n].0, part[n].1),
-            };
-            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.segments.fresh_number())?;
-            for (n, why) in &poisoned {
-                crate::background_failures::tell(&format!(
-                    "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
-                    entry.name
-                ));
-            }
-            segments.into_iter().map(&keep).collect()
-        })?;
+        let new = self.build_segments(entry, &puts, part, keep)?;
         assert!(
             new.iter().map(|data| data.max_doc as usize).sum::<usize>() >= puts.len(),
             "3: the newest operation of each document is in a new segment, {} in all",

@@ -25,7 +25,7 @@ use crate::trees::Trees;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
-    View, ViewPromise, Written,
+    View, ViewPromise, Write, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use search::Searched;
@@ -84,6 +84,23 @@ impl CurrentDocuments for StagedDocuments<'_> {
     }
     fn parent(&self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
         Ok(self.store.staged_read(self.staging, self.inner, entry, at)?.now)
+    }
+}
+
+/// # Errors
+/// An external version; a system index.
+fn check_stageable(write: &Write) -> Result<()> {
+    if matches!(
+        write.expect,
+        Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+    ) {
+        let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
+        return Err(Error::illegal(reason));
+    }
+    let name = write.at.index.as_str();
+    match model::system_index::is_system(name) {
+        true => Err(model::system_index::forbidden(name)),
+        false => Ok(()),
     }
 }
 
@@ -324,20 +341,21 @@ impl Store {
         Ok(writes.into_iter().map(&mut one).collect())
     }
 
+    /// The version of a staged write over a document; `is_made`: its index is made by the transaction.
+    fn staged_version(&self, key: Key, before: Option<Stamp>, is_made: bool) -> u64 {
+        match (before, self.versions.get(key)) {
+            (Some(stamp), _) => stamp.version + 1,
+            // The version of a document that was deleted a little ago goes on.
+            (None, Some(Newest::Deleted { stamp, .. })) if !is_made => stamp.version + 1,
+            _ => 1,
+        }
+    }
+
     fn stage_one(&self, staging: &StagingView, inner: &mut StagedWrites, stage: Stage) -> Result<Outcome> {
         let Stage { write, creates } = stage;
-        if matches!(
-            write.expect,
-            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
-        ) {
-            let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
-            return Err(Error::illegal(reason));
-        }
+        check_stageable(&write)?;
         let now_ms = self.env.wall_ms();
         let name = write.at.index.as_str().to_owned();
-        if model::system_index::is_system(&name) {
-            return Err(model::system_index::forbidden(&name));
-        }
         let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
         let (entry, made) = match (found, creates) {
@@ -385,12 +403,7 @@ impl Store {
                 Some(grown)
             }
         };
-        let version = match (before, self.versions.get(key)) {
-            (Some(stamp), _) => stamp.version + 1,
-            // The version of a document that was deleted a little ago goes on.
-            (None, Some(Newest::Deleted { stamp, .. })) if made.is_none() => stamp.version + 1,
-            _ => 1,
-        };
+        let version = self.staged_version(key, before, made.is_some());
         let op = Arc::new(PendingOp {
             uid: uid.clone(),
             key,

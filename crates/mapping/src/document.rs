@@ -335,18 +335,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
-        let field = &leaf.field;
+    /// The value of a field, as its type and the rules of the dialect have it.
+    fn read_value(&self, field: &FieldType, value: &Value) -> Result<FieldValue> {
         let rules = self.mapping.rules();
-        let coerced = rules.coerces_values || field.coerce;
-        let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
-        let value = if nothing { &Value::Null } else { value };
-        let value = match (value, &field.null_value) {
-            (Value::Null, None) => return Ok(()),
-            (Value::Null, Some(null_value)) => null_value,
-            (value, _) => value,
-        };
-        let read = if rules.coerces_values && field.kind == Kind::Boolean && !value.is_object() {
+        if rules.coerces_values && field.kind == Kind::Boolean && !value.is_object() {
             Ok(types::boolean::lenient(value))
         } else if rules.refuses_later_values && field.kind == Kind::Ip && value.as_str().is_some_and(|t| t.contains(':')) {
             Err(Error::illegal(format!(
@@ -368,7 +360,21 @@ impl<'a> Reader<'a> {
             types::read(field, &value)
         } else {
             types::read(field, value)
+        }
+    }
+
+    fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
+        let field = &leaf.field;
+        let rules = self.mapping.rules();
+        let coerced = rules.coerces_values || field.coerce;
+        let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
+        let value = if nothing { &Value::Null } else { value };
+        let value = match (value, &field.null_value) {
+            (Value::Null, None) => return Ok(()),
+            (Value::Null, Some(null_value)) => null_value,
+            (value, _) => value,
         };
+        let read = self.read_value(field, value);
         let read = match read {
             Ok(read) => read,
             Err(_) if field.ignore_malformed => {

@@ -7,7 +7,7 @@
 use crate::Relations;
 use dsl::json::Node;
 use dsl::query::{BoolQuery, Parsing, Query};
-use dsl::search::{Highlight, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
+use dsl::search::{Highlight, Hit, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
 use engine::{Document, EngineExt as _, Outcome, Read, See, Source, Stage, Write, WriteOp};
 use mapping::Times;
 use model::settings::{MAX_RESULT_WINDOW, number};
@@ -147,22 +147,7 @@ impl Relations {
             let (Some(at), Some(query)) = (staged.get(&hit.index), kept_query(hit.source.as_deref(), dialect)) else {
                 continue;
             };
-            let only = json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } });
-            let both = BoolQuery {
-                must: vec![query],
-                filter: vec![Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?],
-                ..BoolQuery::default()
-            };
-            let request = SearchRequest {
-                query: Some(dsl::query::Clause::Bool(both).into()),
-                size: 1,
-                source: SourceSpec::None,
-                highlight: percolation.highlight.clone(),
-                view: Some(view.to_owned()),
-                ..SearchRequest::new(dialect)
-            };
-            let mut answer = self.found_in_view(&Target::index(at.index.as_str()), request).await?;
-            if let Some(marked) = answer.hits.hits.pop() {
+            if let Some(marked) = self.try_query(percolation, view, at, query).await? {
                 out.matches.push(Match {
                     index: hit.index,
                     id: hit.id.id.to_string(),
@@ -186,6 +171,27 @@ impl Relations {
             out.aggregations = answer.render(dialect).remove("aggregations");
         }
         Ok(out)
+    }
+
+    /// The staged document as a hit of a query that is kept; `None`: it does not match.
+    async fn try_query(&self, percolation: &Percolation, view: &str, at: &DocAddress, query: Query) -> Result<Option<Hit>> {
+        let dialect = percolation.queries.dialect;
+        let only = json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } });
+        let both = BoolQuery {
+            must: vec![query],
+            filter: vec![Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?],
+            ..BoolQuery::default()
+        };
+        let request = SearchRequest {
+            query: Some(dsl::query::Clause::Bool(both).into()),
+            size: 1,
+            source: SourceSpec::None,
+            highlight: percolation.highlight.clone(),
+            view: Some(view.to_owned()),
+            ..SearchRequest::new(dialect)
+        };
+        let mut answer = self.found_in_view(&Target::index(at.index.as_str()), request).await?;
+        Ok(answer.hits.hits.pop())
     }
 
     /// A search in a view, joins and lookups in it too.

@@ -101,27 +101,12 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
             forced_refresh: false,
         })
     };
-    let next = match &write.op {
-        WriteOp::Put(source) => Some(source.clone()),
-        WriteOp::Delete => None,
-        WriteOp::Update(update) => {
-            let value = seen
-                .map(|document| document.source.parse())
-                .transpose()
-                .map_err(Outcome::Refused)?;
-            let was = value.as_ref().zip(seen.map(|document| document.stamp));
-            let routing = write
-                .routing
-                .as_deref()
-                .or(seen.and_then(|document| document.routing.as_deref()));
-            match update.apply(&write.at, was, routing).map_err(Outcome::Refused)? {
-                Applied::Put(value) => Some(Source::from_value(&value)),
-                Applied::Delete => None,
-                Applied::Noop => {
-                    let source = seen.map(|document| document.source.clone());
-                    return Err(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
-                }
-            }
+    let next = match next_source(write, seen).map_err(Outcome::Refused)? {
+        Next::Put(source) => Some(source),
+        Next::Delete => None,
+        Next::Noop => {
+            let source = seen.map(|document| document.source.clone());
+            return Err(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
         }
     };
     if next.is_none() && seen.is_none() {
@@ -171,6 +156,31 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
         source: next.filter(|_| is_update),
         // An update that was done and answered late must not be done again.
         again: !is_update && matches!(write.expect, Expect::Anything | Expect::Present | Expect::Version(_)),
+    })
+}
+
+/// The effect of an operation on a document.
+enum Next {
+    Put(Source),
+    Delete,
+    Noop,
+}
+
+/// Applies the operation of a write to the document that its writer sees.
+fn next_source(write: &Write, seen: Option<&Document>) -> Result<Next> {
+    let update = match &write.op {
+        WriteOp::Put(source) => return Ok(Next::Put(source.clone())),
+        WriteOp::Delete => return Ok(Next::Delete),
+        WriteOp::Update(update) => update,
+    };
+    let value = seen.map(|document| document.source.parse()).transpose()?;
+    let was = value.as_ref().zip(seen.map(|document| document.stamp));
+    let routing = seen.and_then(|document| document.routing.as_deref());
+    let routing = write.routing.as_deref().or(routing);
+    Ok(match update.apply(&write.at, was, routing)? {
+        Applied::Put(value) => Next::Put(Source::from_value(&value)),
+        Applied::Delete => Next::Delete,
+        Applied::Noop => Next::Noop,
     })
 }
 

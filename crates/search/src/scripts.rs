@@ -197,6 +197,65 @@ struct AtDoc<'a> {
     source: Option<&'a serde_json::Value>,
 }
 
+/// The values of a document's field, as the type of the field gives them to scripts.
+fn fill_values(kind: Kind, values: Vec<FieldValue>, out: &mut DocValues) {
+    match kind {
+        kind if kind.is_date() => {
+            let to = out.dates();
+            to.extend(values.iter().filter_map(|v| match v {
+                FieldValue::Date(ms) => Some(*ms),
+                FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
+                _ => None,
+            }));
+        }
+        kind if kind.is_integer() => {
+            let to = out.longs();
+            to.extend(values.iter().filter_map(|v| match v {
+                FieldValue::Long(n) => Some(*n),
+                FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
+                _ => None,
+            }));
+        }
+        kind if kind.is_float() => {
+            let to = out.doubles();
+            to.extend(
+                values
+                    .iter()
+                    .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
+            );
+        }
+        Kind::Boolean => {
+            let to = out.bools();
+            to.extend(
+                values
+                    .iter()
+                    .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
+            );
+        }
+        Kind::GeoPoint => {
+            let to = out.geo_points();
+            to.extend(values.iter().filter_map(|v| {
+                if let FieldValue::Geo { lat, lon } = v {
+                    Some((*lat, *lon))
+                } else {
+                    None
+                }
+            }));
+        }
+        _ => {
+            let to = out.strings();
+            to.extend(values.into_iter().filter_map(|v| match v {
+                FieldValue::Keyword(text) => Some(text),
+                FieldValue::Ip(bytes) => {
+                    let v6 = std::net::Ipv6Addr::from(bytes);
+                    Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
+                }
+                _ => None,
+            }));
+        }
+    }
+}
+
 impl Host for AtDoc<'_> {
     fn score(&mut self) -> Option<f64> {
         Some(f64::from(self.score))
@@ -225,61 +284,7 @@ impl Host for AtDoc<'_> {
             Some(column) => column.values(self.doc)?,
             None => Vec::new(),
         };
-        match kind {
-            kind if kind.is_date() => {
-                let to = out.dates();
-                to.extend(values.iter().filter_map(|v| match v {
-                    FieldValue::Date(ms) => Some(*ms),
-                    FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
-                    _ => None,
-                }));
-            }
-            kind if kind.is_integer() => {
-                let to = out.longs();
-                to.extend(values.iter().filter_map(|v| match v {
-                    FieldValue::Long(n) => Some(*n),
-                    FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
-                    _ => None,
-                }));
-            }
-            kind if kind.is_float() => {
-                let to = out.doubles();
-                to.extend(
-                    values
-                        .iter()
-                        .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
-                );
-            }
-            Kind::Boolean => {
-                let to = out.bools();
-                to.extend(
-                    values
-                        .iter()
-                        .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
-                );
-            }
-            Kind::GeoPoint => {
-                let to = out.geo_points();
-                to.extend(values.iter().filter_map(|v| {
-                    if let FieldValue::Geo { lat, lon } = v {
-                        Some((*lat, *lon))
-                    } else {
-                        None
-                    }
-                }));
-            }
-            _ => {
-                let to = out.strings();
-                to.extend(values.into_iter().filter_map(|v| match v {
-                    FieldValue::Keyword(text) => Some(text),
-                    FieldValue::Ip(bytes) => {
-                        let v6 = std::net::Ipv6Addr::from(bytes);
-                        Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
-                    }
-                    _ => None,
-                }));
-            }
-        }
+        fill_values(*kind, values, out);
         Ok(true)
     }
     fn variable(&mut self, name: &str) -> Option<Value> {

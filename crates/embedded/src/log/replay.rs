@@ -266,23 +266,13 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
     scan.finish_run();
     files.extend(unreadable.iter().cloned());
     files.sort_by_key(|file| file.number);
-    let mut damages: Vec<Damage> = scan.damages.into_iter().map(|(damage, _)| damage).collect();
-    // A log that was closed has nothing behind its end, unless somebody began a file there since.
-    if expected.is_closed && headers.iter().all(|(header, _)| header.start <= least) {
-        damages.iter_mut().for_each(|damage| damage.end = damage.end.min(least));
-    }
-    damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
-    // The next start must find the damage, too: it sees that the log ended behind what is left of it.
-    let gap = if damages.iter().any(|damage| damage.end == u64::MAX) {
-        LOST_TAIL
-    } else {
-        0
-    };
-    let verdict = match (damages.is_empty(), scan.torn_bytes) {
-        (false, _) => Verdict::Corrupt(damages),
-        (true, 0) => Verdict::Clean,
-        (true, _) => Verdict::Torn,
-    };
+    debug_assert!(
+        files.is_sorted_by(|a, b| a.number < b.number),
+        "2: each file of the log has a number of its own"
+    );
+    let damages = scan.damages.into_iter().map(|(damage, _)| damage).collect();
+    let is_closed = expected.is_closed && headers.iter().all(|(header, _)| header.start <= least);
+    let (verdict, gap) = judge(damages, scan.torn_bytes, from, is_closed.then_some(least));
     // Positions given out but never seen on disk are fewer than one jump; a file whose header
     // is unreadable may hide a run of its own, hence two more for each.
     let start = reached.max(scan.end).max(from) + jump * (1 + 2 * unreadable.len() as u64);
@@ -304,6 +294,27 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         chunks: scan.chunks,
     };
     Ok(ScanResult { recovered, files, tail })
+}
+
+/// The verdict about a log that is needed from `from` on, and how far behind its end the next run begins. `closed_at`: nothing
+/// stands behind, since the log was closed there and nobody began a file since.
+fn judge(mut damages: Vec<Damage>, torn_bytes: u64, from: u64, closed_at: Option<u64>) -> (Verdict, u64) {
+    if let Some(end) = closed_at {
+        damages.iter_mut().for_each(|damage| damage.end = damage.end.min(end));
+    }
+    damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
+    // The next start must find the damage, too: it sees that the log ended behind what is left of it.
+    let gap = if damages.iter().any(|damage| damage.end == u64::MAX) {
+        LOST_TAIL
+    } else {
+        0
+    };
+    let verdict = match (damages.is_empty(), torn_bytes) {
+        (false, _) => Verdict::Corrupt(damages),
+        (true, 0) => Verdict::Clean,
+        (true, _) => Verdict::Torn,
+    };
+    (verdict, gap)
 }
 
 /// Whole records one after the other in a file.

@@ -93,32 +93,7 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
     let type_name = text_of(type_value);
     let (kind, string) = match (type_name.as_str(), context.rules.has_string_fields) {
         ("string", true) => (string_kind(body), true),
-        _ => match Kind::from_name(&type_name) {
-            Some(Kind::Object | Kind::Nested) if multi => {
-                return Err(mapper_parsing(format!("Type [{type_name}] cannot be used in multi field")));
-            }
-            Some(Kind::Alias | Kind::Join) if multi => {
-                return Err(mapper_parsing(format!("Type [{type_name}] cannot be used in multi field")));
-            }
-            Some(kind) => (kind, false),
-            None if UNSUPPORTED.contains(&type_name.as_str())
-                && !(context.rules.mapping_refusal_words && NEVER_TYPED.contains(&type_name.as_str())) =>
-            {
-                return Err(mapper_parsing(format!(
-                    "field type [{type_name}] of field [{name}] is not supported yet"
-                )));
-            }
-            None => {
-                let no = if context.rules.mapping_refusal_words && multi {
-                    "no"
-                } else {
-                    "No"
-                };
-                return Err(mapper_parsing(format!(
-                    "{no} handler for type [{type_name}] declared on field [{name}]"
-                )));
-            }
-        },
+        _ => (read_kind(context, name, &type_name, multi)?, false),
     };
     let mut params = Params::new();
     let mut fields = Vec::new();
@@ -176,6 +151,26 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         return Err(mapper_parsing("bool field can't be tokenized"));
     }
     build(context, name, kind, string, params, fields)
+}
+
+/// The kind of a type by its name.
+fn read_kind(context: &Context<'_>, name: &str, type_name: &str, multi: bool) -> Result<Kind> {
+    let is_2015 = context.rules.mapping_refusal_words;
+    match Kind::from_name(type_name) {
+        Some(Kind::Object | Kind::Nested | Kind::Alias | Kind::Join) if multi => {
+            Err(mapper_parsing(format!("Type [{type_name}] cannot be used in multi field")))
+        }
+        Some(kind) => Ok(kind),
+        None if UNSUPPORTED.contains(&type_name) && !(is_2015 && NEVER_TYPED.contains(&type_name)) => Err(mapper_parsing(
+            format!("field type [{type_name}] of field [{name}] is not supported yet"),
+        )),
+        None => {
+            let no = if is_2015 && multi { "no" } else { "No" };
+            Err(mapper_parsing(format!(
+                "{no} handler for type [{type_name}] declared on field [{name}]"
+            )))
+        }
+    }
 }
 
 /// Types that Elasticsearch has and we have not.

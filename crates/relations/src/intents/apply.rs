@@ -39,6 +39,32 @@ enum Brought {
     Left(Vec<(DocAddress, Error)>),
 }
 
+/// How an outcome that was written over its intent was answered.
+enum Acknowledgement {
+    /// It is to be tried again.
+    None,
+    Written(Stamp),
+    /// It was refused, and an operator has said that it may be.
+    Skipped,
+    /// It cannot be written.
+    Left(Error),
+}
+
+/// # Errors
+/// The engine itself takes nothing now.
+fn acknowledgement(record: &Record, at: &DocAddress, outcome: Outcome) -> Result<Acknowledgement> {
+    Ok(match outcome {
+        Outcome::Written(written) => Acknowledgement::Written(written.stamp),
+        Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
+        // Its index is gone, as the next turn finds.
+        Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound => Acknowledgement::None,
+        // A mark of what is done is dead: whoever meets it takes it off.
+        Outcome::Refused(_) if record.skips(at) => Acknowledgement::Skipped,
+        Outcome::Refused(error) => Acknowledgement::Left(error),
+        Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => Acknowledgement::None,
+    })
+}
+
 impl Runner {
     /// W6 and W7: every outcome reaches its document, by the marks. `at_hand` are documents as this process has just
     /// written them; the others, and those that have moved, are read.
@@ -134,24 +160,15 @@ impl Runner {
                 true => self.engine.write_together(writes, Refresh::No).await?,
                 false => self.engine.write(writes, Refresh::No).await?,
             };
+            debug_assert_eq!(outcomes.len(), written.len(), "an engine answers each write, in order");
             for (at, outcome) in written.into_iter().zip(outcomes) {
-                match outcome {
-                    Outcome::Written(written) => {
-                        stamped.insert(at.clone(), written.stamp);
-                        acknowledged.insert(at);
-                    }
-                    // The engine itself takes nothing now.
-                    Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
-                    // Its index is gone, as the next turn finds.
-                    Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound => {}
-                    // A mark of what is done is dead: whoever meets it takes it off.
-                    Outcome::Refused(_) if record.skips(at) => drop(acknowledged.insert(at)),
-                    Outcome::Refused(error) => {
-                        left.push((at.clone(), error));
-                        acknowledged.insert(at);
-                    }
-                    Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
+                match acknowledgement(record, at, outcome)? {
+                    Acknowledgement::None => continue,
+                    Acknowledgement::Written(stamp) => drop(stamped.insert(at.clone(), stamp)),
+                    Acknowledgement::Skipped => {}
+                    Acknowledgement::Left(error) => left.push((at.clone(), error)),
                 }
+                acknowledged.insert(at);
             }
             open.retain(|touched| !acknowledged.contains(&touched.at));
             turn += 1;

@@ -228,6 +228,18 @@ impl Transaction for Batch<'_> {
     }
 }
 
+/// Applies writes of lock documents to the table. A refusal is the outcome of its document.
+fn apply_locks(table_changes: &mut TableChanges<'_>, lock_writes: &[LockWrite], all: &mut [ItemOutcome]) {
+    for lock in lock_writes {
+        if let Err(error) = table_changes.apply(lock) {
+            all[lock.operation] = match error.kind() {
+                ErrorKind::LockNotOwned | ErrorKind::LockConflict => ItemOutcome::Conflict(error),
+                _ => ItemOutcome::Failed(error),
+            };
+        }
+    }
+}
+
 impl Batch<'_> {
     fn plan(&mut self, newest: &mut dyn Newest) -> Result<Step<BatchOutcome>> {
         if let Some(record) = self.record
@@ -269,14 +281,8 @@ impl Batch<'_> {
         let mut table_changes = table
             .as_ref()
             .map(|(table, prepared)| TableChanges::new(table, &self.job.caller, prepared, self.now_ms));
-        for lock in &lock_writes {
-            let Some(Err(error)) = table_changes.as_mut().map(|table_changes| table_changes.apply(lock)) else {
-                continue;
-            };
-            all[lock.operation] = match error.kind() {
-                ErrorKind::LockNotOwned | ErrorKind::LockConflict => ItemOutcome::Conflict(error),
-                _ => ItemOutcome::Failed(error),
-            };
+        if let Some(table_changes) = &mut table_changes {
+            apply_locks(table_changes, &lock_writes, &mut all);
         }
         let mut plan = Plan {
             trees,

@@ -94,6 +94,18 @@ pub(crate) struct TableChanges<'a> {
     renewed: Vec<Arc<str>>,
 }
 
+/// # Errors
+/// A count of holders that rises or falls by more than the operations on it.
+fn check_steps(write: &LockWrite, before: u64, after: u64) -> Result<()> {
+    if before.abs_diff(after) <= write.steps {
+        return Ok(());
+    }
+    Err(Error::illegal(format!(
+        "[lock_count] of lock document {} counts who holds it and changes by one, but from [{before}] to [{after}]",
+        name(&write.at)
+    )))
+}
+
 impl<'a> TableChanges<'a> {
     pub(crate) fn new(table: &'a Table, caller: &'a Caller, prepared: &PreparedLocks, now_ms: i64) -> TableChanges<'a> {
         TableChanges {
@@ -167,12 +179,7 @@ impl<'a> TableChanges<'a> {
                 Ok(())
             }
             (Some(LockState::Shared(before)), Some(LockState::Shared(after))) => {
-                if before.abs_diff(after) > write.steps {
-                    return Err(Error::illegal(format!(
-                        "[lock_count] of lock document {} counts who holds it and changes by one, but from [{before}] to [{after}]",
-                        name(&write.at)
-                    )));
-                }
+                check_steps(write, before, after)?;
                 if after > before {
                     return self.acquire(write, &caller, Mode::IntentExclusive, after - before);
                 }

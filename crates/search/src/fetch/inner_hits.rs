@@ -198,6 +198,13 @@ struct Candidates {
     end: DocId,
 }
 
+/// The inner hits of one document before they are fetched.
+struct Ranking {
+    best: Vec<Ranked>,
+    count: u64,
+    max_score: Option<f32>,
+}
+
 impl<'a> CompiledInnerHits<'a> {
     /// Compiles all of a level; what is not mapped and may be missing is left out.
     ///
@@ -279,43 +286,10 @@ impl<'a> CompiledInnerHits<'a> {
     fn hits(&self, of: &Hit, segment: usize, doc: DocId, root: DocId) -> Result<Hits> {
         let request = &self.wanted.request;
         let by_score = self.sort.is_empty();
-        let scored = request.size > 0 && (by_score || request.track_scores || self.sort.iter().any(Plan::needs_scores));
-        let mut best = Best::new(&self.order, request.from.saturating_add(request.size));
-        let (mut count, mut max_score) = (0u64, None);
-        for mut candidates in self.candidates(of, segment, doc)? {
-            let here = &self.view.segments[candidates.segment];
-            let base: u64 = self.view.segments[..candidates.segment]
-                .iter()
-                .map(|s| u64::from(s.reader.max_doc()))
-                .sum();
-            let readers = self
-                .sort
-                .iter()
-                .map(|plan| plan.open(self.view, here, base))
-                .collect::<Result<Vec<_>>>()?;
-            let set = &mut candidates.docs;
-            while set.doc() < candidates.end {
-                let found = set.doc();
-                count += 1;
-                let score = if scored { set.score() } else { 0.0 };
-                if request.size > 0 {
-                    max_score = Some(max_score.map_or(score, |max: f32| max.max(score)));
-                    best.push(Ranked {
-                        view: 0,
-                        segment: candidates.segment,
-                        doc: found,
-                        score,
-                        keys: readers.iter().map(|r| r.read(found, score)).collect::<Result<Vec<Key>>>()?,
-                        group: None,
-                    });
-                }
-                set.advance();
-            }
-        }
-        self.part.check()?;
+        let Ranking { best, count, max_score } = self.rank(of, segment, doc)?;
         let mut roots: Vec<((usize, DocId), RootDocument)> = Vec::new();
         let mut hits = Vec::new();
-        for one in best.into_sorted().iter().skip(request.from) {
+        for one in best.iter().skip(request.from) {
             let here = &self.view.segments[one.segment];
             let score = by_score.then_some(one.score);
             let (mut hit, own_root) = match &self.wanted.of {
@@ -351,6 +325,51 @@ impl<'a> CompiledInnerHits<'a> {
             }),
             max_score: max_score.filter(|_| by_score || request.track_scores),
             hits,
+        })
+    }
+
+    /// The best inner hits of a document, the first page and those before it.
+    fn rank(&self, of: &Hit, segment: usize, doc: DocId) -> Result<Ranking> {
+        let request = &self.wanted.request;
+        let by_score = self.sort.is_empty();
+        let scored = request.size > 0 && (by_score || request.track_scores || self.sort.iter().any(Plan::needs_scores));
+        let mut best = Best::new(&self.order, request.from.saturating_add(request.size));
+        let (mut count, mut max_score) = (0u64, None);
+        for mut candidates in self.candidates(of, segment, doc)? {
+            let here = &self.view.segments[candidates.segment];
+            let base: u64 = self.view.segments[..candidates.segment]
+                .iter()
+                .map(|s| u64::from(s.reader.max_doc()))
+                .sum();
+            let readers = self
+                .sort
+                .iter()
+                .map(|plan| plan.open(self.view, here, base))
+                .collect::<Result<Vec<_>>>()?;
+            let set = &mut candidates.docs;
+            while set.doc() < candidates.end {
+                let found = set.doc();
+                count += 1;
+                let score = if scored { set.score() } else { 0.0 };
+                if request.size > 0 {
+                    max_score = Some(max_score.map_or(score, |max: f32| max.max(score)));
+                    best.push(Ranked {
+                        view: 0,
+                        segment: candidates.segment,
+                        doc: found,
+                        score,
+                        keys: readers.iter().map(|r| r.read(found, score)).collect::<Result<Vec<Key>>>()?,
+                        group: None,
+                    });
+                }
+                set.advance();
+            }
+        }
+        self.part.check()?;
+        Ok(Ranking {
+            best: best.into_sorted(),
+            count,
+            max_score,
         })
     }
 

@@ -160,6 +160,44 @@ struct FieldKey {
     nested: Option<Levels>,
 }
 
+impl FieldKey {
+    /// A date of `search_after`: a number as the column has it, or a text in the format of the sort or of the field.
+    fn date_after(&self, target: &Target<'_>, text: &str, now_ms: i64) -> Result<i64> {
+        let default = model::date::DateFormat::default();
+        let format = self.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
+        let nanos = target.kind.kind == mapping::Kind::DateNanos || self.to_nanos;
+        match text.parse::<i64>() {
+            Ok(n) => Ok(n),
+            Err(_) if nanos => {
+                let (ms, below) = format.parse_nanos(text, None)?;
+                Ok(ms.saturating_mul(1_000_000).saturating_add(below))
+            }
+            Err(_) => model::date::parse_math(text, format, None, now_ms, false),
+        }
+    }
+}
+
+/// # Errors
+/// A point outside of the world, where the dialect does not take it.
+fn check_points(view: &IndexView, field: &str, points: &[(f64, f64)]) -> Result<()> {
+    let is_outside = |(lat, lon): &&(f64, f64)| lat.abs() > 90.0 || lon.abs() > 180.0;
+    let Some((lat, lon)) = points
+        .iter()
+        .find(is_outside)
+        .filter(|_| !view.rules().tolerates_query_bounds)
+    else {
+        return Ok(());
+    };
+    let (what, value) = if lat.abs() > 90.0 {
+        ("latitude", lat)
+    } else {
+        ("longitude", lon)
+    };
+    Err(Error::illegal(format!(
+        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
+    )))
+}
+
 impl Plan {
     /// Compiles one key for root documents.
     ///
@@ -208,19 +246,7 @@ impl Plan {
                 ignore_unmapped,
                 nested,
             } => {
-                if let Some((lat, lon)) = points
-                    .iter()
-                    .find(|(lat, lon)| !view.rules().tolerates_query_bounds && (lat.abs() > 90.0 || lon.abs() > 180.0))
-                {
-                    let (what, value) = if lat.abs() > 90.0 {
-                        ("latitude", lat)
-                    } else {
-                        ("longitude", lon)
-                    };
-                    return Err(Error::illegal(format!(
-                        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
-                    )));
-                }
+                check_points(view, field, points)?;
                 let Some(target) = Target::of(view, field) else {
                     if *ignore_unmapped {
                         return Ok(Plan {
@@ -495,17 +521,7 @@ impl Plan {
                 } else if let Some(n) = value.as_i64() {
                     Key::Int(n)
                 } else if let (Some(text), true) = (value.as_str(), target.kind.kind.is_date()) {
-                    let default = model::date::DateFormat::default();
-                    let format = key.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
-                    let nanos = target.kind.kind == mapping::Kind::DateNanos || key.to_nanos;
-                    Key::Int(match text.parse::<i64>() {
-                        Ok(n) => n,
-                        Err(_) if nanos => {
-                            let (ms, below) = format.parse_nanos(text, None)?;
-                            ms.saturating_mul(1_000_000).saturating_add(below)
-                        }
-                        Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
-                    })
+                    Key::Int(key.date_after(&target, text, cx.now_ms)?)
                 } else if let (Some(b), true) = (value.as_bool(), view.rules().coerces_query_values) {
                     Key::Int(i64::from(b))
                 } else {

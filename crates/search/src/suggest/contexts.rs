@@ -179,11 +179,6 @@ pub(crate) fn in_segment(
     contexts: &[CompletionContext],
     fuzzy: Option<&FuzzyCompletion>,
 ) -> Result<BTreeMap<DocId, BestInput>> {
-    struct InputBest {
-        score: f32,
-        input: String,
-        by: BTreeSet<String>,
-    }
     let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
     let fuzzy = fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length);
     let automaton = fuzzy.map(|fuzzy| {
@@ -228,46 +223,66 @@ pub(crate) fn in_segment(
             while docs.doc() != TERMINATED {
                 let doc = docs.doc();
                 if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                    let known = best.entry(doc).or_insert_with(|| InputBest {
-                        score,
-                        input: input.to_owned(),
-                        by: BTreeSet::new(),
-                    });
-                    if score > known.score || score == known.score && input < known.input.as_str() {
-                        if input != known.input {
-                            known.by.clear();
-                        }
-                        known.score = score;
-                        known.input = input.to_owned();
-                    }
-                    if input == known.input {
-                        known.by.insert(context.to_owned());
-                    }
+                    let known = best.entry(doc).or_insert_with(|| InputBest::of(score, input));
+                    known.compare(score, input, context);
                 }
                 docs.advance();
             }
         }
     }
-    let shown = |by: BTreeSet<String>| {
-        let mut out = Map::new();
-        for (no, context) in contexts.iter().enumerate() {
-            let mark = beginning(no, "").unwrap_or_default();
-            let values: Vec<&str> = by.iter().filter_map(|value| value.strip_prefix(&mark)).collect();
-            if !values.is_empty() {
-                out.insert(context.name.clone(), values.into());
-            }
-        }
-        Value::Object(out)
-    };
     let found = |(doc, best): (DocId, InputBest)| {
         let found = BestInput {
             score: best.score,
             input: best.input,
-            shown: shown(best.by),
+            shown: show_contexts(&best.by, contexts),
         };
         (doc, found)
     };
     Ok(best.into_iter().map(found).collect())
+}
+
+/// The best input of a document so far, and the contexts that it was found by.
+struct InputBest {
+    score: f32,
+    input: String,
+    by: BTreeSet<String>,
+}
+
+impl InputBest {
+    fn of(score: f32, input: &str) -> InputBest {
+        InputBest {
+            score,
+            input: input.to_owned(),
+            by: BTreeSet::new(),
+        }
+    }
+
+    /// One more input of the document: the higher score counts, then the lesser text.
+    fn compare(&mut self, score: f32, input: &str, context: &str) {
+        if score > self.score || score == self.score && input < self.input.as_str() {
+            if input != self.input {
+                self.by.clear();
+            }
+            self.score = score;
+            self.input = input.to_owned();
+        }
+        if input == self.input {
+            self.by.insert(context.to_owned());
+        }
+    }
+}
+
+/// The values that a document was found by, under the names of their contexts.
+fn show_contexts(by: &BTreeSet<String>, contexts: &[CompletionContext]) -> Value {
+    let mut out = Map::new();
+    for (no, context) in contexts.iter().enumerate() {
+        let mark = beginning(no, "").unwrap_or_default();
+        let values: Vec<&str> = by.iter().filter_map(|value| value.strip_prefix(&mark)).collect();
+        if !values.is_empty() {
+            out.insert(context.name.clone(), values.into());
+        }
+    }
+    Value::Object(out)
 }
 
 #[cfg(test)]

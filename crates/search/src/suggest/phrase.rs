@@ -194,28 +194,10 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
         pre_filter: None,
         post_filter: None,
     }];
-    let generators = if spec.generators.is_empty() {
-        &default[..]
-    } else {
-        &spec.generators
+    let sources = match spec.generators.as_slice() {
+        [] => word_sources(view, &default)?,
+        generators => word_sources(view, generators)?,
     };
-    let mut sources = Vec::new();
-    for generator in generators {
-        let target = target(view, &generator.words.field)?;
-        let total = counts(view, &target)?.total;
-        // A field that no document has suggests nothing.
-        if total == 0 {
-            continue;
-        }
-        let analyzer = |name: &Option<String>| name.as_deref().map(|name| analyzer_named(view, name)).transpose();
-        sources.push(WordSource {
-            target,
-            words: generator.words.clone(),
-            before: analyzer(&generator.pre_filter)?,
-            behind: analyzer(&generator.post_filter)?,
-            total,
-        });
-    }
     let likely = Likely::new(view, &field, spec)?;
     if sources.is_empty() || likely.total == 0 {
         return Ok(Vec::new());
@@ -252,6 +234,28 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
     let mut best = walk.best;
     best.retain(|correction| f64::from(correction.score as f32) > least);
     Ok(best)
+}
+
+/// The sources of words that generators name.
+fn word_sources<'a>(view: &'a IndexView, generators: &'a [Generator]) -> Result<Vec<WordSource<'a>>> {
+    let mut sources = Vec::new();
+    for generator in generators {
+        let target = target(view, &generator.words.field)?;
+        let total = counts(view, &target)?.total;
+        // A field that no document has suggests nothing.
+        if total == 0 {
+            continue;
+        }
+        let analyzer = |name: &Option<String>| name.as_deref().map(|name| analyzer_named(view, name)).transpose();
+        sources.push(WordSource {
+            target,
+            words: generator.words.clone(),
+            before: analyzer(&generator.pre_filter)?,
+            behind: analyzer(&generator.post_filter)?,
+            total,
+        });
+    }
+    Ok(sources)
 }
 
 /// The places of a text with their candidates; `None` if it has none, or too many.

@@ -27,7 +27,7 @@ use crate::lock_order::{LockRank, Mutex, is_held};
 use crate::log::Record;
 use crate::log::follow::Places;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
-use crate::log::replay::{Expected, LogFile, Recovered, ScanResult, scan};
+use crate::log::replay::{Expected, LogFile, Recovered, ScanResult, Tail, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -209,24 +209,8 @@ impl Log {
             recovered.end,
             options.from
         );
-        let (number, previous_end) = match &tail {
-            Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
-            _ => (
-                files.last().map_or(1, |file| file.number + 1).max(options.least_file + 1),
-                recovered.end.max(options.from),
-            ),
-        };
-        let header = FileHeader {
-            version: FORMAT_VERSION,
-            folder_id: options.folder_id,
-            number,
-            run_id: fresh_run_id(recovered.start),
-            start: recovered.start,
-            previous_end,
-            allocated: 0,
-            cut: 0,
-            note: FileNote::default(),
-        };
+        let header = header_of_run(&options, &recovered, &files, tail.as_ref());
+        let (number, previous_end) = (header.number, header.previous_end);
         let Blank {
             file: blank,
             spare,

@@ -89,7 +89,6 @@ pub(super) struct IntentPlan<'a> {
     pub(super) came: Option<PreflightOutcome>,
 }
 
-#[async_trait]
 /// The effects of a folded write, as a record has them.
 fn effects_of(write: &Write, now_ms: i64) -> Effects {
     debug_assert!(
@@ -115,6 +114,7 @@ fn effects_of(write: &Write, now_ms: i64) -> Effects {
     }
 }
 
+#[async_trait]
 impl Planning for IntentPlan<'_> {
     async fn plan(&mut self, before: &BTreeMap<DocAddress, Before>) -> Result<Planned> {
         let relations = self.relations;
@@ -398,28 +398,8 @@ impl IntentPlan<'_> {
         };
         let seen: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
         for write in &folded.writes {
-            debug_assert!(
-                !matches!(
-                    write.expect,
-                    Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
-                ),
-                "an external version is of a plain write, which is decided at once"
-            );
-            let effect = match &write.op {
-                WriteOp::Put(source) => Effects::Put {
-                    source: source.clone(),
-                    routing: write.routing.clone(),
-                    parent: write.parent.clone(),
-                    // Only typed documents have times.
-                    timing: match &write.at.id.doc_type {
-                        Some(_) => write.timing.clone().judge_at(self.relations.clock.wall_ms()),
-                        None => Timing::default(),
-                    },
-                },
-                WriteOp::Delete => Effects::Delete,
-                WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
-            };
-            outcomes.insert(write.at.clone(), effect);
+            let known = outcomes.insert(write.at.clone(), effects_of(write, self.relations.clock.wall_ms()));
+            debug_assert!(known.is_none(), "T2: a transaction writes {:?} twice", write.at);
         }
         let mut failures = refusals(folded, &seen);
         for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {

@@ -182,19 +182,7 @@ pub(in crate::transactions) fn fold(
         }
         let Some(writer) = doc.writer else { continue };
         places[n] = Some(out.writes.len());
-        let mut write = Write::new(doc.at, WriteOp::Delete);
-        write.require_alias = doc.require_alias;
-        write.index_uuid = doc.index_uuid;
-        write.expect = doc.external;
-        match doc.now {
-            Some(now) => {
-                write.op = WriteOp::Put(now.source);
-                write.tree = now.tree;
-                (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
-            }
-            None => (write.routing, write.parent) = (doc.routing, doc.parent),
-        }
-        out.writes.push(write);
+        out.writes.push(doc.into_write());
         out.writers.push(writer);
     }
     out.steps = steps
@@ -292,6 +280,23 @@ struct Now {
 impl FoldedDocument {
     fn stamp(&self) -> Stamp {
         self.before.unwrap_or_default()
+    }
+
+    /// The one write that its operations come to.
+    fn into_write(self) -> Write {
+        let mut write = Write::new(self.at, WriteOp::Delete);
+        write.require_alias = self.require_alias;
+        write.index_uuid = self.index_uuid;
+        write.expect = self.external;
+        match self.now {
+            Some(now) => {
+                write.op = WriteOp::Put(now.source);
+                write.tree = now.tree;
+                (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
+            }
+            None => (write.routing, write.parent) = (self.routing, self.parent),
+        }
+        write
     }
 }
 

@@ -16,7 +16,7 @@ use engine::{
 use model::lock_index::LockIndex;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The result of a commit.
@@ -253,6 +253,24 @@ fn held_for_too_long() -> Error {
     Error::new(ErrorKind::Timeout, reason)
 }
 
+/// The write of a staged document over the one that is there.
+fn write_of(staged: &Staged, there: Option<&Document>) -> Write {
+    let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
+    if let StagedIndex::Known { uuid } = &staged.index {
+        write.index_uuid = Some(Arc::from(uuid.as_str()));
+    }
+    match &staged.put {
+        Some(put) => {
+            (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
+            write.timing = mapping::Timing::keep(put.times);
+            write.op = WriteOp::Put(put.source.clone());
+            write.tree = put.tree.clone();
+        }
+        None => write.routing = there.and_then(|document| document.routing.clone()),
+    }
+    write
+}
+
 impl Committing<'_> {
     fn touches(&self) -> Vec<DocAddress> {
         let read = self.reads.iter().map(|(at, _)| at.clone());
@@ -343,21 +361,13 @@ impl Committing<'_> {
             if let (StagedIndex::Made { name, typed }, None) = (&staged.index, &indices[staged.at.index.as_str()]) {
                 Alteration::make(&mut plan.alterations, name.as_str(), *typed);
             }
-            let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
-            if let StagedIndex::Known { uuid } = &staged.index {
-                write.index_uuid = Some(Arc::from(uuid.as_str()));
-            }
-            match &staged.put {
-                Some(put) => {
-                    (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
-                    write.timing = mapping::Timing::keep(put.times);
-                    write.op = WriteOp::Put(put.source.clone());
-                    write.tree = put.tree.clone();
-                }
-                None => write.routing = there.get(&staged.at).and_then(|document| document.routing.clone()),
-            }
-            plan.writes.push(write);
+            plan.writes.push(write_of(staged, there.get(&staged.at)));
         }
+        debug_assert_eq!(
+            plan.writes.iter().map(|write| &write.at).collect::<BTreeSet<_>>().len(),
+            plan.writes.len(),
+            "T2: a transaction writes a document at most once"
+        );
         self.keep(&mut plan);
         Ok(Step::Commit(plan, None))
     }
