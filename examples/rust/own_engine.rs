@@ -44,7 +44,7 @@ impl Around for CountingEngine {
     fn section(&self) -> Option<&dyn AtomicWrites> {
         self.inner.atomic()
     }
-    fn staged(&self) -> Option<&dyn Staging> {
+    fn inner_staging(&self) -> Option<&dyn Staging> {
         self.inner.staging()
     }
 }

@@ -146,7 +146,7 @@ impl Analyzer {
         if self.0.grows == 0 || (self.0.grows == 1 && Room::holds_any(text)) {
             return Ok(());
         }
-        Room::or_refuse(self.run(text, &mut |_| {}), &self.described())
+        Room::or_refuse(self.run(text, &mut |_| {}), &self.label())
     }
 
     /// As [`Analyzer::analyze`], of a text that was not checked.
@@ -156,7 +156,7 @@ impl Analyzer {
     pub fn try_analyze(&self, text: &str) -> Result<Vec<Token>> {
         let mut tokens = Vec::new();
         let fits = self.run(text, &mut |token| tokens.push(token.clone()));
-        Room::or_refuse(fits, &self.described())?;
+        Room::or_refuse(fits, &self.label())?;
         Ok(tokens)
     }
 
@@ -175,7 +175,7 @@ impl Analyzer {
             !stopped
         });
         if !stopped {
-            Room::or_refuse(fits, &self.described())?;
+            Room::or_refuse(fits, &self.label())?;
         }
         Ok(tokens)
     }
@@ -204,7 +204,7 @@ impl Analyzer {
         found
     }
 
-    fn described(&self) -> String {
+    fn label(&self) -> String {
         format!("analyzer [{}]", self.0.name)
     }
 
@@ -231,7 +231,7 @@ impl Analyzer {
     /// The same until `f` says no: what comes after is not filtered, and false is returned.
     fn run_while(&self, text: &str, f: &mut dyn FnMut(&Token) -> bool) -> bool {
         let original = text;
-        let Ok(filtered) = self.filtered(text) else {
+        let Ok(filtered) = self.apply_char_filters(text) else {
             return false;
         };
         // Tokens that are not made of their neighbours are never longer than the text, unless the tokenizer's pieces overlap.
@@ -298,7 +298,7 @@ impl Analyzer {
     /// The whole text as one term: character filters, and of the filters those that change characters only.
     pub fn normalize(&self, text: &str) -> String {
         let mut token = Token::empty();
-        token.term = match self.filtered(text) {
+        token.term = match self.apply_char_filters(text) {
             Ok(Some(filtered)) => filtered.text,
             // Too long for any term.
             Ok(None) | Err(_) => text.to_owned(),
@@ -323,7 +323,7 @@ impl Analyzer {
     /// As [`Analyzer::check`].
     pub fn explain(&self, text: &str) -> Result<Explanation> {
         let whole = self.explain_within(text, usize::MAX)?;
-        whole.ok_or_else(|| Room::refusal(&self.described()))
+        whole.ok_or_else(|| Room::refusal(&self.label()))
     }
 
     /// The same; `None` as soon as a stage makes more than `max` tokens.
@@ -335,7 +335,7 @@ impl Analyzer {
         let mut filtered: Option<Filtered> = None;
         for filter in &self.0.chain.char_filters {
             let next = Filtered::after(filtered, text, &*filter.part);
-            Room::or_refuse(!next.is_full(text), &self.described())?;
+            Room::or_refuse(!next.is_full(text), &self.label())?;
             char_filters.push(CharFilterStage {
                 name: filter.name.to_string(),
                 filtered_text: next.text.clone(),
@@ -358,7 +358,7 @@ impl Analyzer {
         if tokens.len() > max {
             return Ok(None);
         }
-        Room::or_refuse(fits, &self.described())?;
+        Room::or_refuse(fits, &self.label())?;
         let tokenizer = TokenStage {
             name: self.0.chain.tokenizer.name.to_string(),
             tokens: tokens.clone(),
@@ -372,7 +372,7 @@ impl Analyzer {
             if tokens.len() > max {
                 return Ok(None);
             }
-            Room::or_refuse(filter.part.grows() == 0 || Room::holds(&tokens), &self.described())?;
+            Room::or_refuse(filter.part.grows() == 0 || Room::holds(&tokens), &self.label())?;
             filters.push(TokenStage {
                 name: filter.name.to_string(),
                 tokens: tokens.clone(),
@@ -386,11 +386,11 @@ impl Analyzer {
         }))
     }
 
-    fn filtered(&self, text: &str) -> Result<Option<Filtered>> {
+    fn apply_char_filters(&self, text: &str) -> Result<Option<Filtered>> {
         let mut filtered = None;
         for filter in &self.0.chain.char_filters {
             let next = Filtered::after(filtered, text, &*filter.part);
-            Room::or_refuse(!next.is_full(text), &self.described())?;
+            Room::or_refuse(!next.is_full(text), &self.label())?;
             filtered = Some(next);
         }
         Ok(filtered)

@@ -8,6 +8,15 @@ pub(crate) struct Named<T: ?Sized> {
     pub(crate) part: Arc<T>,
 }
 
+impl<T> Named<T> {
+    pub(crate) fn new(name: &str, part: T) -> Named<T> {
+        Named {
+            name: name.into(),
+            part: Arc::new(part),
+        }
+    }
+}
+
 impl<T: ?Sized> Clone for Named<T> {
     fn clone(&self) -> Self {
         Named {

@@ -25,7 +25,7 @@ impl Options<'_> {
     }
 
     /// A string that must be there.
-    pub(crate) fn required(&self, key: &str) -> Result<String> {
+    pub(crate) fn require(&self, key: &str) -> Result<String> {
         self.text(key)
             .ok_or_else(|| Error::illegal(format!("{key} is missing for [{}]", self.name)))
     }
@@ -130,7 +130,7 @@ impl Options<'_> {
             (Some(pattern), _) => pattern,
             (None, Some(default)) => default.to_owned(),
             (None, None) => {
-                return self.required(key).and_then(|pattern| java_regex::compile(&pattern, ""));
+                return self.require(key).and_then(|pattern| java_regex::compile(&pattern, ""));
             }
         };
         java_regex::compile(&pattern, &self.text("flags").unwrap_or_default())

@@ -189,7 +189,7 @@ impl SegmentFile {
     /// (unknown format version), Internal.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<SegmentFile> {
         let image = disk.map(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => corrupt(path, format!("[{}] is missing", crate::shown(path))),
+            std::io::ErrorKind::NotFound => corrupt(path, format!("[{}] is missing", crate::display_path(path))),
             _ => refusal("opening", path, &e),
         })?;
         let tables = read_tables(path, &image)?;
@@ -222,8 +222,12 @@ impl SegmentFile {
     /// beyond its end).
     pub fn verify(&self, component: &str, range: Range<usize>) -> Result<Range<usize>> {
         let place = self.0.tables.layout.get(component);
-        let (offset, length) =
-            place.ok_or_else(|| Error::illegal(format!("no component [{component}] in [{}]", crate::shown(&self.0.path))))?;
+        let (offset, length) = place.ok_or_else(|| {
+            Error::illegal(format!(
+                "no component [{component}] in [{}]",
+                crate::display_path(&self.0.path)
+            ))
+        })?;
         if range.start > range.end || range.end as u64 > *length {
             let reason = format!(
                 "bytes [{}..{}] are not in component [{component}] of [{length}] bytes",
@@ -276,7 +280,7 @@ impl SegmentFile {
         if crc32fast::hash(bytes) != self.0.tables.crcs[block] {
             let reason = format!(
                 "[{}] is damaged within the {} bytes at offset [{from}]",
-                crate::shown(&self.0.path),
+                crate::display_path(&self.0.path),
                 bytes.len()
             );
             return Err(corrupt(&self.0.path, reason).with("offset", from));
@@ -301,7 +305,7 @@ impl Deref for Slice {
 }
 
 fn corrupt(path: &Path, reason: String) -> Error {
-    Error::new(ErrorKind::Corruption, reason).with("path", crate::shown(path))
+    Error::new(ErrorKind::Corruption, reason).with("path", crate::display_path(path))
 }
 
 /// The tables of a file.
@@ -331,7 +335,7 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<Tables> {
 
 /// The copy whose trailer ends at `end`.
 fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
-    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", crate::shown(path)));
+    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", crate::display_path(path)));
     let at = end
         .checked_sub(TRAILER_BYTES)
         .ok_or_else(|| damaged(&format!("it ends at byte [{}], too early for a trailer", image.len())))?;
@@ -341,7 +345,7 @@ fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
     }
     let version = u32_at(trailer, 4);
     if ![FORMAT_VERSION_1, FORMAT_VERSION].contains(&version) {
-        let reason = format!("format version [{version}] of [{}] is unknown", crate::shown(path));
+        let reason = format!("format version [{version}] of [{}] is unknown", crate::display_path(path));
         return Err(Error::new(ErrorKind::IllegalState, reason));
     }
     let (data_bytes, table_bytes) = (u64_at(trailer, 8) as usize, u64_at(trailer, 16) as usize);

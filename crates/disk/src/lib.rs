@@ -75,7 +75,7 @@ pub trait DiskFile: Send + Sync {
         while done < bytes.len() {
             match self.write_some_at(&bytes[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => done = advanced(done, n, bytes.len()),
+                Ok(n) => done = advance(done, n, bytes.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -94,7 +94,7 @@ pub trait DiskFile: Send + Sync {
             match self.write_some_at(&bytes[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
-                    done = advanced(done, n, bytes.len());
+                    done = advance(done, n, bytes.len());
                     if done < bytes.len() {
                         self.sync_data()?;
                     }
@@ -112,7 +112,7 @@ pub trait DiskFile: Send + Sync {
         while done < into.len() {
             match self.read_some_at(&mut into[done..], offset + done as u64) {
                 Ok(0) => break,
-                Ok(n) => done = advanced(done, n, into.len()),
+                Ok(n) => done = advance(done, n, into.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -152,7 +152,7 @@ pub trait DiskFile: Send + Sync {
 }
 
 /// The place after `n` more of `all` bytes.
-fn advanced(done: usize, n: usize, all: usize) -> usize {
+fn advance(done: usize, n: usize, all: usize) -> usize {
     assert!(
         n <= all - done,
         "a disk moves [{n}] bytes where [{}] were asked for",
@@ -180,7 +180,7 @@ impl Deref for Image {
     }
 }
 
-/// Data folders of this process, for [`shown`].
+/// Data folders of this process, for [`display_path`].
 static FOLDERS: parking_lot::RwLock<Vec<PathBuf>> = parking_lot::RwLock::new(Vec::new());
 
 /// From here on paths in this folder are shown relative to it.
@@ -193,7 +193,7 @@ pub fn show_relative_to(folder: &Path) {
 
 /// A path as errors show it: relative to the data folder that it is in. Where a folder lies on the machine is told to nobody
 /// who asks over HTTP.
-pub fn shown(path: &Path) -> String {
+pub fn display_path(path: &Path) -> String {
     let folders = FOLDERS.read();
     let inside = folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
     match inside {
@@ -234,6 +234,6 @@ pub fn refusal(doing: &str, path: &Path, cause: &io::Error) -> Error {
     } else {
         ErrorKind::Internal
     };
-    let path = shown(path);
+    let path = display_path(path);
     Error::new(kind, format!("{doing} [{path}] failed: {cause}")).with("path", path)
 }

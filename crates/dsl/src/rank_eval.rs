@@ -112,7 +112,7 @@ fn within<T>(name: &str, node: Node, read: impl FnOnce(Node) -> Result<T>) -> Re
 
 fn unbuilt(what: &str, cause: Error) -> Error {
     let reason = format!("Failed to build [{what}] after last required field arrived");
-    Error::new(ErrorKind::XContentParse, reason).caused_by(cause)
+    Error::new(ErrorKind::XContentParse, reason).with_cause(cause)
 }
 
 /// Templates by their ids.

@@ -43,7 +43,7 @@ pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str])
 }
 
 /// `Required [x]`.
-pub(crate) fn required(name: &str) -> Error {
+pub(crate) fn missing_required(name: &str) -> Error {
     Error::illegal(format!("Required [{name}]"))
 }
 
@@ -62,5 +62,5 @@ pub(crate) fn all_shards_failed(cause: Error) -> Error {
     let status = cause.status();
     Error::new(ErrorKind::SearchPhaseExecution, "all shards failed")
         .status_of(status)
-        .rooted_in(cause)
+        .with_root_cause(cause)
 }

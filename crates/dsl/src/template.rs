@@ -200,7 +200,7 @@ fn value_text(value: &Value, raw: bool) -> String {
     match value {
         Value::Null => String::new(),
         value if raw => in_java(value),
-        value => model::text::escaped(&in_java(value)),
+        value => model::text::to_json_escapes(&in_java(value)),
     }
 }
 

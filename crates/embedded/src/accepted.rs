@@ -37,7 +37,7 @@ impl Accepted {
         let mapping = entry.mapping_for(doc_type.as_deref())?;
         let value = mapping.parse_source(&source.0).map_err(|e| {
             Error::new(ErrorKind::MapperParsing, "failed to parse")
-                .caused_by(Error::new(ErrorKind::JsonParse, model::text::no_json(&e)))
+                .with_cause(Error::new(ErrorKind::JsonParse, model::text::no_json(&e)))
         })?;
         if routing.is_none() {
             *routing = crate::family_routing::routing_of_family(entry, &mapping, &value, family)?;
@@ -52,10 +52,10 @@ impl Accepted {
         let mut parsed = mapping.read(&value, &options)?;
         // A field that another type has is as that type has it: the document must be readable so.
         if let (Some(growth), mapping::Mappings::Typed(types)) = (&parsed.growth, &entry.mappings) {
-            let adopted = types.adopted(doc_type.as_deref().unwrap_or("_doc"), growth)?;
+            let adopted = types.adopt(doc_type.as_deref().unwrap_or("_doc"), growth)?;
             mapping.merge(&adopted)?.read(&value, &options)?;
         }
-        let new_type = entry.typed() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
+        let new_type = entry.has_types() && !entry.types().iter().any(|t| Some(t.as_str()) == doc_type.as_deref());
         let grows = parsed.growth.is_some() || new_type;
         let growth = grows.then(|| (doc_type, parsed.growth.take().unwrap_or_else(|| bare_mapping(entry))));
         let paths = PathsOf::of(

@@ -44,7 +44,7 @@ impl Store {
                 if filter.is_null() || !seen.insert(filter.to_string()) {
                     continue;
                 }
-                for target in others(&parse(filter, one.entry.typed())?) {
+                for target in others(&parse(filter, one.entry.has_types())?) {
                     for other in catalog.resolve(&target, self.env.wall_ms())? {
                         if known.insert(other.entry.no) {
                             out.push(other.clone());
@@ -60,23 +60,23 @@ impl Store {
     }
 
     /// Indices of a moment with the filters on the way to them.
-    pub(crate) fn searched(&self, searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
-        self.searched_within(searchable, found, 0)
+    pub(crate) fn search_views(&self, searchable: &Searchable, found: &[Resolved]) -> Result<Vec<Searched>> {
+        self.search_views_within(searchable, found, 0)
     }
 
     /// The same for what filters read, `depth` filters deep.
-    fn searched_within(&self, searchable: &Searchable, found: &[Resolved], depth: u64) -> Result<Vec<Searched>> {
+    fn search_views_within(&self, searchable: &Searchable, found: &[Resolved], depth: u64) -> Result<Vec<Searched>> {
         let mut out = Vec::with_capacity(found.len());
         for r in found {
             let Some(view) = searchable.indices.get(&r.entry.no) else {
                 continue;
             };
             let filter = match &r.filters {
-                Some(filters) => Some(self.any_of(filters, r.entry.typed(), searchable, depth)?),
+                Some(filters) => Some(self.any_of(filters, r.entry.has_types(), searchable, depth)?),
                 None => None,
             };
             let view = match &r.seen {
-                Some(seen) => self.restricted(view, seen)?,
+                Some(seen) => self.restricted_view(view, seen)?,
                 None => view.clone(),
             };
             out.push((view, filter));
@@ -142,7 +142,7 @@ impl FilterSides<'_> {
     /// The indices that a filter reads, with the filters on the way to them.
     fn views(&self, target: &Target, depth: u64) -> Result<Vec<Searched>> {
         let found = self.store.catalog.now().resolve(target, self.store.env.wall_ms())?;
-        self.store.searched_within(self.searchable, &found, depth + 1)
+        self.store.search_views_within(self.searchable, &found, depth + 1)
     }
 }
 

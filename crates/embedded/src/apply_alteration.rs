@@ -32,7 +32,9 @@ impl Store {
     pub(crate) fn mend_system_indices(&self) -> Result<()> {
         let _altering = self.catalog.alter_alone();
         let catalog = self.catalog.now();
-        let Some(next) = system::mended(&catalog) else { return Ok(()) };
+        let Some(next) = system::repair_control_index(&catalog) else {
+            return Ok(());
+        };
         for name in &next.altered.indices {
             crate::background_failures::tell(&format!(
                 "index [{name}] was closed, blocked or altered by a client of an older version; it is open again"
@@ -82,7 +84,7 @@ impl Store {
     ) -> Result<(Altered, u64)> {
         debug_assert!(is_held(LockRank::Catalog), "3: one alteration of the catalog at a time");
         if next.deltas.is_empty() {
-            return Ok((next.altered, self.catalog.altered_at()));
+            return Ok((next.altered, self.catalog.alteration_end()));
         }
         let mut participants: Vec<Participant> = Vec::new();
         let mut parts = Vec::new();
@@ -178,7 +180,7 @@ impl Store {
 
     /// From here on it is known; searches see it empty.
     pub(crate) fn admit(&self, state: Arc<IndexState>) {
-        let built = state.built();
+        let built = state.built_view();
         self.indices.insert(state);
         self.publication.replace(&self.publication.lock(), &built);
     }
@@ -207,7 +209,7 @@ impl Store {
             return Ok(());
         };
         let building = state.lock_build();
-        let built = state.built();
+        let built = state.built_view();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let segments = self.reopen(entry, old, |_| Ok(None))?;
             Ok(Arc::new(IndexView {

@@ -261,7 +261,7 @@ impl DecisionRun<'_> {
             catalog = match store.with_indices(catalog, &plan.alterations, &mut beside) {
                 Ok(catalog) => catalog,
                 Err((index, error)) => {
-                    self.after.durable = self.after.durable.max(store.catalog.altered_at());
+                    self.after.durable = self.after.durable.max(store.catalog.alteration_end());
                     return refuse_writes_to(&plan.writes, &index, error).map(Attempt::Over);
                 }
             };
@@ -408,7 +408,7 @@ impl DecisionRun<'_> {
                 Ok((_, Evaluated::Done(outcome))) => outcome,
                 Err(e) => {
                     if !is_of_the_moment(e.kind()) {
-                        self.after.durable = self.after.durable.max(store.catalog.altered_at());
+                        self.after.durable = self.after.durable.max(store.catalog.alteration_end());
                     }
                     Outcome::Refused(e)
                 }
@@ -533,7 +533,7 @@ impl Newest for Reading<'_> {
         self.rests_on(at.index.as_str());
         let entry = catalog.read_index(at.index.as_str(), self.store.env.wall_ms())?;
         if !entry.open {
-            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+            return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
         }
         let at = DocAddress {
             index: entry.name.clone(),
@@ -550,7 +550,7 @@ impl Newest for Reading<'_> {
         Ok(WriteIndex {
             name: entry.name.clone(),
             uuid: entry.uuid.clone(),
-            typed: entry.typed(),
+            typed: entry.has_types(),
             settings: entry.settings.clone(),
         })
     }
@@ -632,6 +632,6 @@ impl Reading<'_> {
     }
     /// On templates and mappings as well.
     fn rests_on_catalog(&mut self) {
-        self.after.durable = self.after.durable.max(self.store.catalog.altered_at());
+        self.after.durable = self.after.durable.max(self.store.catalog.alteration_end());
     }
 }

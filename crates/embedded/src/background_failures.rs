@@ -45,15 +45,23 @@ struct Failing {
 
 /// Present failures, by work and index number (0: the folder).
 #[derive(Debug, Default)]
-pub(crate) struct Troubles(Mutex<BTreeMap<(Work, u32), Failing>>);
+pub(crate) struct BackgroundFailures(Mutex<BTreeMap<(Work, u32), Failing>>);
 
-impl Troubles {
+impl BackgroundFailures {
     /// Is it time to try? Work that has not failed may always be tried.
     pub(crate) fn due(&self, work: Work, no: u32, now: Duration) -> bool {
         self.0.lock().get(&(work, no)).is_none_or(|failing| now >= failing.next)
     }
     /// It failed; `now` is monotonic. The first failure and every doubling of their number are told.
-    pub(crate) fn failed(&self, work: Work, no: u32, name: Option<&IndexName>, error: Error, now: Duration, wall_ms: i64) {
+    pub(crate) fn record_failure(
+        &self,
+        work: Work,
+        no: u32,
+        name: Option<&IndexName>,
+        error: Error,
+        now: Duration,
+        wall_ms: i64,
+    ) {
         let mut all = self.0.lock();
         let failing = all.entry((work, no)).or_insert_with(|| Failing {
             error: error.clone(),
@@ -80,7 +88,7 @@ impl Troubles {
         }
     }
     /// It worked.
-    pub(crate) fn worked(&self, work: Work, no: u32) {
+    pub(crate) fn record_success(&self, work: Work, no: u32) {
         let mut all = self.0.lock();
         if !all.is_empty() {
             all.remove(&(work, no));
@@ -110,7 +118,7 @@ impl Troubles {
 }
 
 /// The error that stands for a panic.
-pub(crate) fn panicked(work: &str) -> Error {
+pub(crate) fn panic_error(work: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("{work} panicked"))
 }
 
@@ -125,12 +133,12 @@ mod tests {
 
     #[test]
     fn tried_again_later_and_later() {
-        let troubles = Troubles::default();
+        let troubles = BackgroundFailures::default();
         let mut now = Duration::ZERO;
         let mut waits = Vec::new();
         for _ in 0..8 {
             assert!(troubles.due(Work::Refresh, 1, now));
-            troubles.failed(Work::Refresh, 1, None, Error::illegal("no"), now, 5);
+            troubles.record_failure(Work::Refresh, 1, None, Error::illegal("no"), now, 5);
             let before = now;
             while !troubles.due(Work::Refresh, 1, now) {
                 now += Duration::from_millis(500);
@@ -141,7 +149,7 @@ mod tests {
         assert!(troubles.due(Work::Merge, 1, Duration::ZERO) && troubles.due(Work::Refresh, 2, Duration::ZERO));
         let told = troubles.of(1);
         assert_eq!((told.len(), told[0].failures, told[0].since_ms), (1, 8, 5));
-        troubles.worked(Work::Refresh, 1);
+        troubles.record_success(Work::Refresh, 1);
         assert!(troubles.of(1).is_empty());
     }
 }

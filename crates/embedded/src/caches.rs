@@ -100,7 +100,7 @@ impl Caches {
         IndexView {
             no: entry.no,
             name: entry.name.clone(),
-            typed: entry.typed(),
+            typed: entry.has_types(),
             types: entry.types(),
             parents: entry.parents(),
             mapping: entry.mapping.clone(),

@@ -50,7 +50,7 @@ impl CatalogCell {
         lock_patiently(&self.altering)
     }
     /// The end of the record of the newest alteration.
-    pub(crate) fn altered_at(&self) -> u64 {
+    pub(crate) fn alteration_end(&self) -> u64 {
         self.altered_at.load(Ordering::Acquire)
     }
     /// Shows the next catalog, of a record that ends at `end`. The caller holds the sequencer, so that catalogs follow the
@@ -86,7 +86,7 @@ impl CatalogCell {
     }
     /// The position that an answer about these names or patterns waits for, as far as the catalog is concerned; 0: none.
     pub(crate) fn rests_on<'n>(&self, names: impl IntoIterator<Item = &'n str>, durable: impl Fn() -> u64) -> u64 {
-        let altered = self.altered_at();
+        let altered = self.alteration_end();
         if altered <= durable() {
             return 0;
         }

@@ -11,7 +11,7 @@ use crate::deleted_indices::IndexIdentity;
 use crate::log::{Part, Replayed};
 use crate::pending::read_extras;
 use crate::store::Store;
-use engine::changes::{Change, Changes, IndexState, Operation, Retained, gone};
+use engine::changes::{Change, Changes, IndexState, Operation, Retained, changes_gone};
 use engine::{Document, Source, TreeAct};
 use model::system_index::is_system;
 use model::{DocAddress, DocId, Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ impl Store {
             return Err(beyond(since, newest));
         }
         let Some(followed) = self.log.read_after(since + 1, bytes_max)? else {
-            return Err(gone(since, self.retained_changes().oldest));
+            return Err(changes_gone(since, self.retained_changes().oldest));
         };
         debug_assert!(
             followed.next > since && followed.next <= self.log.durable_position(),

@@ -32,7 +32,7 @@ impl Store {
     /// Makes everything durable now part of segments that the manifest names. `clean`: the process ends.
     pub(crate) fn checkpoint(&self, clean: bool) -> Result<()> {
         let mut last = self.maintenance.lock_checkpoint();
-        let unflushed = self.maintenance.unflushed().take(self.env.monotonic());
+        let unflushed = self.maintenance.unflushed_log().take(self.env.monotonic());
         let mut done = self.flush(&mut last, clean);
         // Deleted indices give their files back before others need room.
         if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::DiskFull) && self.drop_deleted(&mut last).unwrap_or(false) {
@@ -40,7 +40,7 @@ impl Store {
         }
         match &done {
             // The records that were counted are still not flushed.
-            Err(_) => self.maintenance.unflushed().give_back(unflushed),
+            Err(_) => self.maintenance.unflushed_log().give_back(unflushed),
             Ok(()) => {
                 self.maintenance.set_replayed(false);
                 self.maintenance.announce_room();
@@ -58,14 +58,14 @@ impl Store {
     /// were any.
     fn drop_deleted(&self, last: &mut CheckpointState) -> Result<bool> {
         let catalog = self.catalog.now();
-        self.log.wait_durable(self.catalog.altered_at())?;
-        let gone = last.gone(&catalog);
+        self.log.wait_durable(self.catalog.alteration_end())?;
+        let gone = last.deleted_indices(&catalog);
         if gone.is_empty() {
             return Ok(false);
         }
         self.manifest.write(entries_of_gone(&gone))?;
         last.name_indices([], &gone);
-        let kept = last.restored_in(&catalog);
+        let kept = last.restored_files(&catalog);
         self.name_files(last, kept, &self.indices.all());
         Ok(true)
     }
@@ -75,11 +75,11 @@ impl Store {
         let limit = self.durable_now();
         // The catalog of the flush's beginning: an index that is deleted meanwhile stays until the next checkpoint.
         let catalog = self.catalog.now();
-        self.log.wait_durable(self.catalog.altered_at())?;
+        self.log.wait_durable(self.catalog.alteration_end())?;
         let states: Vec<Arc<IndexState>> = self.indices.all();
-        let (changed, keep) = self.build_all(&states, &catalog, limit, last.needed())?;
-        let gone = last.gone(&catalog);
-        if changed.is_empty() && gone.is_empty() && last.flushed() >= limit && !clean {
+        let (changed, keep) = self.build_all(&states, &catalog, limit, last.needed_position())?;
+        let gone = last.deleted_indices(&catalog);
+        if changed.is_empty() && gone.is_empty() && last.flushed_position() >= limit && !clean {
             return Ok(());
         }
         // No file is left behind for a manifest that takes nothing any more.
@@ -115,16 +115,7 @@ impl Store {
             .disk()
             .sync_dir(self.env.segments_dir())
             .map_err(|e| disk::refusal("syncing", self.env.segments_dir(), &e))?;
-        // Named before the manifest is written: after a failed sync nobody knows whether it names them, so they stay.
-        let unnamed = last.unnamed(&new_files);
-        unnamed.iter().for_each(|file| file.set_named(true));
-        if let Err(e) = self.manifest.write(entries) {
-            if e.kind() == ErrorKind::DiskFull {
-                // Nothing has changed.
-                unnamed.iter().for_each(|file| file.set_named(false));
-            }
-            return Err(e);
-        }
+        self.write_manifest(entries, &last.unnamed_files(&new_files))?;
         last.name_indices(changed.iter().map(|one| one.state.no()), &gone);
         let took = share(begun.elapsed(), changed.len());
         assert!(
@@ -144,7 +135,7 @@ impl Store {
         }
         let cut = self.log.truncate_below(keep);
         // Also where the log could not be cut: the manifest names these files.
-        new_files.extend(last.restored_in(&catalog));
+        new_files.extend(last.restored_files(&catalog));
         self.name_files(last, new_files, &states);
         cut?;
         last.reach(limit, keep, self.env.monotonic());
@@ -157,13 +148,25 @@ impl Store {
         Ok(())
     }
 
+    /// Writes the manifest, which names these files. They are marked before: after a failed sync nobody knows whether it names
+    /// them, so they stay.
+    fn write_manifest(&self, entries: Vec<ManifestWrite>, unnamed: &[&Arc<DataFile>]) -> Result<()> {
+        unnamed.iter().for_each(|file| file.set_named(true));
+        let written = self.manifest.write(entries);
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull) {
+            // Nothing has changed.
+            unnamed.iter().for_each(|file| file.set_named(false));
+        }
+        written
+    }
+
     /// Builds every index up to `limit`. Gives those whose set or entry the manifest has not, and the lowest position from
     /// which records are needed again: those of indices that are damaged, or that could not be built. No index needs one below
     /// `needed`: the log may be cut there.
     fn build_all(&self, states: &[Arc<IndexState>], catalog: &Catalog, limit: u64, needed: u64) -> Result<(Vec<Changed>, u64)> {
         let (mut changed, mut keep) = (Vec::new(), limit);
         // An index that was idle when the log was cut was flushed long before.
-        let flushed = |state: &IndexState| state.flushed_to().max(needed);
+        let flushed = |state: &IndexState| state.flushed_position().max(needed);
         for state in states {
             if state.is_stopped() {
                 keep = keep.min(flushed(state));
@@ -183,11 +186,11 @@ impl Store {
                     continue;
                 }
             } else {
-                self.maintenance.failures().worked(Work::Checkpoint, state.no());
+                self.maintenance.failures().record_success(Work::Checkpoint, state.no());
             }
             let Some(entry) = catalog.by_no(state.no()) else { continue };
-            let set = state.built();
-            let tree = self.trees.unflushed(state.no(), limit);
+            let set = state.built_view();
+            let tree = self.trees.unflushed_tree(state.no(), limit);
             if !state.is_flushed(&set, entry.revision) || tree.is_some() {
                 changed.push(Changed {
                     state: state.clone(),
@@ -318,7 +321,7 @@ impl Store {
         let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let built = state.built();
+        let built = state.built_view();
         let publishing = self.publication.lock();
         let again = |old: &Arc<IndexView>| -> Result<Arc<IndexView>> {
             let mut segments: Vec<Arc<SegmentView>> = Vec::with_capacity(old.segments.len());

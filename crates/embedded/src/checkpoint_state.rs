@@ -47,10 +47,10 @@ impl CheckpointState {
             next_file,
         }
     }
-    pub(crate) fn flushed(&self) -> u64 {
+    pub(crate) fn flushed_position(&self) -> u64 {
         self.flushed
     }
-    pub(crate) fn needed(&self) -> u64 {
+    pub(crate) fn needed_position(&self) -> u64 {
         self.needed
     }
     pub(crate) fn at(&self) -> Duration {
@@ -69,12 +69,12 @@ impl CheckpointState {
         self.named.contains(&no)
     }
     /// Indices that the manifest knows and `catalog` does not.
-    pub(crate) fn gone(&self, catalog: &Catalog) -> Vec<u32> {
+    pub(crate) fn deleted_indices(&self, catalog: &Catalog) -> Vec<u32> {
         let gone = self.named.iter().filter(|no| catalog.by_no(**no).is_none());
         gone.copied().collect()
     }
     /// The files among these that the manifest does not name yet.
-    pub(crate) fn unnamed<'f>(&self, files: &'f [Arc<DataFile>]) -> Vec<&'f Arc<DataFile>> {
+    pub(crate) fn unnamed_files<'f>(&self, files: &'f [Arc<DataFile>]) -> Vec<&'f Arc<DataFile>> {
         let is_named = |file: &Arc<DataFile>| self.files.iter().any(|named| Arc::ptr_eq(named, file));
         files.iter().filter(|file| !is_named(file)).collect()
     }
@@ -106,7 +106,7 @@ impl CheckpointState {
         }
     }
     /// The files that records of the log name, of indices that `catalog` has and the manifest does not.
-    pub(crate) fn restored_in(&mut self, catalog: &Catalog) -> Vec<Arc<DataFile>> {
+    pub(crate) fn restored_files(&mut self, catalog: &Catalog) -> Vec<Arc<DataFile>> {
         let named = &self.named;
         self.restored
             .retain(|(no, _)| !named.contains(no) && catalog.by_no(*no).is_some());

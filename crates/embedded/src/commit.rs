@@ -98,7 +98,7 @@ impl Store {
             let _sequencer = self.write_path.sequence();
             self.log.enqueue(&mut room, record, Durability::Async)?
         };
-        self.maintenance.unflushed().add(bytes, 0, self.env.monotonic());
+        self.maintenance.unflushed_log().add(bytes, 0, self.env.monotonic());
         Ok(ticket.position)
     }
 
@@ -143,7 +143,7 @@ impl Store {
         }
         let changed = beside.moves.iter().map(|one| one.entry.no);
         let rested_on = beside.rests_on.iter().map(|(no, _)| *no);
-        let cells = self.trees_of(changed.chain(rested_on).chain(placed_in(&all)));
+        let cells = self.trees_of(changed.chain(rested_on).chain(directory_indices(&all)));
         let mut trees = TreeRecord::begin(&cells);
         if trees.has_moved_since(&beside.rests_on) {
             return Err(Uncommitted::HasMoved);
@@ -222,7 +222,7 @@ impl Store {
         debug_assert!(is_held(LockRank::Sequencer), "1.1: numbers are taken under the sequencer");
         let now = self.env.monotonic();
         self.maintenance
-            .unflushed()
+            .unflushed_log()
             .add(ticket.end - ticket.position, all.len() as u64, now);
         for (no, next) in next {
             if let Some(item) = all.iter().find(|item| item.write.entry.no == *no) {
@@ -305,7 +305,7 @@ fn check_open(catalog: &Catalog, all: &[CommitItem]) -> Result<()> {
     for CommitItem { write, .. } in all {
         match catalog.by_no(write.entry.no) {
             None => return Err(engine::catalog::missing(write.entry.name.as_str())),
-            Some(entry) if !entry.open => return Err(engine::catalog::closed(&entry.name, &entry.uuid)),
+            Some(entry) if !entry.open => return Err(engine::catalog::index_closed(&entry.name, &entry.uuid)),
             Some(_) => {}
         }
     }
@@ -365,7 +365,7 @@ fn add_moved(participants: &mut Vec<Participant>, moves: &[TreeMove]) {
 }
 
 /// The indices of documents that are in directories.
-fn placed_in(all: &[CommitItem]) -> impl Iterator<Item = u32> {
+fn directory_indices(all: &[CommitItem]) -> impl Iterator<Item = u32> {
     let is_placed = |item: &&CommitItem| item.write.put.as_ref().is_some_and(|put| !put.placed.is_empty());
     all.iter().filter(is_placed).map(|item| item.write.entry.no)
 }

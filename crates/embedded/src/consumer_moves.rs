@@ -6,7 +6,7 @@ use crate::change_feed::beyond;
 use crate::consumers::delta;
 use crate::log::{Durability, Part, Participant, Record};
 use crate::store::Store;
-use engine::changes::gone;
+use engine::changes::changes_gone;
 use model::settings::CONSUMERS_MAX;
 use model::{CommitSeq, Error, Result};
 
@@ -30,7 +30,7 @@ impl Store {
             return Err(beyond(position, retained.newest));
         }
         if position < retained.oldest {
-            return Err(gone(position, retained.oldest));
+            return Err(changes_gone(position, retained.oldest));
         }
         self.move_consumer(name, Some(position))
     }

@@ -166,7 +166,7 @@ impl Store {
             Some(Newest::Deleted { stamp, position, .. }) => (Found::Deleted(stamp), None, position),
             None => {
                 // Loaded after the miss: what left the map is in this set (write-path.md 1.5).
-                let set = state.built();
+                let set = state.built_view();
                 match get_cache::read(self.caches.by_id(), &set, tree.as_ref(), at, (uid, key))? {
                     Some(document) => (Found::Here(document.stamp), Some(document), 0),
                     None => (Found::Nothing, None, 0),

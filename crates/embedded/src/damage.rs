@@ -184,7 +184,7 @@ impl Damages {
     /// A stretch of the log is lost that may concern any index.
     pub(crate) fn log_lost(&mut self, damage: &Damage) -> Result<()> {
         let error = Error::new(ErrorKind::Corruption, format!("the log is damaged: {}", damage.reason))
-            .with("path", disk::shown(&damage.path))
+            .with("path", disk::display_path(&damage.path))
             .with("offset", damage.offset);
         let cost = "writes and changes of any index that stood there are lost, also acknowledged ones";
         self.give_up(error, cost)

@@ -26,7 +26,7 @@ impl IndexIdentity {
     pub(crate) fn of(entry: &IndexEntry) -> IndexIdentity {
         IndexIdentity {
             name: entry.name.clone(),
-            typed: entry.typed(),
+            typed: entry.has_types(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Store {
         let (tree, mut position) = self.trees.newest(entry.no);
         let tree = tree.unwrap_or_default();
         // One that no record has belongs to a write that is not decided, or that was refused.
-        let logged = self.trees.logged(entry.no);
+        let logged = self.trees.logged_directories(entry.no);
         let dir = tree.resolve(&field, &components).filter(|dir| (*dir as usize) < logged);
         let mut has_documents = false;
         if let (Some(dir), true) = (dir, with_documents) {
@@ -63,7 +63,7 @@ impl Store {
                 }
             }
         }
-        self.has_built_documents(&state.built(), field, dirs)
+        self.has_built_documents(&state.built_view(), field, dirs)
     }
 
     /// The same among the documents of the built set that nothing newer replaces.

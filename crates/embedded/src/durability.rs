@@ -42,7 +42,7 @@ impl EmbeddedEngine {
             self.store.log.durable(after.durable).await?;
         }
         if after.written > self.store.log.written_position() {
-            self.store.log.written(after.written).await?;
+            self.store.log.until_written(after.written).await?;
         }
         debug_assert!(
             after.durable <= self.store.log.durable_position() && after.written <= self.store.log.written_position(),

@@ -63,7 +63,7 @@ impl Default for Limits {
             log_file_bytes: 64 << 20,
             retention: Retention::NONE,
             repository_paths: Vec::new(),
-            breakers: CircuitBreakers::unlimited(),
+            breakers: CircuitBreakers::without_limits(),
             at_rest: None,
         }
     }

@@ -93,7 +93,7 @@ pub(crate) fn evaluate(
     let read_by = match (&write.tree, &current.tree, &write.op) {
         (Some(tree), _, _) => ReadBy::Tree(tree.clone()),
         (None, Some(tree), WriteOp::Update(_)) => ReadBy::Tree(tree.clone()),
-        (None, tree, _) => ReadBy::Moves(tree.as_ref().map_or(0, |tree| tree.moved())),
+        (None, tree, _) => ReadBy::Moves(tree.as_ref().map_or(0, |tree| tree.last_move_seq())),
     };
     let basis = Basis::of(current, &write);
     if let (true, WriteOp::Delete) = (basis.elsewhere, &write.op) {
@@ -111,8 +111,8 @@ pub(crate) fn evaluate(
         Hide::Drop => None,
     };
     let next = match apply(write, &at, basis)? {
-        Next::Noop(noop) => return Ok(Evaluated::Done(Outcome::Written(noop))),
-        Next::Document(next) => next,
+        AppliedWrite::Noop(noop) => return Ok(Evaluated::Done(Outcome::Written(noop))),
+        AppliedWrite::Document(next) => next,
     };
     let effect = match (&next.source, found.is_here()) {
         (Some(_), true) => Effect::Updated,
@@ -244,14 +244,14 @@ struct NextDocument {
     timing: mapping::Timing,
 }
 
-enum Next {
+enum AppliedWrite {
     Document(NextDocument),
     /// An update that changes nothing.
     Noop(Written),
 }
 
 /// Applies the operation of a write to the document.
-fn apply(write: Write, at: &DocAddress, basis: Basis) -> Result<Next> {
+fn apply(write: Write, at: &DocAddress, basis: Basis) -> Result<AppliedWrite> {
     let mut next = NextDocument {
         source: None,
         show: None,
@@ -260,10 +260,10 @@ fn apply(write: Write, at: &DocAddress, basis: Basis) -> Result<Next> {
         timing: write.timing,
     };
     let update = match write.op {
-        WriteOp::Delete => return Ok(Next::Document(next)),
+        WriteOp::Delete => return Ok(AppliedWrite::Document(next)),
         WriteOp::Put(source) => {
             next.source = Some(source);
-            return Ok(Next::Document(next));
+            return Ok(AppliedWrite::Document(next));
         }
         WriteOp::Update(update) => update,
     };
@@ -293,7 +293,7 @@ fn apply(write: Write, at: &DocAddress, basis: Basis) -> Result<Next> {
         }
         Applied::Delete => {}
         Applied::Noop => {
-            return Ok(Next::Noop(Written {
+            return Ok(AppliedWrite::Noop(Written {
                 effect: Effect::Noop,
                 at: at.clone(),
                 stamp: found.stamp().unwrap_or_default(),
@@ -302,7 +302,7 @@ fn apply(write: Write, at: &DocAddress, basis: Basis) -> Result<Next> {
             }));
         }
     }
-    Ok(Next::Document(next))
+    Ok(AppliedWrite::Document(next))
 }
 
 /// A document that the mapping of its index has read.

@@ -20,7 +20,7 @@ pub(crate) fn routing_of_family(
     source: &Value,
     document: &dyn Fn(&DocAddress) -> Result<Option<Document>>,
 ) -> Result<Option<String>> {
-    if entry.typed() {
+    if entry.has_types() {
         return Ok(None);
     }
     let Some((field, kind)) = mapping.join_field() else {
@@ -51,5 +51,5 @@ pub(crate) fn routing_of_family(
         "[routing] is missing for join field [{field}]: the parent [{parent}] is not there to tell it; \
          pass routing=ID, the id (or routing) of the [{further}] that the [{above}] [{parent}] belongs to"
     );
-    Err(Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(Error::illegal(reason)))
+    Err(Error::new(ErrorKind::MapperParsing, "failed to parse").with_cause(Error::illegal(reason)))
 }

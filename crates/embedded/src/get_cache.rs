@@ -13,7 +13,7 @@ use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
 use segment::cache::Cache;
 use segment::searchable::IndexView;
-use segment::stored_document::{Location, locate, stored_as_of};
+use segment::stored_document::{Location, load_document_as_of, locate};
 use std::sync::Arc;
 use tantivy::DocId;
 
@@ -118,7 +118,7 @@ pub(crate) fn read(
     (uid, key): (&str, Key),
 ) -> Result<Option<Document>> {
     let tree = tree.unwrap_or(&view.tree);
-    let is_good = |kept: &Arc<CachedDocument>| kept.moved == tree.moved() && kept.lives_in(view);
+    let is_good = |kept: &Arc<CachedDocument>| kept.moved == tree.last_move_seq() && kept.lives_in(view);
     if let Some(kept) = lately.get(&key).filter(is_good) {
         return Ok(Some(kept.document(at, tree)));
     }
@@ -128,8 +128,8 @@ pub(crate) fn read(
     if is_removed(view, &location, tree)? {
         return Ok(None);
     }
-    let document = stored_as_of(view, tree, &location, at)?;
-    let kept = CachedDocument::of(&location, &document, tree.moved());
+    let document = load_document_as_of(view, tree, &location, at)?;
+    let kept = CachedDocument::of(&location, &document, tree.last_move_seq());
     lately.replace(key, kept.bytes(), || Arc::new(kept));
     Ok(Some(document))
 }

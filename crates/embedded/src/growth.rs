@@ -26,7 +26,7 @@ fn growth_key(no: u32, growth: &Growth) -> GrowthKey {
 
 /// The growth that earlier writes of a record leave to later ones.
 #[derive(Default)]
-struct Earlier {
+struct EarlierGrowth {
     grown: Grown,
     known: HashSet<GrowthKey>,
 }
@@ -55,14 +55,14 @@ impl Store {
     /// Under the catalog lock, for the writes of one record: each is measured against the mapping that the earlier ones
     /// leave. Gives those that do not fit any more, and why.
     pub(crate) fn settle_together(&self, all: &mut [(usize, CommitItem)]) -> Vec<(usize, Error)> {
-        let mut earlier = Earlier::default();
+        let mut earlier = EarlierGrowth::default();
         let settled = all
             .iter_mut()
             .map(|(n, item)| (*n, self.settle_behind(&mut item.write, &mut earlier)));
         settled.filter_map(|(n, settled)| Some((n, settled.err()?))).collect()
     }
 
-    fn settle_behind(&self, write: &mut PreparedWrite, earlier: &mut Earlier) -> Result<()> {
+    fn settle_behind(&self, write: &mut PreparedWrite, earlier: &mut EarlierGrowth) -> Result<()> {
         let no = write.entry.no;
         // Many of one record bring the same.
         let known = |growth: &Growth| earlier.known.contains(&growth_key(no, growth));

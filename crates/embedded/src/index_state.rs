@@ -98,7 +98,7 @@ impl IndexState {
         self.merging.try_lock()
     }
     /// The built set.
-    pub(crate) fn built(&self) -> Arc<IndexView> {
+    pub(crate) fn built_view(&self) -> Arc<IndexView> {
         self.built.load_full()
     }
     /// The built set, for a short look.
@@ -182,7 +182,7 @@ impl IndexState {
         *self.flushed.lock() = Some((set.clone(), revision));
     }
     /// The manifest has every operation below.
-    pub(crate) fn flushed_to(&self) -> u64 {
+    pub(crate) fn flushed_position(&self) -> u64 {
         self.flushed_to.load(Ordering::Acquire)
     }
     pub(crate) fn set_flushed_to(&self, position: u64) {

@@ -37,7 +37,7 @@ impl Store {
             self.state(&one.entry)?;
         }
         let numbers: Vec<u32> = opened.iter().map(|one| one.entry.no).collect();
-        let shown = self.publish_as(&numbers, self.catalog.altered_at())?;
+        let shown = self.publish_as(&numbers, self.catalog.alteration_end())?;
         let positions = || numbers.iter().filter_map(|no| shown.indices.get(no)).map(|set| set.position);
         let position = positions().max().unwrap_or_else(|| self.log.durable_position());
         assert!(

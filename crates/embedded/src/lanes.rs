@@ -24,7 +24,7 @@ const SHORT_MOST: Duration = Duration::from_millis(100);
 /// A search that has not looked at its deadline for so long is answered for, and left alone.
 const OVERDUE: Duration = Duration::from_millis(80);
 
-/// What a lane gives a search for one run.
+/// The resources that a lane gives a search for one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
     /// Stops it.
@@ -43,7 +43,7 @@ impl<'a> From<&'a Interrupt> for Turn<'a> {
     }
 }
 
-/// What every run of a search is counted in.
+/// The measurements of every run of a search.
 struct Gauge {
     pace: Pace,
     helpers: SearchHelpers,

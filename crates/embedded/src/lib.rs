@@ -381,7 +381,7 @@ impl EmbeddedEngine {
             uuid: entry.uuid.clone(),
             created_ms: entry.created_ms,
             open: entry.open,
-            typed: entry.typed(),
+            typed: entry.has_types(),
             settings: (*entry.settings).clone(),
             mappings: entry.render_mappings(),
             mapping: entry.mapping.clone(),
@@ -403,7 +403,7 @@ impl EmbeddedEngine {
             };
         };
         let shown = self.store.publication.set_of(entry.no);
-        let built = state.built();
+        let built = state.built_view();
         let view = shown.unwrap_or_else(|| built.clone());
         let mut stats = IndexStats {
             segments: view.segments.len() as u64,
@@ -428,7 +428,7 @@ impl EmbeddedEngine {
                 size_bytes: segment.data.bytes(),
                 committed: segment.data.is_on_disk(),
             });
-            if entry.typed() {
+            if entry.has_types() {
                 count_types(segment, &mut stats.docs_by_type);
             }
         }
@@ -840,10 +840,10 @@ impl Engine for EmbeddedEngine {
         self.answer_when_durable(names_of(target), done).await
     }
 
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
+    async fn scan_by_seq_no(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
         let (store, aim, view) = (self.store.clone(), target.clone(), view.to_owned());
         let interrupt = Interrupt::new(part.cancellation.clone(), None, Some(self.store.env.breakers().clone()));
-        let read = move || store.numbered(&aim, &query, &view, &part, &interrupt);
+        let read = move || store.scan_by_seq_no(&aim, &query, &view, &part, &interrupt);
         let done = self.lanes.long().run(read).await;
         let done = done.map_err(|e| self.store.settle(e));
         self.answer_when_durable(names_of(target), done).await
@@ -903,7 +903,7 @@ impl Engine for EmbeddedEngine {
             Err(e) if is_of_the_moment(e.kind()) => return Err(e),
             // That an index is there, or is not, may rest on an alteration before.
             Err(e) => {
-                let durable = self.store.catalog.altered_at();
+                let durable = self.store.catalog.alteration_end();
                 self.wait(WaitFor { durable, written: 0 }).await?;
                 return Err(e);
             }
@@ -922,7 +922,7 @@ impl Engine for EmbeddedEngine {
         // An answer that rests on the catalog leaves once that is durable.
         let durable = match is_node {
             true => 0,
-            false => self.store.catalog.altered_at(),
+            false => self.store.catalog.alteration_end(),
         };
         self.wait(WaitFor { durable, written: 0 }).await?;
         answer
@@ -947,7 +947,7 @@ impl Engine for EmbeddedEngine {
 
 #[async_trait]
 impl ChangeFeed for EmbeddedEngine {
-    fn retained(&self) -> Retained {
+    fn retained_range(&self) -> Retained {
         self.store.retained_changes()
     }
 
@@ -956,7 +956,7 @@ impl ChangeFeed for EmbeddedEngine {
         self.workers.run(move || store.changes(since, bytes_max)).await
     }
 
-    async fn changed(&self, position: CommitSeq) -> Result<()> {
+    async fn wait_for_changes(&self, position: CommitSeq) -> Result<()> {
         self.store.log.durable_behind(position + 1).await
     }
 
@@ -1017,9 +1017,9 @@ impl Staging for EmbeddedEngine {
         self.writers.run(move || store.stage(&view, writes)).await
     }
 
-    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
+    async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {
         let (store, view) = (self.store.clone(), view.to_owned());
-        self.workers.run(move || store.staged(&view)).await
+        self.workers.run(move || store.staged_documents(&view)).await
     }
 
     async fn staged_bytes(&self, view: &str) -> Result<u64> {
@@ -1030,7 +1030,7 @@ impl Staging for EmbeddedEngine {
 
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
-    async fn settled(&self) -> Result<()> {
+    async fn wait_exclusive_durable(&self) -> Result<()> {
         let durable = self.store.write_path.gate_altered_to();
         self.wait(WaitFor { durable, written: 0 }).await
     }

@@ -167,10 +167,10 @@ pub(crate) struct MutexGuard<'a, T> {
 
 impl<T> Mutex<T> {
     pub(crate) const fn new(rank: LockRank, value: T) -> Mutex<T> {
-        Mutex::numbered(rank, 0, value)
+        Mutex::with_number(rank, 0, value)
     }
     /// One of several locks of a rank: a thread takes them by rising number.
-    pub(crate) const fn numbered(rank: LockRank, number: usize, value: T) -> Mutex<T> {
+    pub(crate) const fn with_number(rank: LockRank, number: usize, value: T) -> Mutex<T> {
         Mutex {
             place: Place::new(rank, number),
             inner: pl::Mutex::new(value),
@@ -205,7 +205,7 @@ impl<T> Mutex<T> {
 
 impl<T> MutexGuard<'_, T> {
     /// Gives the lock away while `f` runs, which takes no lock with a rank: the thread keeps its place.
-    pub(crate) fn unlocked(&mut self, f: impl FnOnce()) {
+    pub(crate) fn run_unlocked(&mut self, f: impl FnOnce()) {
         pl::MutexGuard::unlocked(&mut self.guard, f);
     }
 }
@@ -347,7 +347,7 @@ mod tests {
 
     /// Takes locks of these ranks and numbers one after the other and holds them all; true if no assertion fails.
     fn is_in_order(places: &[(LockRank, usize)]) -> bool {
-        let locks: Vec<Mutex<()>> = places.iter().map(|(rank, n)| Mutex::numbered(*rank, *n, ())).collect();
+        let locks: Vec<Mutex<()>> = places.iter().map(|(rank, n)| Mutex::with_number(*rank, *n, ())).collect();
         catch_unwind(AssertUnwindSafe(|| {
             let _held: Vec<_> = locks.iter().map(Mutex::lock).collect();
         }))

@@ -2,7 +2,7 @@
 //!
 //! Not here: when something is due (`scheduler`), how it is done (`publish`, `merging`, `checkpoint`).
 
-use crate::background_failures::Troubles;
+use crate::background_failures::BackgroundFailures;
 use crate::checkpoint_state::CheckpointState;
 use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard};
 use model::Error;
@@ -19,7 +19,7 @@ pub(crate) struct Maintenance {
     checkpoints: Mutex<CheckpointState>,
     /// The start replayed records: a checkpoint is due, so that their files go.
     replayed: AtomicBool,
-    failures: Troubles,
+    failures: BackgroundFailures,
     woken: Mutex<bool>,
     work: Condvar,
     stopping: AtomicBool,
@@ -36,7 +36,7 @@ impl Default for Maintenance {
             unflushed: Unflushed::default(),
             checkpoints: Mutex::new(LockRank::Checkpoint, CheckpointState::default()),
             replayed: AtomicBool::new(false),
-            failures: Troubles::default(),
+            failures: BackgroundFailures::default(),
             woken: Mutex::default(),
             work: Condvar::default(),
             stopping: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl Maintenance {
         let dirty = self.dirty.lock();
         numbers.iter().any(|no| dirty.contains(no))
     }
-    pub(crate) fn unflushed(&self) -> &Unflushed {
+    pub(crate) fn unflushed_log(&self) -> &Unflushed {
         &self.unflushed
     }
     /// One checkpoint at a time: the state is that of the last one.
@@ -76,7 +76,7 @@ impl Maintenance {
     pub(crate) fn has_replayed(&self) -> bool {
         self.replayed.load(Ordering::Acquire)
     }
-    pub(crate) fn failures(&self) -> &Troubles {
+    pub(crate) fn failures(&self) -> &BackgroundFailures {
         &self.failures
     }
     /// Has the background threads look for work now.

@@ -40,7 +40,7 @@ impl Store {
         let Some(_merging) = state.try_lock_merge() else {
             return Ok(false);
         };
-        let settings = state.built().settings.clone();
+        let settings = state.built_view().settings.clone();
         for group in self.groups(state) {
             let quiet = || state.built_ago(self.env.now_ms()) > QUIET_MS;
             let policy = Policy::of(&settings);
@@ -83,7 +83,7 @@ impl Store {
     /// published segment are the published ones: the built set may lack documents whose deletion is not published yet, and a
     /// merge must not take them out of what searches see.
     fn groups(&self, state: &IndexState) -> [Vec<Arc<SegmentView>>; 2] {
-        let built = state.built();
+        let built = state.built_view();
         let shown = self.publication.set_of(state.no());
         let shown = shown.iter().flat_map(|set| &set.segments);
         let shown: HashMap<u64, &Arc<SegmentView>> = shown.map(|segment| (segment.id, segment)).collect();
@@ -125,61 +125,18 @@ impl Store {
         let Some(entry) = self.catalog.entry(state.no()) else {
             return Ok(());
         };
-        let built = state.built();
+        let built = state.built_view();
         let publishing = self.publication.lock();
         let published = self.publication.set_of(state.no());
-        let swapped = |old: &Arc<IndexView>| -> Result<Option<Arc<IndexView>>> {
-            let present = inputs
-                .iter()
-                .filter(|input| old.segments.iter().any(|segment| segment.id == input.id))
-                .count();
-            if present == 0 {
-                return Ok(None);
-            }
-            let mut segments: Vec<Arc<SegmentView>> = self
-                .reopen(&entry, old, |_| Ok(None))?
-                .into_iter()
-                .filter(|segment| !inputs.iter().any(|input| input.id == segment.id))
-                .collect();
-            if let Some(data) = &merged {
-                let (bits, living) = carry_over(&inputs, old, data.max_doc);
-                if living > 0 {
-                    let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
-                    let alive = (living < data.max_doc).then(|| alive_set(&bits));
-                    let before = old
-                        .segments
-                        .iter()
-                        .take_while(|segment| !inputs.iter().any(|i| i.id == segment.id));
-                    segments.insert(
-                        before.count(),
-                        segment_view::open(
-                            &entry.schema,
-                            &index,
-                            data,
-                            alive,
-                            core.clone(),
-                            &self.caches.of_index(entry.no).derived,
-                        )?,
-                    );
-                }
-            }
-            let next = Arc::new(IndexView {
-                segments,
-                ..self.blank_view(&entry, old.position)
-            });
-            assert!(
-                next.segments
-                    .iter()
-                    .all(|segment| inputs.iter().all(|input| input.id != segment.id)),
-                "8: the merged segment takes the place of its inputs"
-            );
-            assert_eq!(living(&next), living(old), "8: a merge shows the documents that were there");
-            Ok(Some(next))
+        let merged = MergeResult {
+            inputs: &inputs,
+            data: merged.as_ref(),
+            core,
         };
-        let next = swapped(&built)?;
+        let next = self.with_merged(&entry, &built, &merged)?;
         let shown = match &published {
             Some(published) if Arc::ptr_eq(published, &built) => next.clone(),
-            Some(published) => swapped(published)?,
+            Some(published) => self.with_merged(&entry, published, &merged)?,
             None => None,
         };
         if let Some(next) = next {
@@ -194,6 +151,53 @@ impl Store {
         state.counts().merge_time.add(begun.elapsed());
         Ok(())
     }
+
+    /// A set with the merged segment in the place of its inputs; `None`: it has none of them.
+    fn with_merged(
+        &self,
+        entry: &Arc<IndexEntry>,
+        old: &Arc<IndexView>,
+        merged: &MergeResult<'_>,
+    ) -> Result<Option<Arc<IndexView>>> {
+        let is_input = |segment: &SegmentView| merged.inputs.iter().any(|input| input.id == segment.id);
+        if !old.segments.iter().any(|segment| is_input(segment)) {
+            return Ok(None);
+        }
+        let mut segments: Vec<Arc<SegmentView>> = self
+            .reopen(entry, old, |_| Ok(None))?
+            .into_iter()
+            .filter(|segment| !is_input(segment))
+            .collect();
+        if let Some(data) = merged.data {
+            let (bits, living) = carry_over(merged.inputs, old, data.max_doc);
+            if living > 0 {
+                let (index, _) = directory::handle(&entry.schema, None, std::slice::from_ref(data))?;
+                let alive = (living < data.max_doc).then(|| alive_set(&bits));
+                let derived = &self.caches.of_index(entry.no).derived;
+                let view = segment_view::open(&entry.schema, &index, data, alive, merged.core.clone(), derived)?;
+                let before = old.segments.iter().take_while(|segment| !is_input(segment));
+                segments.insert(before.count(), view);
+            }
+        }
+        let next = Arc::new(IndexView {
+            segments,
+            ..self.blank_view(entry, old.position)
+        });
+        assert!(
+            !next.segments.iter().any(|segment| is_input(segment)),
+            "8: the merged segment takes the place of its inputs"
+        );
+        assert_eq!(living(&next), living(old), "8: a merge shows the documents that were there");
+        Ok(Some(next))
+    }
+}
+
+/// The result of a merge.
+struct MergeResult<'a> {
+    inputs: &'a [Arc<SegmentView>],
+    /// `None`: no document of the inputs was alive.
+    data: Option<&'a Arc<SegmentData>>,
+    core: Option<Arc<SegmentCore>>,
 }
 
 impl Store {

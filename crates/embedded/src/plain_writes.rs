@@ -30,7 +30,7 @@ impl Store {
                     Err(e) => {
                         // A refusal may rest on the documents that it read, and on the catalog.
                         if !is_of_the_moment(e.kind()) {
-                            after.durable = after.durable.max(self.catalog.altered_at());
+                            after.durable = after.durable.max(self.catalog.alteration_end());
                         }
                         (Outcome::Refused(self.settle(e)), after, None)
                     }

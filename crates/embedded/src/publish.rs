@@ -21,7 +21,7 @@ use search::scorers::parent_child::Family;
 use segment::build::{Blocks, Built, build};
 use segment::directory::SPILL_BYTES;
 use segment::directory::{self, DataFile, Place, SegmentData};
-use segment::document::{Block, Envelope, block};
+use segment::document::{DocumentBlock, Envelope, block};
 use segment::error::broken;
 use segment::key_columns;
 use segment::searchable::{IndexView, Searchable};
@@ -87,7 +87,7 @@ impl Store {
             "1.4: a build up to {limit} takes records that are durable up to {durable} only"
         );
         let ops = state.pending().up_to(limit);
-        let old = state.built();
+        let old = state.built_view();
         if old.position >= limit && ops.is_empty() {
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Store {
         let now = self.env.now_ms();
         for n in newest.values() {
             let op = &ops[*n];
-            self.versions.built(op.key, op.stamp.seq_no, now);
+            self.versions.mark_built(op.key, op.stamp.seq_no, now);
         }
         state.note_build(now);
         let mut pending = state.pending();
@@ -126,6 +126,34 @@ impl Store {
         Ok(())
     }
 
+    /// Builds segments of these documents, in parts where they are many; `keep` says what becomes of each segment.
+    fn build_segments(
+        &self,
+        entry: &IndexEntry,
+        puts: &[(&PendingOp, &Put)],
+        part: PartBytes,
+        keep: impl Fn(Arc<SegmentData>) -> Result<Arc<SegmentData>> + Sync,
+    ) -> Result<Vec<Arc<SegmentData>>> {
+        let managers = tokenizers(&entry.schema, &entry.mapping);
+        let sources = puts.iter().map(|(_, put)| &*put.source);
+        let _building = crate::reading_memory::book_build(self.env.breakers(), sources);
+        in_parts(puts, part as usize, |part, bytes| {
+            let blocks = Blocks {
+                count: part.len(),
+                bytes,
+                make: &|n| self.block_of(entry, part[n].0, part[n].1),
+            };
+            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.segments.fresh_number())?;
+            for (n, why) in &poisoned {
+                crate::background_failures::tell(&format!(
+                    "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
+                    entry.name
+                ));
+            }
+            segments.into_iter().map(&keep).collect()
+        })
+    }
+
     /// The segments of a set with the newest of these operations on top, without documents of directories that `tree` removed;
     /// `keep` says what becomes of new segments.
     pub(crate) fn on_top(
@@ -147,24 +175,7 @@ impl Store {
                 Kind::Put(_) | Kind::Delete => None,
             })
             .collect();
-        let managers = tokenizers(&entry.schema, &entry.mapping);
-        let sources = puts.iter().map(|(_, put)| &*put.source);
-        let _building = crate::reading_memory::book_build(self.env.breakers(), sources);
-        let new = in_parts(&puts, part as usize, |part, bytes| {
-            let blocks = Blocks {
-                count: part.len(),
-                bytes,
-                make: &|n| self.block_of(entry, part[n].0, part[n].1),
-            };
-            let Built { segments, poisoned } = build(&entry.schema, &managers, blocks, &|| self.segments.fresh_number())?;
-            for (n, why) in &poisoned {
-                crate::background_failures::tell(&format!(
-                    "a document of [{}] could not be indexed and is found by its id only: {why} (block {n} of its build)",
-                    entry.name
-                ));
-            }
-            segments.into_iter().map(&keep).collect()
-        })?;
+        let new = self.build_segments(entry, &puts, part, keep)?;
         assert!(
             new.iter().map(|data| data.max_doc as usize).sum::<usize>() >= puts.len(),
             "3: the newest operation of each document is in a new segment, {} in all",
@@ -235,7 +246,7 @@ impl Store {
                     self.build_to(state, target, PartBytes::Waited)?;
                 }
             }
-            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built_view()).collect();
             // Someone may have built further meanwhile: then that is the moment.
             target = sets.iter().map(|set| set.position).fold(target, u64::max);
             // An index that was made just now reaches the end of a record that may not be durable yet.
@@ -258,7 +269,7 @@ impl Store {
         }
         let pending = state.pending();
         // Built but not yet drained, or drained since: in both cases the set is another by now.
-        let reaches = Arc::ptr_eq(&state.built(), &set) && pending.first_position().is_none_or(|first| first > target);
+        let reaches = Arc::ptr_eq(&state.built_view(), &set) && pending.first_position().is_none_or(|first| first > target);
         reaches.then(|| FrozenSet {
             next_seq_no: pending.next_seq_no_behind(set.position.max(target)),
             set,
@@ -340,10 +351,10 @@ impl Store {
         }))
     }
 
-    fn block_of(&self, entry: &IndexEntry, op: &PendingOp, put: &Put) -> Block {
-        let id = model::DocId::from_uid(&op.uid, entry.typed());
+    fn block_of(&self, entry: &IndexEntry, op: &PendingOp, put: &Put) -> DocumentBlock {
+        let id = model::DocId::from_uid(&op.uid, entry.has_types());
         let hidden = put.hidden.as_ref().map(|(hidden, bytes)| (hidden, bytes.as_slice()));
-        let kept = segment::stored_source::kept(&put.mapping, &put.source);
+        let kept = segment::stored_source::stored_part(&put.mapping, &put.source);
         let source = match kept.source {
             Cow::Borrowed(part) if part.len() == put.source.len() => put.source.clone(),
             part => part.into_owned().into(),
@@ -401,7 +412,7 @@ impl Store {
             let publishing = self.publication.lock();
             // The set of an index that was deleted meanwhile would stay for ever: nothing takes it out again.
             states.retain(|state| self.catalog.entry(state.no()).is_some());
-            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built()).collect();
+            let sets: Vec<Arc<IndexView>> = states.iter().map(|state| state.built_view()).collect();
             let highest = sets.iter().map(|set| set.position).max().unwrap_or(target);
             let before = all.len();
             self.publication.close_over(&mut all, highest);

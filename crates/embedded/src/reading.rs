@@ -18,7 +18,7 @@ use crate::store::Store;
 use engine::{Document, Found, Read};
 use model::{DocAddress, Result, blocks, settings};
 use segment::searchable::{IndexView, Searchable};
-use segment::stored_document::{locate, stored};
+use segment::stored_document::{load_document, locate};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,11 +43,11 @@ pub(crate) struct Looked {
     /// Durable from here on, also where there is none.
     pub(crate) position: u64,
     /// Where it was found; `None`: among what searches see, or nobody asks again.
-    place: Option<Place>,
+    place: Option<Lookup>,
 }
 
 /// Where a document was looked for, and what was there.
-struct Place {
+struct Lookup {
     entry: Arc<IndexEntry>,
     at: DocAddress,
     uid: String,
@@ -79,7 +79,7 @@ impl Store {
     fn look_in(&self, catalog: &Catalog, searchable: &Searchable, read: &Read, look: Look) -> Result<Looked> {
         let entry = catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
         if !entry.open {
-            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+            return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
         }
         entry.check_routing(&read.at.id, read.routing.as_deref())?;
         blocks::check(&entry.settings, entry.name.as_str(), blocks::Level::Read)?;
@@ -93,7 +93,9 @@ impl Store {
         let looked = if read.searchable_only {
             let document = match searchable.indices.get(&entry.no) {
                 None => None,
-                Some(set) => locate(set, &uid)?.map(|location| stored(set, &location, &at)).transpose()?,
+                Some(set) => locate(set, &uid)?
+                    .map(|location| load_document(set, &location, &at))
+                    .transpose()?,
             };
             Looked {
                 document,
@@ -101,13 +103,13 @@ impl Store {
                 place: None,
             }
         } else {
-            let built = (look == Look::Again).then(|| state.built());
+            let built = (look == Look::Again).then(|| state.built_view());
             let key = self.versions.key(entry.no, &uid);
             let here = match look {
                 Look::Once | Look::Again => self.newest(&entry, &at, &uid, key)?,
                 Look::Durable => self.newest_durable(&entry, &at, &uid, key)?,
             };
-            let place = built.map(|built| Place {
+            let place = built.map(|built| Lookup {
                 found: here.found,
                 uid: uid.to_string(),
                 entry: entry.clone(),
@@ -187,11 +189,11 @@ impl Store {
     }
 
     /// Is nothing newer there than what was found?
-    fn is_as_found(&self, place: &Place) -> Result<bool> {
+    fn is_as_found(&self, place: &Lookup) -> Result<bool> {
         if let Some(newest) = self.versions.get(place.key) {
             return Ok(place.found.stamp() == Some(newest.stamp()));
         }
-        let built = self.state(&place.entry)?.built();
+        let built = self.state(&place.entry)?.built_view();
         if Arc::ptr_eq(&built, &place.built) {
             // Its entry would still be in the map if it had been written since.
             return Ok(!matches!(place.found, Found::Deleted(_)));

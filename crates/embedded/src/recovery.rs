@@ -180,7 +180,7 @@ impl Store {
             let mut aside = path.clone().into_os_string();
             aside.push(".damaged");
             let aside = PathBuf::from(aside);
-            let (from, to) = (disk::shown(path), disk::shown(&aside));
+            let (from, to) = (disk::display_path(path), disk::display_path(&aside));
             match self.env.disk().rename(path, &aside) {
                 Ok(()) => damages.tell(format!("[{from}] is now [{to}]")),
                 Err(cause) => damages.tell(format!("[{from}] could not be renamed to [{to}]: {cause}; remove it by hand")),
@@ -205,13 +205,13 @@ impl Store {
             let position = body["flushed"].as_u64().unwrap_or(0).max(flushed);
             positions.insert(entry.no, position);
             let state = self.open_set(entry, body, position, &mut files, damages);
-            indices.insert(entry.no, state.built());
+            indices.insert(entry.no, state.built_view());
             self.indices.insert(state);
         }
         for (entry, error) in lost {
             let state = IndexState::new(entry.no, 1 + self.unclean, self.blank_view(entry, flushed), flushed);
             state.stop(error);
-            indices.insert(entry.no, state.built());
+            indices.insert(entry.no, state.built_view());
             positions.insert(entry.no, flushed);
             self.indices.insert(Arc::new(state));
         }
@@ -257,7 +257,7 @@ impl Store {
 
     /// Removes the files that no record of the log named either: a restore did not come to its end, or its index is gone.
     fn remove_unreplayed(&self, unnamed: &[String]) {
-        let kept = self.maintenance.lock_checkpoint().restored_in(&self.catalog.now());
+        let kept = self.maintenance.lock_checkpoint().restored_files(&self.catalog.now());
         for name in unnamed.iter().filter(|name| !kept.iter().any(|file| file.name == **name)) {
             // If it cannot be removed now, the next start tries again.
             drop(self.env.disk().remove(&self.env.segments_dir().join(name)));
@@ -303,7 +303,7 @@ impl Store {
             state.stop(problem);
         }
         if is_whole {
-            state.set_flushed(&state.built(), entry.revision);
+            state.set_flushed(&state.built_view(), entry.revision);
         }
         let buried = self.replay_tombstones(entry.no, body);
         // Tombstones may be newer than the set: where a repair leaves out the log, their numbers are not given again.
@@ -379,7 +379,7 @@ impl Store {
                 continue;
             }
             let error = Error::new(ErrorKind::Corruption, damage.reason.clone())
-                .with("path", disk::shown(&damage.path))
+                .with("path", disk::display_path(&damage.path))
                 .with("offset", damage.offset);
             let mut touched: Vec<u32> = damage.indices.iter().copied().collect();
             if damage.whole_folder {
@@ -696,7 +696,7 @@ impl Replay<'_> {
             pending.bytes() > BUILD_AT_BYTES
         };
         store.write_path.add_pending(bytes);
-        store.maintenance.unflushed().add(bytes, 1, store.env.monotonic());
+        store.maintenance.unflushed_log().add(bytes, 1, store.env.monotonic());
         store.maintenance.mark_dirty([no]);
         // The record may go on; what is built is what came before it.
         if due && let Err(e) = store.build_to(&state, end.saturating_sub(1), PartBytes::Waited) {

@@ -62,7 +62,7 @@ fn clear_block(segment: &SegmentView, root: DocId, bits: &mut Option<BitSet>) {
 
 /// Whether a tree that may be newer than a set removed a directory of a document in it.
 pub(crate) fn is_removed(view: &IndexView, location: &Location, tree: &Tree) -> Result<bool> {
-    if tree.removed() <= view.tree.removed() {
+    if tree.last_removal_seq() <= view.tree.last_removal_seq() {
         return Ok(false);
     }
     for slot in view.schema.trees() {

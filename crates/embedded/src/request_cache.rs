@@ -39,12 +39,12 @@ pub(crate) struct RequestKey<'a> {
     pub(crate) searched: &'a [Searched],
     pub(crate) types: &'a [String],
     pub(crate) see: See,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RefusalLimits,
 }
 
 /// Settings that decide whether something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct RefusalLimits {
     pub(crate) max_clause_count: usize,
     pub(crate) max_buckets: usize,
     pub(crate) expensive: bool,
@@ -58,7 +58,7 @@ struct Answer {
     filters: Vec<Option<Query>>,
     types: Vec<String>,
     see: See,
-    limits: Limits,
+    limits: RefusalLimits,
     response: Arc<SearchResponse>,
     bytes: usize,
     used: u64,
@@ -225,6 +225,10 @@ impl RequestCache {
         };
         answer.figures.iter().for_each(|figures| figures.add(answer.bytes_of_each()));
         kept.by_number.insert(number, answer);
+        debug_assert!(
+            kept.bytes <= self.max_bytes,
+            "answers stay within [indices.requests.cache.size]"
+        );
     }
 }
 
@@ -258,5 +262,11 @@ impl CachedAnswer {
                 stays
             });
         }
+        debug_assert!(self.bytes <= bytes, "search.md S18: a cache stays within its budget");
+        debug_assert_eq!(
+            self.bytes,
+            self.by_number.values().map(|answer| answer.bytes).sum::<usize>(),
+            "each answer that is kept is counted once"
+        );
     }
 }

@@ -55,10 +55,10 @@ pub(crate) fn log_bytes(id: &str, source: Option<&[u8]>) -> u64 {
 /// Limits that do not need the document's state.
 fn check(entry: &IndexEntry, write: &Write) -> Result<()> {
     if let Some(uuid) = write.index_uuid.as_deref().filter(|uuid| *uuid != entry.uuid) {
-        return Err(engine::catalog::replaced(entry.name.as_str(), uuid));
+        return Err(engine::catalog::index_replaced(entry.name.as_str(), uuid));
     }
     if !entry.open {
-        return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+        return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
     }
     let id = &write.at.id.id;
     if id.is_empty() {
@@ -82,7 +82,7 @@ fn check(entry: &IndexEntry, write: &Write) -> Result<()> {
         };
         blocks::check(&entry.settings, entry.name.as_str(), level)?;
     }
-    if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.typed())
+    if let (WriteOp::Put(_), Some(_), true) = (&write.op, &write.parent, entry.has_types())
         && entry.mapping_for(write.at.id.doc_type.as_deref())?.parent_type().is_none()
     {
         return Err(Error::illegal("Can't specify parent if no parent field has been configured"));

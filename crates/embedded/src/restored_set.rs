@@ -50,7 +50,7 @@ impl RestoredSet {
             file.ok_or_else(|| Error::new(ErrorKind::Corruption, format!("[{name}] is missing")))
         };
         let account = store.caches.of_index(entry.no).derived.clone();
-        // What was written by somebody else may be no segment at all, which readers of segments do not expect.
+        // A file that somebody else wrote may be no segment, which readers of segments do not expect.
         let read = catch_unwind(AssertUnwindSafe(|| {
             let tree = read_tree(body, &mut open_file)?;
             let segments = read_set(body, entry, &mut open_file, &account)?;

@@ -19,7 +19,7 @@ use segment::segment_view::{self, SegmentView};
 use std::sync::Arc;
 use tantivy::BitSet;
 
-/// What is kept with a view.
+/// The restricted view that is kept with a view.
 struct Restricted {
     view: Arc<IndexView>,
     bytes: usize,
@@ -36,9 +36,9 @@ impl Store {
     ///
     /// # Errors
     /// A query of a role that cannot be read, or that joins; unreadable files.
-    pub(crate) fn restricted(&self, view: &Arc<IndexView>, seen: &DocumentRights) -> Result<Arc<IndexView>> {
+    pub(crate) fn restricted_view(&self, view: &Arc<IndexView>, seen: &DocumentRights) -> Result<Arc<IndexView>> {
         debug_assert!(!view.is_restricted(), "security.md S6: a view is restricted once");
-        // What is seen by the clock is seen anew each second.
+        // Queries with `now` are evaluated anew each second.
         let by_clock = seen.queries.iter().flatten().any(|query| query.contains("now"));
         let second = if by_clock { self.env.wall_ms() / 1000 } else { 0 };
         let name = format!("seen {second} {seen:?}");
@@ -59,7 +59,7 @@ impl Store {
             .iter()
             .map(|segment| segment.reader.max_doc() as usize / 8 + 256)
             .sum();
-        let view = Arc::new(view.restricted(segments, &seen.fields)?);
+        let view = Arc::new(view.restrict_to(segments, &seen.fields)?);
         Ok(Restricted { view, bytes })
     }
 
@@ -91,7 +91,7 @@ impl Store {
     }
 }
 
-/// What a document must match.
+/// The query that a document must match.
 fn query_of(view: &IndexView, seen: &DocumentRights) -> Result<Query> {
     let mut filter = Vec::with_capacity(seen.queries.len());
     for any_of in &seen.queries {

@@ -4,7 +4,7 @@
 //!
 //! Not here: how any of it is done.
 
-use crate::background_failures::{Work, panicked, tell};
+use crate::background_failures::{Work, panic_error, tell};
 use crate::publish::PartBytes;
 use crate::store::Store;
 use model::units::parse_duration_or_never;
@@ -89,7 +89,7 @@ impl Store {
         let together = catch_unwind(AssertUnwindSafe(|| self.publish(&publish, 0)));
         for no in publish {
             match together {
-                Ok(Ok(())) => self.maintenance.failures().worked(Work::Refresh, no),
+                Ok(Ok(())) => self.maintenance.failures().record_success(Work::Refresh, no),
                 // One of them fails; the others need not.
                 _ => drop(self.attempt(Work::Refresh, no, || self.publish(&[no], 0))),
             }
@@ -99,10 +99,13 @@ impl Store {
     /// Makes a checkpoint if one is due.
     pub(crate) fn checkpoint_due(&self) {
         let now = self.env.monotonic();
-        let (bytes, ops) = (self.maintenance.unflushed().bytes(), self.maintenance.unflushed().ops());
+        let (bytes, ops) = (
+            self.maintenance.unflushed_log().bytes(),
+            self.maintenance.unflushed_log().ops(),
+        );
         let much = bytes >= self.env.limits().checkpoint_bytes.min(self.env.limits().log_max_bytes / 2)
             || ops >= self.env.limits().checkpoint_ops;
-        let old = self.maintenance.unflushed().age(now) > CHECKPOINT_EACH;
+        let old = self.maintenance.unflushed_log().age(now) > CHECKPOINT_EACH;
         // Views may hold on to memory that a checkpoint has moved: it is not tried again at once.
         let full = || {
             self.segments.ram_bytes() * 4 > self.env.limits().ram_segment_bytes * 3
@@ -140,10 +143,10 @@ impl Store {
 
     /// Does work that nobody waits for. What fails, by a panic too, is kept and tried again later.
     fn attempt<T>(&self, work: Work, no: u32, run: impl FnOnce() -> Result<T>) -> Option<T> {
-        let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panicked("it")));
+        let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panic_error("it")));
         match done {
             Ok(done) => {
-                self.maintenance.failures().worked(work, no);
+                self.maintenance.failures().record_success(work, no);
                 Some(done)
             }
             Err(error) => {

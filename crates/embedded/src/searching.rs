@@ -9,7 +9,7 @@ use crate::counts::share;
 use crate::index_state::IndexState;
 use crate::lanes::Turn;
 use crate::open_views::ViewContent;
-use crate::request_cache::{Limits, RequestKey};
+use crate::request_cache::{RefusalLimits, RequestKey};
 use crate::scheduler::Interval;
 use crate::store::Store;
 use dsl::query::Query;
@@ -71,13 +71,13 @@ impl Store {
             let (inside, failures) = content.resolve(target, self.env.wall_ms())?;
             return match failures.into_iter().next() {
                 Some(failure) => Err(failure.error),
-                None => self.searched(&content.searchable, &inside),
+                None => self.search_views(&content.searchable, &inside),
             };
         }
         let catalog = self.catalog.now();
         let found = catalog.resolve(target, self.env.wall_ms())?;
         let searchable = self.moment(&found)?;
-        self.searched(&searchable, &found)
+        self.search_views(&searchable, &found)
     }
 
     /// The sets that a search over some indices sees: one moment of all of them (but those that only a refresh publishes).
@@ -203,7 +203,7 @@ impl Store {
             // Damage that was found since then.
             let sound = self.sound(inside, &mut failures);
             refuse_nothing(&sound, &failures)?;
-            return Ok((self.searched(&content.searchable, &sound)?, failures));
+            return Ok((self.search_views(&content.searchable, &sound)?, failures));
         }
         let mut failures = Vec::new();
         let sound = self.sound(self.catalog.now().resolve(target, self.env.wall_ms())?, &mut failures);
@@ -212,7 +212,7 @@ impl Store {
             self.state(&one.entry)?;
         }
         let searchable = self.moment(&sound)?;
-        Ok((self.searched(&searchable, &sound)?, failures))
+        Ok((self.search_views(&searchable, &sound)?, failures))
     }
 
     /// The indices that are not stopped for damage; the others are added to the failures.
@@ -273,7 +273,7 @@ impl Store {
         } else {
             request.types.clone()
         };
-        let counted = self.counted(&views);
+        let counted = self.count_search(&views);
         self.with_context(see, request.dialect, &types, turn, |cx| {
             let joined = |filter: &Query| alias_filters::has_keys(filter);
             let kept = failures.is_empty() && !views.iter().filter_map(|(_, filter)| filter.as_ref()).any(joined);
@@ -282,7 +282,7 @@ impl Store {
                 searched: &views,
                 types: &types,
                 see,
-                limits: Limits {
+                limits: RefusalLimits {
                     max_clause_count: cx.max_clause_count,
                     max_buckets: cx.max_buckets,
                     expensive: cx.expensive,
@@ -320,7 +320,7 @@ impl Store {
     }
 
     /// Counts a search of these views until it is dropped: that it runs, and how long it took.
-    fn counted(&self, views: &[Searched]) -> Counted {
+    fn count_search(&self, views: &[Searched]) -> Counted {
         let states = self.indices.each_of(views.iter().map(|(view, _)| view.no));
         for state in &states {
             state.counts().searching.fetch_add(1, Ordering::Relaxed);

@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// The next documents of one index.
-    pub(crate) fn numbered(
+    pub(crate) fn scan_by_seq_no(
         &self,
         target: &Target,
         query: &Query,

@@ -145,7 +145,7 @@ impl SnapshotWork {
     }
 
     /// The id and the generation that a repository had when it was last looked at.
-    pub(crate) fn seen(&self, repository: &str) -> Option<(String, u64)> {
+    pub(crate) fn last_seen(&self, repository: &str) -> Option<(String, u64)> {
         self.seen.lock().get(repository).cloned()
     }
     pub(crate) fn see(&self, repository: &str, root: &Root) {

@@ -25,12 +25,12 @@ use crate::trees::Trees;
 use crate::versions::Newest;
 use engine::{
     Alteration, Document, Expect, Found, Hidden, Outcome, Read, STAGING, Seen, Source, Stage, Staged, StagedIndex, StagedPut,
-    View, ViewPromise, Written,
+    View, ViewPromise, Write, Written,
 };
 use model::{DocAddress, Error, ErrorKind, Result, Stamp, Target, settings};
 use search::Searched;
 use segment::searchable::{IndexView, Searchable};
-use segment::stored_document::{locate, stored};
+use segment::stored_document::{load_document, locate};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -84,6 +84,23 @@ impl CurrentDocuments for StagedDocuments<'_> {
     }
     fn parent(&self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
         Ok(self.store.staged_read(self.staging, self.inner, entry, at)?.now)
+    }
+}
+
+/// # Errors
+/// An external version; a system index.
+fn check_stageable(write: &Write) -> Result<()> {
+    if matches!(
+        write.expect,
+        Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+    ) {
+        let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
+        return Err(Error::illegal(reason));
+    }
+    let name = write.at.index.as_str();
+    match model::system_index::is_system(name) {
+        true => Err(model::system_index::forbidden(name)),
+        false => Ok(()),
     }
 }
 
@@ -179,7 +196,7 @@ impl Store {
             indices,
             position: staging.base.position,
         };
-        self.searched(&seen, &found)
+        self.search_views(&seen, &found)
     }
 
     /// The set of one index with what is staged; `None`: there is none.
@@ -227,7 +244,7 @@ impl Store {
         let read = |read: &Read| {
             let entry = inner.catalog.read_index(read.at.index.as_str(), self.env.wall_ms())?;
             if !entry.open {
-                return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+                return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
             }
             entry.check_routing(&read.at.id, read.routing.as_deref())?;
             let at = DocAddress {
@@ -257,7 +274,9 @@ impl Store {
         let uid = at.id.uid();
         let before = match staging.base_of(entry.no) {
             Some(set) => {
-                let found = locate(set, &uid)?.map(|location| stored(set, &location, at)).transpose()?;
+                let found = locate(set, &uid)?
+                    .map(|location| load_document(set, &location, at))
+                    .transpose()?;
                 // Whether somebody's mark is in the way is found when it is decided.
                 found.map(|document| Document {
                     hidden: document.hidden.map(|mark| Hidden { held: false, ..mark }),
@@ -322,20 +341,21 @@ impl Store {
         Ok(writes.into_iter().map(&mut one).collect())
     }
 
+    /// The version of a staged write over a document; `is_made`: its index is made by the transaction.
+    fn staged_version(&self, key: Key, before: Option<Stamp>, is_made: bool) -> u64 {
+        match (before, self.versions.get(key)) {
+            (Some(stamp), _) => stamp.version + 1,
+            // The version of a document that was deleted a little ago goes on.
+            (None, Some(Newest::Deleted { stamp, .. })) if !is_made => stamp.version + 1,
+            _ => 1,
+        }
+    }
+
     fn stage_one(&self, staging: &StagingView, inner: &mut StagedWrites, stage: Stage) -> Result<Outcome> {
         let Stage { write, creates } = stage;
-        if matches!(
-            write.expect,
-            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
-        ) {
-            let reason = "external versions are not supported inside a transaction: use [if_seq_no] and [if_primary_term]";
-            return Err(Error::illegal(reason));
-        }
+        check_stageable(&write)?;
         let now_ms = self.env.wall_ms();
         let name = write.at.index.as_str().to_owned();
-        if model::system_index::is_system(&name) {
-            return Err(model::system_index::forbidden(&name));
-        }
         let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
         let (entry, made) = match (found, creates) {
@@ -383,17 +403,12 @@ impl Store {
                 Some(grown)
             }
         };
-        let version = match (before, self.versions.get(key)) {
-            (Some(stamp), _) => stamp.version + 1,
-            // The version of a document that was deleted a little ago goes on.
-            (None, Some(Newest::Deleted { stamp, .. })) if made.is_none() => stamp.version + 1,
-            _ => 1,
-        };
+        let version = self.staged_version(key, before, made.is_some());
         let op = Arc::new(PendingOp {
             uid: uid.clone(),
             key,
             fresh: false,
-            stamp: Stamp::staged(version),
+            stamp: Stamp::provisional(version),
             position: 0,
             kind: put.map_or(Kind::Delete, Kind::Put),
         });
@@ -472,7 +487,7 @@ impl Store {
     }
 
     /// The documents that were written, each as its last write left it.
-    pub(crate) fn staged(&self, id: &str) -> Result<Vec<Staged>> {
+    pub(crate) fn staged_documents(&self, id: &str) -> Result<Vec<Staged>> {
         let staging = self.stagings.get(id)?;
         let inner = staging.inner.lock();
         let one = |doc: &StagedDocument| Staged {

@@ -124,7 +124,7 @@ impl Store {
             ),
             (
                 settings::LOG_MAX,
-                self.maintenance.unflushed().bytes(),
+                self.maintenance.unflushed_log().bytes(),
                 self.env.limits().log_max_bytes,
             ),
         ];
@@ -140,7 +140,7 @@ impl Store {
         let name = entry.as_ref().map(|entry| &entry.name);
         self.maintenance
             .failures()
-            .failed(work, no, name, error, self.env.monotonic(), self.env.wall_ms());
+            .record_failure(work, no, name, error, self.env.monotonic(), self.env.wall_ms());
     }
     /// A call failed. If that was for damage, its index stops, and the damage is what is told.
     pub(crate) fn settle(&self, error: Error) -> Error {
@@ -170,7 +170,7 @@ impl Store {
     /// Reads every byte of every segment; damage stops its index. What is in memory was never on a disk.
     pub(crate) fn check_segments(&self) {
         let states: Vec<Arc<IndexState>> = self.indices.all();
-        for segment in states.iter().flat_map(|state| state.built().segments.clone()) {
+        for segment in states.iter().flat_map(|state| state.built_view().segments.clone()) {
             if let Place::File(file, prefix) = &segment.data.place {
                 // It is noted in the file, where it is looked for next.
                 drop(file.check(prefix));

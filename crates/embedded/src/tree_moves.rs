@@ -27,19 +27,19 @@ impl Store {
             return set;
         };
         assert!(
-            tree.moved() >= set.tree.moved(),
+            tree.last_move_seq() >= set.tree.last_move_seq(),
             "trees.md D8: searches over index {} went back from the tree of {} to that of {}",
             set.no,
-            set.tree.moved(),
-            tree.moved()
+            set.tree.last_move_seq(),
+            tree.last_move_seq()
         );
         debug_assert_eq!(
-            tree.removed(),
-            set.tree.removed(),
+            tree.last_removal_seq(),
+            set.tree.last_removal_seq(),
             "trees.md D10: a set of index {} that searches see has no document of a directory that is gone",
             set.no
         );
-        match tree.moved() == set.tree.moved() {
+        match tree.last_move_seq() == set.tree.last_move_seq() {
             true => set,
             false => Arc::new(set.with_tree(tree)),
         }
@@ -52,7 +52,7 @@ impl Store {
     pub(crate) fn resolve_move(&self, catalog: &Catalog, change: TreeChange) -> Result<TreeMove> {
         let entry = catalog.write_index(&change.index, false, self.env.wall_ms())?;
         if !entry.open {
-            return Err(engine::catalog::closed(&entry.name, &entry.uuid));
+            return Err(engine::catalog::index_closed(&entry.name, &entry.uuid));
         }
         let level = match change.removes() {
             true => blocks::Level::DeleteDocument,

@@ -74,7 +74,7 @@ impl<'c> TreeRecord<'c> {
     pub(crate) fn has_moved_since(&self, rests_on: &[(u32, u64)]) -> bool {
         rests_on.iter().any(|(no, moved)| {
             let own = self.trees.iter().find(|tree| tree.no == *no);
-            own.is_none_or(|own| own.state.newest.moved() != *moved)
+            own.is_none_or(|own| own.state.newest.last_move_seq() != *moved)
         })
     }
 
@@ -183,7 +183,7 @@ impl TreeOfRecord<'_> {
     }
 
     fn settle(&mut self, put: &mut Put) -> Result<()> {
-        let changed = self.tree().moved();
+        let changed = self.tree().last_move_seq();
         if put.placed.iter().all(|placed| placed.seq >= changed) {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl TreeOfRecord<'_> {
         let (operations, mut told) = match &one.change.act {
             TreeAct::Move { from, to, merge } => {
                 // A directory that no record has is as good as free: what is written into it goes along.
-                let logged = self.state.logged();
+                let logged = self.state.logged_directories();
                 let planned = self
                     .tree()
                     .plan_move(&one.field, one.syntax, from, to, &|there| *merge || there as usize >= logged)?;
@@ -260,8 +260,8 @@ impl TreeOfRecord<'_> {
 
 /// The numbers of directories that `newer` removed and that `older` has.
 pub(crate) fn removed_between(older: &Tree, newer: &Tree) -> Vec<DirId> {
-    match newer.removed() > older.removed() {
-        true => newer.removed_since(older.removed()),
+    match newer.last_removal_seq() > older.last_removal_seq() {
+        true => newer.removed_since(older.last_removal_seq()),
         false => Vec::new(),
     }
 }

@@ -28,10 +28,10 @@ pub(crate) enum ReadBy {
 }
 
 impl ReadBy {
-    fn moved(&self) -> u64 {
+    fn last_move_seq(&self) -> u64 {
         match self {
             ReadBy::Moves(moved) => *moved,
-            ReadBy::Tree(tree) => tree.moved(),
+            ReadBy::Tree(tree) => tree.last_move_seq(),
         }
     }
 }
@@ -75,7 +75,7 @@ impl TreeState {
             next.seq() >= self.newest.seq(),
             "trees.md D8: the newest tree never goes back"
         );
-        let has_moved = next.moved() > self.newest.moved();
+        let has_moved = next.last_move_seq() > self.newest.last_move_seq();
         let before = std::mem::replace(&mut self.newest, Arc::new(next));
         if has_moved {
             if self.before_moves.len() == MOVES_KEPT {
@@ -91,7 +91,7 @@ impl TreeState {
     }
 
     /// The number of directories that records have.
-    pub(crate) fn logged(&self) -> usize {
+    pub(crate) fn logged_directories(&self) -> usize {
         self.newest.len() - self.unlogged.len()
     }
 
@@ -115,7 +115,7 @@ impl TreeCell {
         };
         TreeCell {
             flushed_seq,
-            state: Mutex::numbered(LockRank::Tree, no as usize, state),
+            state: Mutex::with_number(LockRank::Tree, no as usize, state),
         }
     }
     /// While the guard lives, nobody makes directories there.
@@ -127,14 +127,14 @@ impl TreeCell {
         let mut state = self.state.lock();
         // A write that was evaluated during more moves than are kept is one after all of them.
         let older = match read_by {
-            _ if read_by.moved() == state.newest.moved() => None,
+            _ if read_by.last_move_seq() == state.newest.last_move_seq() => None,
             ReadBy::Tree(tree) => Some(tree.clone()),
-            ReadBy::Moves(moved) => state.before_moves.iter().find(|tree| tree.moved() == *moved).cloned(),
+            ReadBy::Moves(moved) => state.before_moves.iter().find(|tree| tree.last_move_seq() == *moved).cloned(),
         };
         let seq = older.as_ref().map_or(state.newest.seq(), |tree| tree.seq());
         let one = |path: &String| {
             let found = state.intern(older.as_deref(), paths, path, nodes_max);
-            found.map_err(|cause| refused(&paths.field, cause))
+            found.map_err(|cause| path_refusal(&paths.field, cause))
         };
         Ok(Placed {
             field: paths.field.clone(),
@@ -217,8 +217,8 @@ impl Trees {
         })
     }
     /// The number of directories that records have; those of higher numbers are made for writes that have no record yet.
-    pub(crate) fn logged(&self, no: u32) -> usize {
-        self.get(no).map_or(0, |cell| cell.state.lock().logged())
+    pub(crate) fn logged_directories(&self, no: u32) -> usize {
+        self.get(no).map_or(0, |cell| cell.state.lock().logged_directories())
     }
     /// The tree as of a position.
     pub(crate) fn at(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
@@ -238,7 +238,7 @@ impl Trees {
     }
     /// The tree as of a position, which is durable, if the manifest has another. It may have directories that no record has yet:
     /// their numbers are not given again (trees.md D9).
-    pub(crate) fn unflushed(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
+    pub(crate) fn unflushed_tree(&self, no: u32, position: u64) -> Option<Arc<Tree>> {
         let cell = self.get(no)?;
         let tree = cell.state.lock().at(position).clone();
         (tree.seq() != cell.flushed_seq.load(Ordering::Acquire)).then_some(tree)
@@ -276,7 +276,7 @@ impl Trees {
     /// Did the tree as of a position remove directories beyond those that `set` knows of? Then documents of `set` are gone.
     pub(crate) fn removes_beyond(&self, set: &IndexView, position: u64) -> bool {
         let tree = self.at(set.no, position);
-        tree.is_some_and(|tree| tree.removed() > set.tree.removed())
+        tree.is_some_and(|tree| tree.last_removal_seq() > set.tree.last_removal_seq())
     }
     /// Is there a record that moved something and wrote or removed documents, which not every search sees yet?
     pub(crate) fn is_mixed(&self, no: u32) -> bool {
@@ -311,12 +311,12 @@ impl PathsOf {
 }
 
 /// A document whose path cannot be.
-fn refused(field: &str, cause: Error) -> Error {
+fn path_refusal(field: &str, cause: Error) -> Error {
     Error::new(
         ErrorKind::MapperParsing,
         format!("failed to parse field [{field}] of type [tree_path]"),
     )
-    .caused_by(cause)
+    .with_cause(cause)
 }
 
 /// The `tree_path` field that a request means.

@@ -19,7 +19,10 @@ use std::sync::{Arc, Weak};
 
 const SHARDS: usize = 64;
 /// A table that has just grown is half empty.
-const _: () = assert!(2 * size_of::<(Key, Entry)>() <= MAP_ENTRY_BYTES, "the map's part is counted");
+const _: () = assert!(
+    2 * size_of::<(Key, VersionEntry)>() <= MAP_ENTRY_BYTES,
+    "the map's part is counted"
+);
 /// `Deleted` entries kept in all; beyond, the oldest go.
 const TOMBSTONES_MAX: u64 = 1 << 20;
 
@@ -117,7 +120,7 @@ impl Earlier {
 
 /// The entry of one document.
 #[derive(Debug)]
-struct Entry {
+struct VersionEntry {
     no: u32,
     newest: Newest,
     /// Oldest first; at most the first was durable when the newest came. Most documents have none.
@@ -125,7 +128,7 @@ struct Entry {
     earlier: Option<Box<VecDeque<Earlier>>>,
 }
 
-impl Entry {
+impl VersionEntry {
     /// `durable`: everything below is.
     fn replace(&mut self, newest: Newest, durable: u64) {
         let old = std::mem::replace(&mut self.newest, newest);
@@ -162,7 +165,7 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Versions {
     keys: DocumentKeys,
-    shards: Vec<Mutex<FxHashMap<Key, Entry>>>,
+    shards: Vec<Mutex<FxHashMap<Key, VersionEntry>>>,
     tombstones: AtomicU64,
 }
 
@@ -197,7 +200,7 @@ impl Versions {
         }
         out
     }
-    fn shard(&self, key: Key) -> &Mutex<FxHashMap<Key, Entry>> {
+    fn shard(&self, key: Key) -> &Mutex<FxHashMap<Key, VersionEntry>> {
         &self.shards[key as usize % SHARDS]
     }
     /// The newest, if it is here.
@@ -213,7 +216,7 @@ impl Versions {
     /// The state that a start finds in the manifest or in the log, whose operations may be older than a tombstone. It is durable.
     pub(crate) fn replay(&self, key: Key, no: u32, newest: Newest) {
         let earlier = None;
-        let before = self.shard(key).lock().insert(key, Entry { no, newest, earlier });
+        let before = self.shard(key).lock().insert(key, VersionEntry { no, newest, earlier });
         assert!(
             before.is_none_or(|before| before.no == no),
             "4: a key is that of one index, and is replayed for index {no}"
@@ -224,7 +227,7 @@ impl Versions {
         let mut shard = self.shard(key).lock();
         let Some(entry) = shard.get_mut(&key) else {
             let earlier = None;
-            shard.insert(key, Entry { no, newest, earlier });
+            shard.insert(key, VersionEntry { no, newest, earlier });
             return;
         };
         assert_eq!(entry.no, no, "4: a key is that of one index");
@@ -243,7 +246,7 @@ impl Versions {
     }
     /// A build has stored the effect of the operation with this sequence number: puts go, deletes become
     /// tombstones. A newer entry stays as it is.
-    pub(crate) fn built(&self, key: Key, seq_no: u64, now_ms: u64) {
+    pub(crate) fn mark_built(&self, key: Key, seq_no: u64, now_ms: u64) {
         let mut shard = self.shard(key).lock();
         let Some(entry) = shard.get_mut(&key).filter(|entry| entry.newest.stamp().seq_no <= seq_no) else {
             return;
@@ -371,12 +374,12 @@ mod tests {
         versions.set(KEY, 1, Newest::Put(first.clone()), 0);
         versions.set(KEY, 1, Newest::Put(op(20)), 10);
         assert_eq!(durable_at(&versions, 15), Some(10));
-        versions.built(KEY, 10, 0);
+        versions.mark_built(KEY, 10, 0);
         assert_eq!(Arc::strong_count(&first), 1);
         drop(first);
         assert_eq!(durable_at(&versions, 15), None, "the built set is asked");
         versions.set(KEY, 1, deleted(30), 20);
-        versions.built(KEY, 30, 0);
+        versions.mark_built(KEY, 30, 0);
         assert!(versions.shard(KEY).lock()[&KEY].earlier.is_none());
         assert_eq!(durable_at(&versions, 30), Some(30), "a tombstone stays");
     }

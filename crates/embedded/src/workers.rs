@@ -16,7 +16,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads and what waits for them.
 pub(crate) struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerQueue>,
     threads: Vec<JoinHandle<()>>,
     limited: Arc<Load>,
     limited_max: usize,
@@ -60,9 +60,9 @@ impl Load {
 }
 
 /// A job of a kind, from when it is asked for until it has ended or nobody runs it any more.
-struct Place(Arc<Load>);
+struct LoadSlot(Arc<Load>);
 
-impl Place {
+impl LoadSlot {
     fn run<T>(self, job: impl FnOnce() -> T) -> T {
         /// Ends however the job ends.
         struct Active<'a>(&'a Load);
@@ -77,13 +77,13 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LoadSlot {
     fn drop(&mut self) {
         self.0.there.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-struct Shared {
+struct WorkerQueue {
     queue: Mutex<(VecDeque<Job>, bool)>,
     more: Condvar,
 }
@@ -92,7 +92,7 @@ impl Workers {
     /// Starts the threads, named after their work. `limited_max`: how many limited jobs may run or wait. `at_rest`: called once
     /// by a thread that has worked and now rests.
     pub(crate) fn start(name: &str, count: usize, limited_max: usize, at_rest: Option<fn()>) -> Result<Workers> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkerQueue {
             queue: Mutex::new((VecDeque::new(), false)),
             more: Condvar::new(),
         });
@@ -125,13 +125,13 @@ impl Workers {
     /// Runs a job and gives its result. A job that panics is an internal error.
     pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         self.others.there.fetch_add(1, Ordering::AcqRel);
-        self.send(Place(self.others.clone()), job).await
+        self.send(LoadSlot(self.others.clone()), job).await
     }
 
     /// As [`Workers::run`], refused when too many run or wait.
     pub(crate) async fn run_limited<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let before = self.limited.there.fetch_add(1, Ordering::AcqRel);
-        let place = Place(self.limited.clone());
+        let place = LoadSlot(self.limited.clone());
         if before >= self.limited_max {
             self.limited.rejected.fetch_add(1, Ordering::Relaxed);
             let reason = format!("[{before}] searches run or wait; the limit is the setting [search.max_concurrent]");
@@ -143,7 +143,7 @@ impl Workers {
     /// Runs a job that nobody waits for. One that panics is counted and forgotten.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         self.others.there.fetch_add(1, Ordering::AcqRel);
-        let place = Place(self.others.clone());
+        let place = LoadSlot(self.others.clone());
         self.push(Box::new(move || {
             drop(place.run(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job))));
         }));
@@ -152,13 +152,13 @@ impl Workers {
     /// Runs a limited job that is known to be quick on this thread, and counts it with the others.
     pub(crate) fn run_here<T>(&self, job: impl FnOnce() -> T) -> T {
         self.limited.there.fetch_add(1, Ordering::Relaxed);
-        Place(self.limited.clone()).run(job)
+        LoadSlot(self.limited.clone()).run(job)
     }
 
     /// The same of a job that is not limited.
     pub(crate) fn run_other_here<T>(&self, job: impl FnOnce() -> T) -> T {
         self.others.there.fetch_add(1, Ordering::Relaxed);
-        Place(self.others.clone()).run(job)
+        LoadSlot(self.others.clone()).run(job)
     }
 
     /// Counts of limited jobs on these threads and elsewhere.
@@ -171,7 +171,7 @@ impl Workers {
         self.others.stats(name, self.threads.len(), None)
     }
 
-    async fn send<T: Send + 'static>(&self, place: Place, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    async fn send<T: Send + 'static>(&self, place: LoadSlot, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let job: Job = Box::new(move || {
             let result = place.run(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
@@ -192,7 +192,7 @@ impl Workers {
 /// A thread that had nothing to do for so long rests.
 const RESTS_AFTER: Duration = Duration::from_millis(200);
 
-impl Shared {
+impl WorkerQueue {
     fn work(&self, at_rest: Option<fn()>) {
         let mut rested = true;
         loop {

@@ -43,7 +43,7 @@ impl Default for WritePath {
         WritePath {
             gate: RwLock::new(LockRank::Gate, ()),
             gate_altered_to: AtomicU64::new(0),
-            stripes: (0..STRIPES).map(|n| Mutex::numbered(LockRank::Stripe, n, ())).collect(),
+            stripes: (0..STRIPES).map(|n| Mutex::with_number(LockRank::Stripe, n, ())).collect(),
             sequencer: Mutex::new(LockRank::Sequencer, ()),
             pending_bytes: AtomicU64::new(0),
             parsed_bytes: Arc::default(),

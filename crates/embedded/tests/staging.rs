@@ -184,7 +184,7 @@ async fn run(seed: u64) {
     check(&engine, &view.id, &shown, "in the end").await;
     // What all of it comes to makes the one of the other.
     let mut made = before;
-    for staged in engine.staged(&view.id).await.unwrap() {
+    for staged in engine.staged_documents(&view.id).await.unwrap() {
         assert!(matches!(staged.index, StagedIndex::Known { .. }));
         let index = INDICES.into_iter().find(|i| *i == staged.at.index.as_str()).unwrap();
         let at = (index, staged.at.id.id.to_string());
@@ -202,7 +202,7 @@ async fn run(seed: u64) {
     assert!(engine.close_view(&view.id).await.unwrap());
     assert!(!engine.close_view(&view.id).await.unwrap());
     assert!(engine.views().await.unwrap().is_empty());
-    let gone = engine.staged(&view.id).await.unwrap_err();
+    let gone = engine.staged_documents(&view.id).await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::SearchContextMissing);
     engine.close().unwrap();
 }
@@ -242,7 +242,7 @@ async fn what_is_refused_leaves_nothing() {
     let mut create = put("often", "1", json!({}));
     create.expect = Expect::Absent;
     check(create, true).await;
-    assert!(engine.staged(&view).await.unwrap().is_empty());
+    assert!(engine.staged_documents(&view).await.unwrap().is_empty());
     assert_eq!(engine.staged_bytes(&view).await.unwrap(), 0);
     // A condition means what the view began with, whatever was staged since.
     let conditional = |n: u64| {
@@ -256,7 +256,7 @@ async fn what_is_refused_leaves_nothing() {
     check(conditional(2), false).await;
     check(conditional(3), false).await;
     check(put("made", "1", json!({ "a": 1 })), false).await;
-    let staged = engine.staged(&view).await.unwrap();
+    let staged = engine.staged_documents(&view).await.unwrap();
     assert_eq!(staged.len(), 2);
     assert!(matches!(&staged[1].index, StagedIndex::Made { name, typed: false } if name.as_str() == "made"));
     let found = search(&engine, &["made"], &view, json!({ "query": { "term": { "a": 1 } } })).await;

@@ -23,7 +23,7 @@ pub trait AtomicWrites: Send + Sync {
     ///
     /// # Errors
     /// LogFailed: one of them never will be before a restart.
-    async fn settled(&self) -> Result<()> {
+    async fn wait_exclusive_durable(&self) -> Result<()> {
         Ok(())
     }
 
@@ -156,7 +156,7 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Directories that move with the writes or not at all. The paths of the writes mean the directories before.
     pub moves: Vec<TreeChange>,
-    /// Trees that it rests on, by the index and the number of the newest move (`Tree::moved`). After another the plan runs again.
+    /// Trees that it rests on, by the index and the number of the newest move (`Tree::last_move_seq`). After another the plan runs again.
     pub trees: Vec<(IndexName, u64)>,
     /// The place of a write whose source is made when the decision is known: it may tell of it.
     pub seal: Option<(usize, Seal)>,

@@ -165,7 +165,7 @@ impl CircuitBreakers {
     }
 
     /// Breakers that refuse nothing, for programs that embed the engine and for tests.
-    pub fn unlimited() -> Arc<CircuitBreakers> {
+    pub fn without_limits() -> Arc<CircuitBreakers> {
         let limits = BreakerLimits {
             total: u64::MAX,
             request: u64::MAX,
@@ -215,7 +215,7 @@ impl CircuitBreakers {
     pub fn parent(&self) -> BreakerUsage {
         BreakerUsage {
             limit: self.limit,
-            used: (self.resident)().max(self.booked()),
+            used: (self.resident)().max(self.booked_bytes()),
             tripped: self.tripped.load(Ordering::Relaxed),
         }
     }
@@ -230,7 +230,7 @@ impl CircuitBreakers {
         }
     }
 
-    fn booked(&self) -> u64 {
+    fn booked_bytes(&self) -> u64 {
         let used = self.children.iter().map(|child| child.used.load(Ordering::Relaxed));
         used.fold(0, u64::saturating_add)
     }
@@ -245,10 +245,10 @@ impl CircuitBreakers {
         } else if small {
             None
         } else {
-            let mut wanted = self.wanted(bytes);
+            let mut wanted = self.total_with(bytes);
             if wanted > self.limit {
                 self.make_room(wanted - self.limit);
-                wanted = self.wanted(bytes);
+                wanted = self.total_with(bytes);
             }
             (wanted > self.limit).then(|| self.parent_refusal(label, wanted - bytes, bytes))
         };
@@ -263,9 +263,9 @@ impl CircuitBreakers {
 
     /// Bytes that the process is to hold with so many more, which are booked already. Booked bytes are soon held, beside
     /// what the process holds for itself: the larger of that and of what is held now counts.
-    fn wanted(&self, bytes: u64) -> u64 {
+    fn total_with(&self, bytes: u64) -> u64 {
         let resident = (self.resident)();
-        let booked = self.booked();
+        let booked = self.booked_bytes();
         if booked - bytes.min(booked) <= LITTLE_BYTES {
             self.own.store(resident, Ordering::Relaxed);
         }
@@ -284,16 +284,16 @@ impl CircuitBreakers {
         let wanted = held.saturating_add(bytes);
         let usages: Vec<String> = Breaker::ALL
             .iter()
-            .map(|breaker| format!("{}={}", breaker.name(), sized(self.usage(*breaker).used)))
+            .map(|breaker| format!("{}={}", breaker.name(), render_size(self.usage(*breaker).used)))
             .collect();
         let reason = format!(
             "[parent] Data too large, data for [{label}] would be [{}], which is larger than the limit of [{}] \
              (setting [{}]), real usage: [{}], new bytes reserved: [{}], usages [{}]",
-            sized(wanted),
-            sized(self.limit),
+            render_size(wanted),
+            render_size(self.limit),
             TOTAL_BREAKER.name,
-            sized(held),
-            sized(bytes),
+            render_size(held),
+            render_size(bytes),
             usages.join(", ")
         );
         refusal(reason, wanted, self.limit)
@@ -304,8 +304,8 @@ fn child_refusal(breaker: Breaker, label: &str, wanted: u64, limit: u64) -> Erro
     let reason = format!(
         "[{}] Data too large, data for [{label}] would be [{}], which is larger than the limit of [{}] (setting [{}])",
         breaker.name(),
-        sized(wanted),
-        sized(limit),
+        render_size(wanted),
+        render_size(limit),
         breaker.setting().name
     );
     refusal(reason, wanted, limit)
@@ -319,7 +319,7 @@ fn refusal(reason: String, wanted: u64, limit: u64) -> Error {
 }
 
 /// `1048576/1mb`, as the reference writes it.
-fn sized(bytes: u64) -> String {
+fn render_size(bytes: u64) -> String {
     format!("{bytes}/{}", units::render_bytes(bytes))
 }
 
@@ -392,6 +392,7 @@ impl Booking {
             breakers.subtract(self.breaker, less);
         }
         self.bytes -= less;
+        debug_assert!(self.bytes <= bytes, "no more stays booked than is asked for");
     }
 
     /// Booked bytes.

@@ -15,7 +15,7 @@ pub fn missing(name: &str) -> Error {
 }
 
 /// `index_not_found_exception`: the index with this uuid is gone, or not the one of this name.
-pub fn replaced(name: &str, uuid: &str) -> Error {
+pub fn index_replaced(name: &str, uuid: &str) -> Error {
     let reason = format!("no such index [{name}] with uuid [{uuid}]: it was deleted, or its name leads to another index by now");
     Error::new(ErrorKind::IndexNotFound, reason)
         .with("index_uuid", uuid)
@@ -23,7 +23,7 @@ pub fn replaced(name: &str, uuid: &str) -> Error {
 }
 
 /// `index_closed_exception`.
-pub fn closed(name: &IndexName, uuid: &str) -> Error {
+pub fn index_closed(name: &IndexName, uuid: &str) -> Error {
     Error::new(ErrorKind::IndexClosed, "closed")
         .with("index_uuid", uuid)
         .with("index", name.as_str())

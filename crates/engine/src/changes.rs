@@ -18,12 +18,12 @@ use std::time::Duration;
 #[async_trait]
 pub trait ChangeFeed: Send + Sync {
     /// The positions between which changes are kept.
-    fn retained(&self) -> Retained;
+    fn retained_range(&self) -> Retained;
 
     /// Durable changes behind `since`, the oldest first: about `bytes_max` bytes, but at least one change if there is one.
     ///
     /// # Errors
-    /// ChangesGone: changes behind `since` were given up ([`gone`]). IllegalArgument: `since` is beyond the newest change.
+    /// ChangesGone: changes behind `since` were given up ([`changes_gone`]). IllegalArgument: `since` is beyond the newest change.
     /// Corruption: a change cannot be read.
     async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes>;
 
@@ -31,7 +31,7 @@ pub trait ChangeFeed: Send + Sync {
     ///
     /// # Errors
     /// LogFailed: nothing will be before a restart.
-    async fn changed(&self, position: CommitSeq) -> Result<()>;
+    async fn wait_for_changes(&self, position: CommitSeq) -> Result<()>;
 
     /// A view of the indices that match one of the patterns (none: every index), all at one moment. It holds everything up to
     /// [`InitialCopy::moment`] and nothing of a later change, so who reads it and goes on behind the moment misses nothing and
@@ -180,7 +180,7 @@ impl Operation {
 }
 
 /// The refusal of a position whose next changes were given up.
-pub fn gone(since: CommitSeq, oldest: CommitSeq) -> Error {
+pub fn changes_gone(since: CommitSeq, oldest: CommitSeq) -> Error {
     let reason = format!(
         "the changes behind [{since}] are gone, the oldest position is [{oldest}]; see [changes.retention.bytes] and \
          [changes.retention.age]"

@@ -49,7 +49,7 @@ pub trait Around: fmt::Debug + Send + Sync + 'static {
         None
     }
     /// [`Engine::staging`]: nor is this, unless it is passed on.
-    fn staged(&self) -> Option<&dyn Staging> {
+    fn inner_staging(&self) -> Option<&dyn Staging> {
         None
     }
 }
@@ -114,6 +114,6 @@ impl<A: Around> Engine for A {
         self.section()
     }
     fn staging(&self) -> Option<&dyn Staging> {
-        self.staged()
+        self.inner_staging()
     }
 }

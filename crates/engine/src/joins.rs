@@ -174,7 +174,7 @@ async fn resolve_lookup<S: JoinSides>(sides: &mut S, ours: &Target, lookup: Term
         .clone()
         .or_else(|| own_index(ours))
         .ok_or_else(|| missing("index"))?;
-    let Some(at) = looked_up(ours, &lookup) else {
+    let Some(at) = lookup_address(ours, &lookup) else {
         let join = JoinQuery {
             index: vec![index],
             on: (lookup.field, lookup.path),
@@ -221,10 +221,10 @@ fn clause_of(kind: JoinKind, set: KeySet) -> Clause {
 }
 
 /// The document of a lookup by id; `None`: it is by query, or does not say where.
-pub fn looked_up(ours: &Target, lookup: &TermsLookup) -> Option<DocAddress> {
+pub fn lookup_address(ours: &Target, lookup: &TermsLookup) -> Option<DocAddress> {
     let id = lookup.id.as_ref()?;
     let id = match &lookup.doc_type {
-        Some(doc_type) => DocId::typed(doc_type.as_str(), id.as_str()),
+        Some(doc_type) => DocId::with_type(doc_type.as_str(), id.as_str()),
         None => DocId::plain(id.as_str()),
     };
     let index = lookup.index.clone().or_else(|| own_index(ours))?;

@@ -114,7 +114,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         numbered::extents(self, target, query, view).await
     }
     /// Some of the matching documents of one index in an open view, by sequence number; none: there are no more.
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
+    async fn scan_by_seq_no(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
         numbered::part(self, target, query, view, &part).await
     }
     /// A view of everything that a request and its joins read, to be closed by [`Engine::close_view`]. It is
@@ -289,7 +289,7 @@ pub struct Write {
     /// Where. The index may be an alias with one write index.
     pub at: DocAddress,
     /// The uuid of the index it is meant for. An index that was made later under the same name refuses it
-    /// ([`catalog::replaced`]): stamps begin anew there, so no expectation would tell.
+    /// ([`catalog::index_replaced`]): stamps begin anew there, so no expectation would tell.
     pub index_uuid: Option<Arc<str>>,
     /// Its expectation of the document.
     pub expect: Expect,
@@ -348,7 +348,7 @@ impl Write {
             },
             routing: document.routing.clone(),
             parent: document.parent.clone(),
-            timing: Timing::kept(document.times),
+            timing: Timing::keep(document.times),
             tree: document.tree.clone(),
             ..Write::new(document.at.clone(), op)
         }
@@ -597,7 +597,7 @@ pub struct TreeChange {
     pub act: TreeAct,
 }
 
-/// What becomes of the directory.
+/// The change of the directory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TreeAct {
     /// It goes elsewhere.

@@ -111,7 +111,7 @@ pub struct SnapshotOrder {
     pub repository: String,
     pub name: String,
     pub target: Target,
-    /// What belongs to no index is in it, with this beside what the engine has.
+    /// Templates, scripts and settings of the cluster are in it, with this beside those of the engine.
     pub global: Option<Map<String, Value>>,
     /// Indices that cannot be read are left out; else the snapshot fails.
     pub partial: bool,

@@ -32,7 +32,7 @@ pub trait Staging: Send + Sync {
     /// Stages writes, in order, each on its own: one that is refused leaves the others.
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>>;
     /// The result of all staged writes, one for each document, in the order in which they were first written.
-    async fn staged(&self, view: &str) -> Result<Vec<Staged>>;
+    async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>>;
     /// Bytes that are staged in a view.
     async fn staged_bytes(&self, view: &str) -> Result<u64>;
 }

@@ -124,19 +124,20 @@ impl Tasks {
             outcome: Mutex::new(None),
             finished_ms: AtomicU64::new(0),
         });
-        self.locked().insert(id, task.clone());
+        let known = self.lock().insert(id, task.clone());
+        debug_assert!(known.is_none(), "the number of a task is given once: [{id}]");
         task
     }
     /// Forgets a task that nobody asks for when it is over.
     pub fn remove(&self, id: u64) {
-        self.locked().remove(&id);
+        self.lock().remove(&id);
     }
     /// Ends a task; `keep` its result for `GET _tasks/id`.
     pub fn finish(&self, task: &Task, outcome: Result<Value, model::Error>, keep: bool, now_ms: i64) {
         *task.outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
         task.finished_ms
             .store(u64::try_from(now_ms.max(1)).unwrap_or(1), Ordering::Release);
-        let mut all = self.locked();
+        let mut all = self.lock();
         if !keep {
             all.remove(&task.id);
         }
@@ -147,13 +148,13 @@ impl Tasks {
     }
     /// The task of that number.
     pub fn get(&self, id: u64) -> Option<Arc<Task>> {
-        self.locked().get(&id).cloned()
+        self.lock().get(&id).cloned()
     }
     /// All, oldest first.
     pub fn list(&self) -> Vec<Arc<Task>> {
-        self.locked().values().cloned().collect()
+        self.lock().values().cloned().collect()
     }
-    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<Task>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<Task>>> {
         self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -212,13 +212,13 @@ impl Update {
         };
         let result = script::run_update(&script.0, &script.1, context, budget, self.now_ms).map_err(|cause| {
             if cause.kind() == ErrorKind::Script {
-                Error::illegal("failed to execute script").caused_by(cause)
+                Error::illegal("failed to execute script").with_cause(cause)
             } else {
                 cause
             }
         })?;
         if self.of_2015 {
-            said(&given, &result.meta, timing)?;
+            apply_times(&given, &result.meta, timing)?;
         }
         match result.op.as_str() {
             "index" => Ok(Applied::Put(result.source)),
@@ -238,7 +238,7 @@ impl Update {
 ///
 /// # Errors
 /// A life that is no time.
-fn said(given: &Map<String, Value>, left: &Map<String, Value>, timing: &mut Timing) -> Result<()> {
+fn apply_times(given: &Map<String, Value>, left: &Map<String, Value>, timing: &mut Timing) -> Result<()> {
     let changed = |name: &str| {
         left.get(name)
             .filter(|value| !value.is_null() && given.get(name) != Some(*value))

@@ -6,7 +6,7 @@ use crate::names::{ALL, METADATA, TIMESTAMP, TTL};
 use crate::times::Times;
 use crate::types::{self, keyword};
 use crate::value::{FieldValue, Fields, NestedDoc};
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -60,9 +60,8 @@ impl Mapping {
     /// what to merge, and the fields are those of the merged mapping.
     pub fn read(&self, source: &Value, options: &ReadOptions<'_>) -> Result<Parsed> {
         let Value::Object(object) = source else {
-            return Err(
-                malformed("failed to parse").caused_by(Error::new(ErrorKind::Parse, "request body is required to be an object"))
-            );
+            return Err(mapper_parsing("failed to parse")
+                .with_cause(Error::new(ErrorKind::Parse, "request body is required to be an object")));
         };
         if self.0.root.enabled == Some(false) {
             return Ok(Parsed {
@@ -81,7 +80,7 @@ impl Mapping {
                 && e.kind() == ErrorKind::IllegalArgument
                 && e.reason().starts_with("mapper [");
             if conflict {
-                malformed("failed to parse").caused_by(e)
+                mapper_parsing("failed to parse").with_cause(e)
             } else {
                 e
             }
@@ -165,7 +164,7 @@ impl<'a> Reader<'a> {
 
     fn entry(&mut self, key: &str, value: &Value, path: &mut String, scope: Option<usize>, dynamic: Dynamic) -> Result<()> {
         if path.is_empty() && key.starts_with('_') && METADATA.contains(&key) {
-            let cause = malformed(format!(
+            let cause = mapper_parsing(format!(
                 "Field [{key}] is a metadata field and cannot be added inside a document. Use the index API request parameters."
             ));
             // They never were fields of a document.
@@ -178,7 +177,7 @@ impl<'a> Reader<'a> {
             && let Some((head, tail)) = key.split_once('.')
         {
             if self.mapping.rules().forbids_dots_in_names {
-                return Err(malformed(format!("Field name [{key}] cannot contain '.'")));
+                return Err(mapper_parsing(format!("Field name [{key}] cannot contain '.'")));
             }
             if key.split('.').any(|part| part.trim().is_empty()) {
                 return Err(self.unreadable(Error::illegal(format!(
@@ -252,7 +251,7 @@ impl<'a> Reader<'a> {
                 self.object(object, path, Some(scope), info.dynamic)
             }
             Value::Object(object) => self.object(object, path, scope, info.dynamic),
-            _ => Err(malformed(format!(
+            _ => Err(mapper_parsing(format!(
                 "object mapping for [{path}] tried to parse field [{key}] as object, but found a concrete value"
             ))),
         }
@@ -261,7 +260,7 @@ impl<'a> Reader<'a> {
     fn open(&mut self, path: &'a str, parent: Option<usize>, in_parent: bool, in_root: bool) -> Result<usize> {
         let limit = self.mapping.limits.nested_objects;
         if self.scopes.len() >= limit {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "The number of nested documents has exceeded the allowed limit of [{limit}]. This limit can be set by \
                  changing the [index.mapping.nested_objects.limit] index level setting."
             )));
@@ -336,18 +335,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
-        let field = &leaf.field;
+    /// The value of a field, as its type and the rules of the dialect have it.
+    fn read_value(&self, field: &FieldType, value: &Value) -> Result<FieldValue> {
         let rules = self.mapping.rules();
-        let coerced = rules.coerces_values || field.coerce;
-        let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
-        let value = if nothing { &Value::Null } else { value };
-        let value = match (value, &field.null_value) {
-            (Value::Null, None) => return Ok(()),
-            (Value::Null, Some(null_value)) => null_value,
-            (value, _) => value,
-        };
-        let read = if rules.coerces_values && field.kind == Kind::Boolean && !value.is_object() {
+        if rules.coerces_values && field.kind == Kind::Boolean && !value.is_object() {
             Ok(types::boolean::lenient(value))
         } else if rules.refuses_later_values && field.kind == Kind::Ip && value.as_str().is_some_and(|t| t.contains(':')) {
             Err(Error::illegal(format!(
@@ -369,7 +360,21 @@ impl<'a> Reader<'a> {
             types::read(field, &value)
         } else {
             types::read(field, value)
+        }
+    }
+
+    fn single(&mut self, leaf: &Leaf, value: &Value, scope: Option<usize>) -> Result<()> {
+        let field = &leaf.field;
+        let rules = self.mapping.rules();
+        let coerced = rules.coerces_values || field.coerce;
+        let nothing = coerced && field.kind.is_numeric() && value.as_str().is_some_and(str::is_empty);
+        let value = if nothing { &Value::Null } else { value };
+        let value = match (value, &field.null_value) {
+            (Value::Null, None) => return Ok(()),
+            (Value::Null, Some(null_value)) => null_value,
+            (value, _) => value,
         };
+        let read = self.read_value(field, value);
         let read = match read {
             Ok(read) => read,
             Err(_) if field.ignore_malformed => {
@@ -487,7 +492,7 @@ impl<'a> Reader<'a> {
     }
 
     fn unreadable(&self, cause: Error) -> Error {
-        malformed("failed to parse").caused_by(cause)
+        mapper_parsing("failed to parse").with_cause(cause)
     }
 
     fn field_error(&self, path: &str, type_name: &str, value: &Value, cause: Error) -> Error {
@@ -502,7 +507,7 @@ impl<'a> Reader<'a> {
                 java(value)
             )
         };
-        malformed(reason).caused_by(cause)
+        mapper_parsing(reason).with_cause(cause)
     }
 
     /// Puts children before the objects they are in.
@@ -534,6 +539,7 @@ impl<'a> Reader<'a> {
                 stack.extend(children[at].iter().rev().map(|child| (*child, false)));
             }
         }
+        debug_assert_eq!(order.len(), self.scopes.len(), "each nested object is visited once");
         let mut position = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, old)| position[*old] = new);
         let mut nested: Vec<(usize, NestedDoc)> = self
@@ -554,7 +560,14 @@ impl<'a> Reader<'a> {
             })
             .collect();
         nested.sort_by_key(|(at, _)| *at);
-        let nested = nested.into_iter().map(|(_, doc)| doc).collect();
+        let nested: Vec<NestedDoc> = nested.into_iter().map(|(_, doc)| doc).collect();
+        debug_assert!(
+            nested
+                .iter()
+                .enumerate()
+                .all(|(at, doc)| doc.parent.is_none_or(|parent| parent > at)),
+            "search.md S6: a nested document stands before the one that encloses it"
+        );
         Ok(Parsed {
             root: self.root,
             nested,

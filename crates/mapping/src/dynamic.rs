@@ -2,7 +2,7 @@
 
 use crate::mapping::{Dynamic, Mapping};
 use crate::templates::{date_formats, name_and_body, patterns, regex};
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use model::date::{DateFormat, PatternSyntax};
 use model::path::matches;
 use model::{Error, Result};
@@ -47,7 +47,7 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
     parsed.map_err(|error| match error.reason().strip_prefix("No handler for type [") {
         Some(rest) if mapping.rules().mapping_refusal_words => {
             let (kind, name) = rest.split_once("] declared on field [").unwrap_or((rest, ""));
-            malformed(format!(
+            mapper_parsing(format!(
                 "failed to find type parsed [{kind}] for [{}]",
                 name.trim_end_matches(']')
             ))
@@ -315,7 +315,7 @@ impl Growth<'_> {
             let properties = object.entry("properties").or_insert_with(|| json!({}));
             match properties.as_object_mut() {
                 Some(properties) => at = properties,
-                None => return Err(malformed("Expected map for property [properties]")),
+                None => return Err(mapper_parsing("Expected map for property [properties]")),
             }
         }
         Ok(())

@@ -94,7 +94,7 @@ impl Kind {
 /// A field whose values come from the tree of directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeField {
-    /// What it shows of a directory.
+    /// The part of a directory that it shows.
     pub part: TreePart,
     /// How paths are written.
     pub syntax: PathSyntax,
@@ -164,7 +164,7 @@ pub struct FieldType {
     pub constant: Option<String>,
     /// Query texts are split at spaces (keyword).
     pub split_queries_on_whitespace: bool,
-    /// Of `tree_path` and its sub-fields: what they show of a directory.
+    /// `tree_path` and its sub-fields: the part of a directory that they show.
     pub tree: Option<TreeField>,
     /// Parameters that differ from their defaults, as rendered.
     pub(crate) params: Params,

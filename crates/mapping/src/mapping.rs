@@ -257,7 +257,7 @@ impl Mapping {
     /// The mapping as who is granted only some fields reads by it: others are as if they were not mapped. It is for reading alone:
     /// what it renders is the whole.
     #[must_use]
-    pub fn granted(&self, rights: &FieldRights) -> Mapping {
+    pub fn restrict_to(&self, rights: &FieldRights) -> Mapping {
         let inner = &*self.0;
         let mut out = Inner {
             root: inner.root.clone(),

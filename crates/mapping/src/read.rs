@@ -9,7 +9,7 @@ use crate::limits::MappingLimits;
 use crate::mapping::{Dynamic, Mapping, Node, ObjectNode, Root};
 use crate::names::METADATA;
 use crate::parameters::{self, Context};
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use crate::{root, templates};
 use analysis::Registry;
 use model::compat::IndexRules;
@@ -58,10 +58,10 @@ impl Mapping {
 /// The error of a mapping that cannot be read when its index is created: the same, with the type in front. The root cause is
 /// the innermost of the server's own kinds, which an illegal argument is not.
 pub(crate) fn failed_at_creation(error: Error, type_name: &str) -> Error {
-    let outer = malformed(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).caused_by(error.clone());
+    let outer = mapper_parsing(format!("Failed to parse mapping [{type_name}]: {}", error.reason())).with_cause(error.clone());
     match error.kind() {
         ErrorKind::IllegalArgument => outer,
-        _ => outer.rooted_in(error),
+        _ => outer.with_root_cause(error),
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> Read<'a> {
             Value::Object(body) => body,
             Value::Null => &empty,
             other => {
-                return Err(malformed(format!("Expected map for mapping but got [{}]", java(other))));
+                return Err(mapper_parsing(format!("Expected map for mapping but got [{}]", java(other))));
             }
         };
         let rules = IndexRules::of(typed);
@@ -94,14 +94,14 @@ impl<'a> Read<'a> {
                 "dynamic" => object.dynamic = Some(Dynamic::parse_in(value, rules.tolerates_mapping_mistakes)?),
                 "enabled" => object.enabled = Some(text_of(value) != "false"),
                 "runtime" if value.as_object().is_some_and(Map::is_empty) => {}
-                "runtime" => return Err(malformed("runtime fields are not supported yet")),
+                "runtime" => return Err(mapper_parsing("runtime fields are not supported yet")),
                 // Elasticsearch accepts a type beside the properties of the root if it says the obvious.
                 "type" if value == "object" => {}
                 key if root::is_key(key, rules.takes_former_parameters) => {
                     top.insert(key.to_owned(), value.clone());
                 }
                 key => {
-                    return Err(malformed(format!(
+                    return Err(mapper_parsing(format!(
                         "Root mapping definition has unsupported parameters:  [{key} : {}]",
                         java(value)
                     )));
@@ -159,7 +159,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
             continue;
         }
         let Value::Object(body) = body else {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "Expected map for property [fields] on field [{name}] but got a {}",
                 if context.rules.mapping_refusal_words {
                     "class java.lang.String".into()
@@ -175,7 +175,7 @@ fn parse_properties(context: &Context<'_>, prefix: &str, value: &Value, depth: u
         };
         check_name(context, name)?;
         if prefix.is_empty() && depth == 1 && !context.rules.tolerates_mapping_mistakes && METADATA.contains(&name) {
-            return Err(malformed(format!("Field [{name}] is defined more than once")));
+            return Err(mapper_parsing(format!("Field [{name}] is defined more than once")));
         }
         let (mut segments, mut last) = (Vec::new(), name);
         if name.contains('.') {
@@ -196,7 +196,7 @@ fn check_name(context: &Context<'_>, name: &str) -> Result<()> {
         return Err(Error::illegal("field name cannot be an empty string"));
     }
     if name.contains('.') && context.rules.forbids_dots_in_names {
-        return Err(malformed(format!("Field name [{name}] cannot contain '.'")));
+        return Err(mapper_parsing(format!("Field name [{name}] cannot contain '.'")));
     }
     if name.split('.').any(|part| part.trim().is_empty()) {
         return Err(Error::illegal(format!(
@@ -291,7 +291,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
     match type_name.as_deref() {
         None if !looks_like_an_object(body, context.rules.takes_former_parameters) => {
             // Elasticsearch takes a body without type for an object only if it looks like one.
-            Err(malformed(format!("No type specified for field [{name}]")))
+            Err(mapper_parsing(format!("No type specified for field [{name}]")))
         }
         None | Some("object" | "nested") => {
             let mut object = ObjectNode {
@@ -310,7 +310,7 @@ fn parse_node(context: &Context<'_>, name: &str, body: &Map<String, Value>, dept
                         object.extras.insert(key.clone(), value.clone());
                     }
                     key => {
-                        return Err(malformed(format!(
+                        return Err(mapper_parsing(format!(
                             "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
                             java(value)
                         )));

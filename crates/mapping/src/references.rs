@@ -4,7 +4,7 @@
 
 use crate::field::Kind;
 use crate::mapping::Inner;
-use crate::wording::malformed;
+use crate::wording::mapper_parsing;
 use model::{Error, ErrorKind, Result};
 
 impl Inner {
@@ -30,7 +30,7 @@ impl Inner {
             };
             let path = &leaf.path;
             let refuse = |why: &str| {
-                Err(malformed(format!(
+                Err(mapper_parsing(format!(
                     "Invalid [path] value [{target}] for field alias [{path}]: {why}"
                 )))
             };
@@ -67,7 +67,7 @@ impl Inner {
         if joins().count() > 1 {
             return Err(match self.rules().mapping_refusal_words {
                 true => Error::illegal("Only one [parent-join] field can be defined per index"),
-                false => malformed("Field [_parent_join] is defined more than once"),
+                false => mapper_parsing("Field [_parent_join] is defined more than once"),
             });
         }
         self.check_tree_paths()?;
@@ -87,7 +87,7 @@ impl Inner {
         };
         for leaf in trees() {
             if let Some(nested) = self.nested_around(&leaf.path) {
-                return Err(malformed(format!(
+                return Err(mapper_parsing(format!(
                     "field [{}] of type [tree_path] cannot be inside the nested field [{nested}]",
                     leaf.path
                 )));
@@ -99,7 +99,7 @@ impl Inner {
                 trees().any(|tree| target.strip_prefix(&*tree.path).is_some_and(below))
             };
             if let Some(target) = leaf.field.copy_to.iter().find(copied) {
-                return Err(malformed(format!(
+                return Err(mapper_parsing(format!(
                     "[copy_to] of field [{}] names [{target}] of type [tree_path], to which nothing can be copied",
                     leaf.path
                 )));

@@ -2,7 +2,7 @@
 
 use crate::mapping::Root;
 use crate::times;
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use model::{Error, Result};
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
         };
         for (key, value) in given {
             if !keys.contains(&key.as_str()) {
-                return Err(malformed(format!(
+                return Err(mapper_parsing(format!(
                     "unknown parameter [{key}] on mapper [{section}] of type [null]"
                 )));
             }
@@ -106,7 +106,7 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
 pub(crate) fn check_typed(top: &mut Root) -> Result<()> {
     for name in ["_id", "_type"] {
         if top.get(name).and_then(Value::as_object).is_some_and(|o| !o.is_empty()) {
-            return Err(malformed(format!("{name} is not configurable")));
+            return Err(mapper_parsing(format!("{name} is not configurable")));
         }
         top.remove(name);
     }
@@ -114,7 +114,7 @@ pub(crate) fn check_typed(top: &mut Root) -> Result<()> {
     if let Some(Value::Object(options)) = top.get("_index")
         && let Some((key, value)) = options.iter().next()
     {
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "Mapping definition for [_index] has unsupported parameters:  [{key} : {}]",
             java(value)
         )));
@@ -125,7 +125,7 @@ pub(crate) fn check_typed(top: &mut Root) -> Result<()> {
     ] {
         let options = top.get(section).and_then(Value::as_object);
         if let Some((key, value)) = options.and_then(|all| all.iter().find(|(key, _)| !known.contains(&key.as_str()))) {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "Mapping definition for [{section}] has unsupported parameters:  [{key} : {}]",
                 java(value)
             )));
@@ -133,13 +133,16 @@ pub(crate) fn check_typed(top: &mut Root) -> Result<()> {
     }
     if let Some(parent) = top.get("_parent") {
         if parent.get("type").is_none_or(Value::is_null) {
-            return Err(malformed("[_parent] field mapping must contain the [type] option"));
+            return Err(mapper_parsing("[_parent] field mapping must contain the [type] option"));
         }
         top.insert("_routing".into(), serde_json::json!({"required": true}));
     }
     for section in ["_all", "_source", "_routing", "_ttl", "_timestamp", "_parent"] {
         if let Some(value) = top.get(section).filter(|v| !v.is_object()) {
-            return Err(malformed(format!("[{section}] must be an object but is [{}]", java(value))));
+            return Err(mapper_parsing(format!(
+                "[{section}] must be an object but is [{}]",
+                java(value)
+            )));
         }
     }
     times::check(top)?;
@@ -150,7 +153,9 @@ pub(crate) fn check_typed(top: &mut Root) -> Result<()> {
         let body = template.as_object().and_then(|t| t.values().next());
         let said = |key: &str| body.is_some_and(|b| b.get(key).is_some());
         if !["match", "path_match", "match_mapping_type"].into_iter().any(said) {
-            return Err(malformed("template must have match, path_match or match_mapping_type set"));
+            return Err(mapper_parsing(
+                "template must have match, path_match or match_mapping_type set",
+            ));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ const PREFIX: &str = "index.similarity.";
 const NOT_SUPPORTED: &[&str] = &["DFR", "IB", "DFI", "LMDirichlet", "LMJelinekMercer", "scripted"];
 
 /// The similarity of this name: as the settings define it, or built in. `None`: the index's own.
-pub fn named(flat: &Map<String, Value>, name: Option<&str>) -> Option<Similarity> {
+pub fn by_name(flat: &Map<String, Value>, name: Option<&str>) -> Option<Similarity> {
     let name = name.unwrap_or("default");
     let option = |option: &str| flat.get(&format!("{PREFIX}{name}.{option}"));
     let number = |name: &str, usual: f32| option(name).and_then(number_of).unwrap_or(usual);

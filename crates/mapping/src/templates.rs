@@ -1,7 +1,7 @@
 //! Dynamic templates and date formats at the root of a mapping: how they are written, and their checks.
 
 use crate::mapping::Root;
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use model::compat::IndexRules;
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
@@ -22,14 +22,14 @@ const TEMPLATE_KEYS: &[&str] = &[
 pub(crate) fn check(top: &Root, rules: &IndexRules) -> Result<()> {
     if let Some(templates) = top.get("dynamic_templates") {
         let Value::Array(templates) = templates else {
-            return Err(malformed(
+            return Err(mapper_parsing(
                 "Dynamic template syntax error. An array of named objects is expected.",
             ));
         };
         for template in templates {
             let alone = rules.tolerates_mapping_mistakes || template.as_object().is_some_and(|template| template.len() == 1);
             let Some((name, body)) = name_and_body(template).filter(|_| alone) else {
-                return Err(malformed("A dynamic template must be defined with a name"));
+                return Err(mapper_parsing("A dynamic template must be defined with a name"));
             };
             if let Some(unknown) = body
                 .keys()
@@ -38,7 +38,7 @@ pub(crate) fn check(top: &Root, rules: &IndexRules) -> Result<()> {
                 return Err(Error::illegal(format!("Illegal dynamic template parameter: [{unknown}]")));
             }
             if !body.get("mapping").is_some_and(Value::is_object) {
-                return Err(malformed(if rules.mapping_refusal_words {
+                return Err(mapper_parsing(if rules.mapping_refusal_words {
                     "template must have mapping set".to_owned()
                 } else {
                     format!("template [{name}] must have a mapping set")
@@ -49,7 +49,7 @@ pub(crate) fn check(top: &Root, rules: &IndexRules) -> Result<()> {
                     .iter()
                     .any(|key| body.contains_key(*key))
             {
-                return Err(malformed(format!(
+                return Err(mapper_parsing(format!(
                     "template must have match, path_match or match_mapping_type set {}",
                     java(&Value::Object(body.clone()))
                 )));

@@ -8,7 +8,7 @@ use crate::field::Params;
 use crate::mapping::{Inner, Mapping, Root};
 use crate::names::{TIMESTAMP, TTL};
 use crate::parameters::{self, Context};
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use model::compat::IndexRules;
 use model::date::{DateFormat, PatternSyntax};
 use model::{DocAddress, Error, ErrorKind, Result};
@@ -69,7 +69,7 @@ impl Times {
 
 impl Timing {
     /// A write that leaves the times as they are.
-    pub fn kept(times: Times) -> Timing {
+    pub fn keep(times: Times) -> Timing {
         Timing {
             timestamp: times.timestamp.map(Moment::At),
             life: times.expires.map(Life::Until),
@@ -77,17 +77,17 @@ impl Timing {
         }
     }
     /// A write over a document that is to stay as it is, also where its type has changed or its life is over.
-    pub fn untouched(times: Times, now_ms: i64) -> Timing {
+    pub fn keep_even_expired(times: Times, now_ms: i64) -> Timing {
         let life = times.expires.map_or(Life::Endless, Life::Until);
         Timing {
             life: Some(life),
-            ..Timing::kept(times)
+            ..Timing::keep(times)
         }
-        .judged(now_ms)
+        .judge_at(now_ms)
     }
     /// The same, judged at this moment.
     #[must_use]
-    pub fn judged(self, now_ms: i64) -> Timing {
+    pub fn judge_at(self, now_ms: i64) -> Timing {
         Timing {
             judged_ms: Some(now_ms),
             ..self
@@ -113,7 +113,7 @@ impl Mapping {
         let own = options(&self.0.top, TIMESTAMP);
         let format = || format_of(own);
         let parse = |text: &str| {
-            let failed = |cause: Error| timestamp_error(text).caused_by(cause);
+            let failed = |cause: Error| timestamp_error(text).with_cause(cause);
             format()?.parse(text, None).map_err(failed)
         };
         let given = match &timing.timestamp {
@@ -155,7 +155,7 @@ impl Mapping {
                 at.id.id
             );
             let cause = Error::new(ErrorKind::AlreadyExpired, reason).with("index", at.index.as_str());
-            return Err(malformed("failed to parse [_ttl]").caused_by(cause));
+            return Err(mapper_parsing("failed to parse [_ttl]").with_cause(cause));
         }
         Ok(Times {
             timestamp: is_enabled(&self.0.top, TIMESTAMP).then_some(timestamp),
@@ -201,7 +201,7 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
     ] {
         let own = options(top, section);
         if let Some((key, value)) = own.and_then(|all| all.iter().find(|(key, _)| !known.contains(&key.as_str()))) {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "Mapping definition for [{section}] has unsupported parameters:  [{key} : {}]",
                 java(value)
             )));
@@ -311,7 +311,7 @@ mod tests {
         );
         let at = DocAddress {
             index: IndexName::new("i"),
-            id: DocId::typed("t", "1"),
+            id: DocId::with_type("t", "1"),
         };
         let found = types
             .and_then(|types| types.for_type("t"))
@@ -385,15 +385,15 @@ mod tests {
         let both = json!({"_timestamp": {"enabled": true, "ignore_missing": false}, "_ttl": {"enabled": true, "default": "1d"}});
         check(
             both.clone(),
-            &Timing::untouched(over, NOW),
+            &Timing::keep_even_expired(over, NOW),
             Ok((over.timestamp, over.expires)),
         );
         check(
             both.clone(),
-            &Timing::untouched(Times::default(), NOW - 5),
+            &Timing::keep_even_expired(Times::default(), NOW - 5),
             Ok((Some(NOW - 5), None)),
         );
-        check(both, &lives(10).judged(NOW - 100), Ok((Some(NOW - 100), Some(NOW - 90))));
+        check(both, &lives(10).judge_at(NOW - 100), Ok((Some(NOW - 100), Some(NOW - 90))));
         check(
             json!({"_ttl": {"enabled": true, "default": "1d"}}),
             &Timing::default(),

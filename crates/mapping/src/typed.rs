@@ -8,7 +8,7 @@ use crate::names::ALL;
 use crate::parameters;
 use crate::read::failed_at_creation;
 use crate::times;
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use analysis::Registry;
 use model::compat::IndexRules;
 use model::{Error, ErrorKind, Result};
@@ -68,7 +68,7 @@ impl TypedMappings {
         let body = match body {
             Value::Object(body) => body,
             Value::Null => &empty,
-            _ => return Err(malformed("Expected map for mappings")),
+            _ => return Err(mapper_parsing("Expected map for mappings")),
         };
         // The default first: the others begin with it.
         let (defaults, others): (Vec<_>, Vec<_>) = body.iter().partition(|(name, _)| *name == DEFAULT);
@@ -120,7 +120,7 @@ impl TypedMappings {
             .iter()
             .find(|name| update.0.root.properties.iter().any(|(p, _)| p == *name))
         {
-            return Err(malformed(format!("Field [{field}] is defined twice in [{type_name}]")));
+            return Err(mapper_parsing(format!("Field [{field}] is defined twice in [{type_name}]")));
         }
         if update.parent_type() == Some(type_name) {
             return Err(Error::illegal("The [_parent.type] option can't point to the same type"));
@@ -133,11 +133,11 @@ impl TypedMappings {
 
     /// Adds the fields that a document brought to a type: fields that other types have are as they have them.
     pub fn grow(&self, type_name: &str, growth: &Mapping) -> Result<TypedMappings> {
-        self.merge(type_name, &self.adopted(type_name, growth)?)
+        self.merge(type_name, &self.adopt(type_name, growth)?)
     }
 
     /// Growth with the fields of other types as these have them.
-    pub fn adopted(&self, type_name: &str, growth: &Mapping) -> Result<Mapping> {
+    pub fn adopt(&self, type_name: &str, growth: &Mapping) -> Result<Mapping> {
         let others: Vec<&Mapping> = self
             .types()
             .filter(|(name, _)| *name != type_name)

@@ -4,7 +4,7 @@ use model::{Error, ErrorKind};
 use serde_json::Value;
 
 /// `mapper_parsing_exception`.
-pub(crate) fn malformed(reason: impl Into<String>) -> Error {
+pub(crate) fn mapper_parsing(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::MapperParsing, reason)
 }
 

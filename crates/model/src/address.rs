@@ -52,7 +52,7 @@ impl DocId {
         }
     }
     /// An id of a typed index.
-    pub fn typed(doc_type: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+    pub fn with_type(doc_type: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         DocId {
             doc_type: Some(doc_type.into()),
             id: id.into(),
@@ -68,7 +68,7 @@ impl DocId {
     /// The inverse of [`DocId::uid`]; type names cannot contain `#`.
     pub fn from_uid(uid: &str, typed: bool) -> Self {
         match uid.split_once('#') {
-            Some((doc_type, id)) if typed => DocId::typed(doc_type, id),
+            Some((doc_type, id)) if typed => DocId::with_type(doc_type, id),
             _ => DocId::plain(uid),
         }
     }
@@ -104,7 +104,7 @@ pub struct Target {
     pub types: Vec<String>,
     /// The server asks for itself: the index of users and keys is readable.
     pub internal: bool,
-    /// What of each index is seen; `None`: everything.
+    /// The documents of each index that are seen; `None`: all.
     pub visibility: Option<Visibility>,
 }
 

@@ -196,12 +196,12 @@ impl Error {
         self
     }
     /// Its cause (`caused_by`).
-    pub fn caused_by(mut self, cause: Error) -> Error {
+    pub fn with_cause(mut self, cause: Error) -> Error {
         self.0.cause = Some(cause);
         self
     }
     /// The entry of `root_cause`, where it is not this error itself.
-    pub fn rooted_in(mut self, root: Error) -> Error {
+    pub fn with_root_cause(mut self, root: Error) -> Error {
         self.0.root = Some(root);
         self
     }

@@ -60,7 +60,7 @@ impl FieldRights {
         self.0.iter().all(|any_of| any_of.iter().any(|one| one.reaches_into(path)))
     }
     /// The granted part of a source. Objects of which nothing is granted are left out.
-    pub fn shown(&self, source: &Value) -> Value {
+    pub fn filter_source(&self, source: &Value) -> Value {
         match source {
             Value::Object(fields) if !self.is_all() => Value::Object(self.object(fields, "")),
             other => other.clone(),
@@ -118,7 +118,7 @@ mod tests {
     fn sources_show_what_is_granted() {
         let source = json!({ "a": 1, "b": { "c": 2, "d": [ { "e": 3, "f": 4 }, 5 ] }, "g": [], "h": {} });
         let check = |lists: Vec<Vec<Patterns>>, expected: Value| {
-            assert_eq!(FieldRights(lists.clone()).shown(&source), expected, "{lists:?}");
+            assert_eq!(FieldRights(lists.clone()).filter_source(&source), expected, "{lists:?}");
         };
         check(vec![], source.clone());
         check(

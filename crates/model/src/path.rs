@@ -125,12 +125,12 @@ impl SourceFilter {
             return source.clone();
         }
         let everything = [String::from("*")];
-        let includes = Patterns::new(if self.includes.is_empty() {
+        let includes = PathAutomaton::new(if self.includes.is_empty() {
             &everything
         } else {
             &self.includes
         });
-        let excludes = Patterns::new(&self.excludes);
+        let excludes = PathAutomaton::new(&self.excludes);
         let filter = Filter {
             includes: &includes,
             excludes: &excludes,
@@ -153,8 +153,8 @@ struct Where {
 }
 
 struct Filter<'a> {
-    includes: &'a Patterns,
-    excludes: &'a Patterns,
+    includes: &'a PathAutomaton,
+    excludes: &'a PathAutomaton,
 }
 
 impl Filter<'_> {
@@ -236,15 +236,15 @@ impl Filter<'_> {
 }
 
 /// Wildcard patterns as a nondeterministic automaton, each followed by an implied `.*`.
-struct Patterns(Vec<Vec<char>>);
+struct PathAutomaton(Vec<Vec<char>>);
 
 /// Positions in patterns: (pattern, position). Position `len` has matched, `len + 1` is below a match.
 #[derive(Clone)]
 struct State(Vec<(usize, usize)>);
 
-impl Patterns {
-    fn new(patterns: &[String]) -> Patterns {
-        Patterns(patterns.iter().map(|p| p.chars().collect()).collect())
+impl PathAutomaton {
+    fn new(patterns: &[String]) -> PathAutomaton {
+        PathAutomaton(patterns.iter().map(|p| p.chars().collect()).collect())
     }
     fn start(&self) -> State {
         let mut state = State(Vec::new());

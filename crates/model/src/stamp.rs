@@ -22,7 +22,7 @@ pub struct Stamp {
 
 impl Stamp {
     /// The stamp of a staged write: the version that it will have, and no sequence number yet.
-    pub fn staged(version: Version) -> Stamp {
+    pub fn provisional(version: Version) -> Stamp {
         Stamp {
             seq_no: SeqNo::MAX,
             primary_term: 0,

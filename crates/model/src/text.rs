@@ -38,15 +38,15 @@ pub fn push_digits(out: &mut String, mut number: u64, width: usize) {
 }
 
 /// A text as [`quote`] appends it.
-pub fn quoted(text: &str) -> String {
+pub fn to_json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     quote(&mut out, text);
     out
 }
 
 /// Escaped, without quotation marks: what stands inside of a string already.
-pub fn escaped(text: &str) -> String {
-    let quoted = quoted(text);
+pub fn to_json_escapes(text: &str) -> String {
+    let quoted = to_json_string(text);
     quoted[1..quoted.len() - 1].to_owned()
 }
 
@@ -79,9 +79,9 @@ mod tests {
             ("a \"b\" \\ c", r#""a \"b\" \\ c""#),
             ("\n\u{1}\u{7f}", "\"\\n\\u0001\u{7f}\""),
         ] {
-            assert_eq!(quoted(text), expected);
-            assert_eq!(escaped(text), expected[1..expected.len() - 1]);
-            assert_eq!(serde_json::from_str::<String>(&quoted(text)).expect("JSON"), text);
+            assert_eq!(to_json_string(text), expected);
+            assert_eq!(to_json_escapes(text), expected[1..expected.len() - 1]);
+            assert_eq!(serde_json::from_str::<String>(&to_json_string(text)).expect("JSON"), text);
         }
     }
 

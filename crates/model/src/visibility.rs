@@ -24,16 +24,16 @@ impl DocumentRights {
 
 type OfIndex = dyn Fn(&[&str]) -> DocumentRights + Send + Sync;
 
-/// What of each index a request sees.
+/// The documents and fields of each index that a request sees.
 #[derive(Clone)]
 pub struct Visibility(Arc<OfIndex>);
 
 impl Visibility {
-    /// Of an index that is reached by one of these names: its own, or an alias.
+    /// The rights on an index that is reached by one of these names: its own, or an alias.
     pub fn new(of: impl Fn(&[&str]) -> DocumentRights + Send + Sync + 'static) -> Visibility {
         Visibility(Arc::new(of))
     }
-    /// What is seen of the index that is reached by one of these names.
+    /// The part of an index that is seen by whoever reaches it by one of these names.
     pub fn of(&self, names: &[&str]) -> DocumentRights {
         (self.0)(names)
     }

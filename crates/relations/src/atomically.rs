@@ -9,7 +9,7 @@
 //! Not here: what transactions do, changes by intents.
 
 use crate::Relations;
-use crate::links::{Next, Origin, States, Upkeep};
+use crate::links::{ExpansionEnd, Origin, States, Upkeep};
 use crate::outcomes::{all_written, log_failed};
 use async_recursion::async_recursion as boxed;
 use engine::{Alteration, AtomicWrites, Decision, Gate, Newest, Outcome, Plan, Source, TxnOptions, TxnResult, WriteIndex};
@@ -167,12 +167,12 @@ impl Relations {
             let made: Arc<Mutex<Option<T::Answer>>> = Arc::default();
             let Decided { mut result, ran, linked } = decide_once(atomic, transaction, upkeep.as_mut(), &made).await?;
             let altered = match self.after_links(linked, &mut upkeep, &mut result, until).await? {
-                After::Done(altered) => altered,
-                After::Again => continue,
-                After::Wait(at) => {
+                AfterRun::Done(altered) => altered,
+                AfterRun::Again => continue,
+                AfterRun::Wait(at) => {
                     // Who waits keeps nobody else waiting.
                     drop((upkeep.take(), policies));
-                    self.links.latches.released(&at).await;
+                    self.links.latches.until_released(&at).await;
                     continue;
                 }
             };
@@ -188,15 +188,15 @@ impl Relations {
                     if self.portable.is_some() && !late && is_held(&result) {
                         self.breathe().await;
                     } else if let Refused::Reply(answer) = transaction.on_refusal(&result.outcomes)? {
-                        return Ok(done(answer, &result, altered));
+                        return Ok(finish(answer, &result, altered));
                     }
                 }
                 Ran::Commit(_) | Ran::CommitWith if is_unknown(&result) => return Err(transaction.unknown()),
-                Ran::Commit(answer) | Ran::Reply(answer) => return Ok(done(answer, &result, altered)),
+                Ran::Commit(answer) | Ran::Reply(answer) => return Ok(finish(answer, &result, altered)),
                 Ran::CommitWith => {
                     let answer = made.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let answer = answer.ok_or_else(|| transaction.unknown())?;
-                    return Ok(done(answer, &result, altered));
+                    return Ok(finish(answer, &result, altered));
                 }
                 Ran::Exclusive => {}
                 Ran::CreateFirst(indices) => {
@@ -215,37 +215,37 @@ impl Relations {
         }
     }
 
-    /// What comes after a run, as far as link policies say.
+    /// The next step after a run, as far as link policies say.
     ///
     /// # Errors
     /// Documents that cannot be looked for; others that are in the way for too long.
     #[boxed]
     async fn after_links(
         &self,
-        linked: Option<Next>,
+        linked: Option<ExpansionEnd>,
         upkeep: &mut Option<Upkeep>,
         result: &mut TxnResult,
         until: Duration,
-    ) -> Result<After> {
+    ) -> Result<AfterRun> {
         match linked {
             None => {}
-            Some(Next::Whole { own, origins, altered }) => {
+            Some(ExpansionEnd::Whole { own, origins, altered }) => {
                 result.outcomes = own_outcomes(std::mem::take(&mut result.outcomes), own, &origins);
-                // What was found is latched no longer.
+                // The sources that were looked for are latched no longer.
                 *upkeep = None;
-                return Ok(After::Done(altered));
+                return Ok(AfterRun::Done(altered));
             }
-            Some(Next::Refused(n, error)) => result.outcomes = refused_at(n, error),
+            Some(ExpansionEnd::Refused(n, error)) => result.outcomes = refusal_at(n, error),
             Some(_) if self.clock.monotonic() >= until => return Err(too_busy()),
-            Some(Next::Find(wanted)) => {
+            Some(ExpansionEnd::Find(wanted)) => {
                 if let Some(upkeep) = upkeep {
                     upkeep.find(self.engine.as_ref(), wanted, result.commit_seq).await?;
                 }
-                return Ok(After::Again);
+                return Ok(AfterRun::Again);
             }
-            Some(Next::Wait(at)) => return Ok(After::Wait(at)),
+            Some(ExpansionEnd::Wait(at)) => return Ok(AfterRun::Wait(at)),
         }
-        Ok(After::Done(Vec::new()))
+        Ok(AfterRun::Done(Vec::new()))
     }
 
     /// Runs a transaction that is one closure and takes the default for everything else.
@@ -266,7 +266,7 @@ impl Relations {
 struct Decided<T> {
     result: TxnResult,
     ran: Option<Ran<T>>,
-    linked: Option<Next>,
+    linked: Option<ExpansionEnd>,
 }
 
 async fn decide_once<T: Transaction>(
@@ -292,8 +292,8 @@ async fn decide_once<T: Transaction>(
     Ok(Decided { result, ran, linked })
 }
 
-/// What comes after a run.
-enum After {
+/// The next step after a run.
+enum AfterRun {
     /// The engine's answer holds; policies altered these sources.
     Done(Vec<(usize, Source)>),
     /// Run again.
@@ -319,13 +319,13 @@ fn add_linked(
     newest: &mut dyn Newest,
     plan: &mut Plan,
     check: &mut crate::links::LockCheck<'_>,
-) -> Result<Next> {
+) -> Result<ExpansionEnd> {
     let next = upkeep.expand(newest, plan, check)?;
     match &next {
-        Next::Whole { .. } => {}
+        ExpansionEnd::Whole { .. } => {}
         // The refusal rests on what was read.
-        Next::Refused(..) => *plan = Plan::default(),
-        Next::Find(_) | Next::Wait(_) => *plan = nothing(),
+        ExpansionEnd::Refused(..) => *plan = Plan::default(),
+        ExpansionEnd::Find(_) | ExpansionEnd::Wait(_) => *plan = nothing(),
     }
     Ok(next)
 }
@@ -355,7 +355,7 @@ fn own_outcomes(mut outcomes: Vec<Outcome>, own: usize, origins: &[Origin]) -> V
 }
 
 /// A write of the plan cannot be, so none of it was written.
-fn refused_at(n: usize, error: Error) -> Vec<Outcome> {
+fn refusal_at(n: usize, error: Error) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = (0..n).map(|_| Outcome::Unknown).collect();
     outcomes.push(Outcome::Refused(error));
     outcomes
@@ -381,7 +381,7 @@ impl<T: Send + 'static, F: FnMut(&mut dyn Newest) -> Result<Step<T>> + Send> Tra
     }
 }
 
-fn done<T>(answer: T, result: &TxnResult, altered: Vec<(usize, Source)>) -> Done<T> {
+fn finish<T>(answer: T, result: &TxnResult, altered: Vec<(usize, Source)>) -> Done<T> {
     let stamp = |outcome: &Outcome| match outcome {
         Outcome::Written(written) => written.stamp,
         _ => Stamp::default(),

@@ -113,7 +113,7 @@ impl Relations {
     #[boxed]
     pub async fn locks_settled(&self) -> Result<()> {
         match self.engine.atomic() {
-            Some(atomic) => atomic.settled().await,
+            Some(atomic) => atomic.wait_exclusive_durable().await,
             None => Ok(()),
         }
     }

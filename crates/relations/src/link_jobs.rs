@@ -9,7 +9,7 @@ use crate::Relations;
 use crate::atomically::{Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::links::carriers::{is_possible, query_of_keys};
-use crate::links::references::{Copied, Fate, copied, keys, rewrite};
+use crate::links::references::{Copied, Fate, copied_values, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at, states_of};
 use async_recursion::async_recursion as boxed;
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
@@ -26,14 +26,14 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Some documents that refer to one source, made as they should be.
-struct Batch<'a> {
+struct LinkBatch<'a> {
     relations: &'a Relations,
     policy: &'a Policy,
     source: &'a DocAddress,
     documents: &'a [DocAddress],
 }
 
-impl Transaction for Batch<'_> {
+impl Transaction for LinkBatch<'_> {
     /// How many were written.
     type Answer = u64;
 
@@ -52,7 +52,7 @@ impl Transaction for Batch<'_> {
             found => found?,
         };
         let source: Option<Copied> = match source {
-            Some(source) => Some(copied(self.policy, &source.source.parse()?)),
+            Some(source) => Some(copied_values(self.policy, &source.source.parse()?)),
             None => None,
         };
         let mut writes = Vec::new();
@@ -92,7 +92,7 @@ enum Rewritten {
     Gone,
 }
 
-impl Batch<'_> {
+impl LinkBatch<'_> {
     fn fate_of(&self, mut document: Value, source: Option<&Copied>) -> Result<Rewritten> {
         let key = &*self.source.id.id;
         let fate = match (source, self.policy.on_delete) {
@@ -118,7 +118,7 @@ impl Relations {
     /// Resolves once there is work that link policies left.
     #[boxed]
     pub async fn link_work_arrived(&self) {
-        self.links.pending.arrived().await;
+        self.links.pending.wait_for_job().await;
     }
 
     /// Does the work that link policies left, as far as it is due.
@@ -137,13 +137,13 @@ impl Relations {
         let policies = self.links.table().from(at.index.as_str());
         let id = |policy: Arc<Policy>| -> JobId { (Arc::from(policy.name.as_str()), at.id.id.clone()) };
         let ids: Vec<JobId> = policies.into_iter().map(id).collect();
-        self.links.pending.settled(&ids, seq_no).await
+        self.links.pending.wait_for_jobs(&ids, seq_no).await
     }
 
     /// Waits until all copies that are still to follow have followed, or cannot yet.
     #[boxed]
     pub async fn all_links_followed(&self) {
-        self.links.pending.all_settled().await;
+        self.links.pending.wait_for_all_jobs().await;
     }
 
     async fn run_link_job(&self, id: &JobId, job: &LinkJob) -> Result<()> {
@@ -200,7 +200,7 @@ impl Relations {
         let mut left: Vec<&[DocAddress]> = vec![documents];
         let mut failed = None;
         while let Some(documents) = left.pop() {
-            let mut batch = Batch {
+            let mut batch = LinkBatch {
                 relations: self,
                 policy,
                 source,

@@ -8,7 +8,7 @@ use crate::Relations;
 use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::{BoolQuery, Parsing, Query};
-use dsl::search::{Highlight, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
+use dsl::search::{Highlight, Hit, SearchRequest, SearchResponse, SourceSpec, TrackTotal};
 use engine::{Document, EngineExt as _, Outcome, Read, See, Source, Stage, Write, WriteOp};
 use mapping::Times;
 use model::settings::{MAX_RESULT_WINDOW, number};
@@ -144,7 +144,7 @@ impl Relations {
             if !staged.contains_key(&hit.index) {
                 let at = DocAddress {
                     index: hit.index.clone(),
-                    id: DocId::typed(percolation.doc_type.as_str(), self.new_id("percolated:")),
+                    id: DocId::with_type(percolation.doc_type.as_str(), self.new_id("percolated:")),
                 };
                 self.stage_document(percolation, view, &at).await?;
                 staged.insert(hit.index.clone(), at);
@@ -152,22 +152,7 @@ impl Relations {
             let (Some(at), Some(query)) = (staged.get(&hit.index), kept_query(hit.source.as_deref(), dialect)) else {
                 continue;
             };
-            let only = json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } });
-            let both = BoolQuery {
-                must: vec![query],
-                filter: vec![Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?],
-                ..BoolQuery::default()
-            };
-            let request = SearchRequest {
-                query: Some(dsl::query::Clause::Bool(both).into()),
-                size: 1,
-                source: SourceSpec::None,
-                highlight: percolation.highlight.clone(),
-                view: Some(view.to_owned()),
-                ..SearchRequest::new(dialect)
-            };
-            let mut answer = self.found_in_view(&Target::index(at.index.as_str()), request).await?;
-            if let Some(marked) = answer.hits.hits.pop() {
+            if let Some(marked) = self.try_query(percolation, view, at, query).await? {
                 out.matches.push(Match {
                     index: hit.index,
                     id: hit.id.id.to_string(),
@@ -193,6 +178,27 @@ impl Relations {
         Ok(out)
     }
 
+    /// The staged document as a hit of a query that is kept; `None`: it does not match.
+    async fn try_query(&self, percolation: &Percolation, view: &str, at: &DocAddress, query: Query) -> Result<Option<Hit>> {
+        let dialect = percolation.queries.dialect;
+        let only = json!({ "ids": { "type": percolation.doc_type, "values": [&*at.id.id] } });
+        let both = BoolQuery {
+            must: vec![query],
+            filter: vec![Query::parse(Node::from_value(only), &mut Parsing::new(dialect))?],
+            ..BoolQuery::default()
+        };
+        let request = SearchRequest {
+            query: Some(dsl::query::Clause::Bool(both).into()),
+            size: 1,
+            source: SourceSpec::None,
+            highlight: percolation.highlight.clone(),
+            view: Some(view.to_owned()),
+            ..SearchRequest::new(dialect)
+        };
+        let mut answer = self.found_in_view(&Target::index(at.index.as_str()), request).await?;
+        Ok(answer.hits.hits.pop())
+    }
+
     /// A search in a view, joins and lookups in it too.
     async fn found_in_view(&self, target: &Target, request: SearchRequest) -> Result<SearchResponse> {
         match &request.query {
@@ -206,7 +212,7 @@ impl Relations {
         let mut write = Write::new(at.clone(), WriteOp::Put(percolation.source.clone()));
         // Where the type wants a routing any will do: nobody reads the document by it.
         write.routing = Some(at.id.id.to_string());
-        write.timing = mapping::Timing::kept(Times::default());
+        write.timing = mapping::Timing::keep(Times::default());
         let stage = Stage { write, creates: None };
         match staging.stage(view, vec![stage]).await?.pop() {
             Some(Outcome::Written(_)) => Ok(()),
@@ -245,7 +251,7 @@ pub fn unreadable(index: Option<&IndexName>, id: &str, cause: Option<Error>) -> 
             let cause = index
                 .into_iter()
                 .fold(cause, |cause, index| cause.with("index", index.as_str()));
-            error.rooted_in(cause.clone()).caused_by(cause)
+            error.with_root_cause(cause.clone()).with_cause(cause)
         }
         None => error,
     }

@@ -24,7 +24,7 @@ pub struct ScriptExecution {
     pub script: ScriptSource,
     /// How it is run.
     pub role: ScriptRole,
-    /// Of the request.
+    /// The dialect of the request.
     pub dialect: Dialect,
 }
 
@@ -62,7 +62,11 @@ impl Relations {
         let id = self.new_id("executed:");
         let at = DocAddress {
             index: execution.index,
-            id: if typed { DocId::typed("_doc", id) } else { DocId::plain(id) },
+            id: if typed {
+                DocId::with_type("_doc", id)
+            } else {
+                DocId::plain(id)
+            },
         };
         self.stage_source(execution.source, view, &at).await?;
         let only = Query::from(Clause::Ids {
@@ -127,7 +131,7 @@ impl Relations {
         let mut write = Write::new(at.clone(), WriteOp::Put(source));
         // Where the mapping wants a routing any will do: nobody reads the document by it.
         write.routing = Some(at.id.id.to_string());
-        write.timing = mapping::Timing::kept(Times::default());
+        write.timing = mapping::Timing::keep(Times::default());
         let stage = Stage { write, creates: None };
         match staging.stage(view, vec![stage]).await?.pop() {
             Some(Outcome::Written(_)) => Ok(()),

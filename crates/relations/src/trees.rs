@@ -15,7 +15,7 @@ use model::{CommitSeq, Error, ErrorKind, IndexName, Result};
 /// A change of a directory that was done.
 #[derive(Debug)]
 pub struct ChangedDirectory {
-    /// What came of it.
+    /// Its outcome.
     pub moved: TreeMoved,
     /// Its place among all records of the store.
     pub commit_seq: CommitSeq,
@@ -23,7 +23,7 @@ pub struct ChangedDirectory {
     pub warnings: Vec<String>,
 }
 
-/// What a directory must be when a decision commits.
+/// The state that a directory must have when a decision commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryCondition {
     pub at: DirectoryAt,
@@ -60,7 +60,7 @@ impl DirectoryCondition {
         // Documents make directories and fill them; moves are noticed by the tree.
         let alone = empty.is_some() || *exists == Some(false);
         let now = newest.directory(at, alone)?;
-        trees.push((now.index.clone(), now.tree.moved()));
+        trees.push((now.index.clone(), now.tree.last_move_seq()));
         let named = format!("directory [{}] of [{}]", at.path, now.index);
         let dir = match (now.dir, exists) {
             (Some(_), Some(false)) => return Ok(Some(format!("{named} exists"))),
@@ -103,13 +103,13 @@ pub(crate) fn check_change(newest: &mut dyn Newest, guard: &mut Guard<'_>, chang
     Ok(())
 }
 
-struct Change<'a> {
+struct TreeTransaction<'a> {
     relations: &'a Relations,
     change: &'a TreeChange,
     locks: &'a [String],
 }
 
-impl Transaction for Change<'_> {
+impl Transaction for TreeTransaction<'_> {
     type Answer = (TreeMoved, Vec<String>);
 
     fn options(&self) -> TxnOptions {
@@ -146,7 +146,7 @@ impl Relations {
     #[boxed]
     pub async fn change_directory(&self, change: &TreeChange, locks: &[String]) -> Result<ChangedDirectory> {
         self.check_trees()?;
-        let mut wish = Change {
+        let mut wish = TreeTransaction {
             relations: self,
             change,
             locks,

@@ -22,7 +22,7 @@ impl Http {
         if answer.status >= 300 {
             return Err(refusal(&answer));
         }
-        parsed(&answer.body)
+        parse_json(&answer.body)
     }
 }
 
@@ -30,7 +30,7 @@ impl Http {
 ///
 /// # Errors
 /// An unexpected answer: another kind of server answers there.
-pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|e| strange(&e))
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn error(body: &Value, status: u16, otherwise: impl Fn() -> String) -
         }
     }
     if body["caused_by"].is_object() {
-        out = out.caused_by(error(&body["caused_by"], 0, String::new));
+        out = out.with_cause(error(&body["caused_by"], 0, String::new));
     }
     if status == 0 { out } else { out.status_of(status) }
 }

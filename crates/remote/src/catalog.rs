@@ -1,6 +1,6 @@
 //! Indices of the cluster: what is known of them, a mirror of their mappings for rehearsals, and the alterations of the slice.
 
-use crate::{Shared, encoded, marks, target_path, unsupported};
+use crate::{Shared, marks, percent_encode, target_path, unsupported_error};
 use engine::{Alteration, Altered, IndexInfo, Inspected, Inspection, Write, WriteOp};
 use mapping::{Mapping, ReadOptions};
 use model::{Error, ErrorKind, IndexName, Result, Target};
@@ -18,7 +18,7 @@ const NOT_SETTINGS: &[&str] = &[
 ];
 
 /// A panic elsewhere leaves what is inside sound: it is a set of names.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -46,7 +46,7 @@ impl Shared {
             }
             other => {
                 let shown = format!("{other:?}");
-                Err(unsupported(&format!(
+                Err(unsupported_error(&format!(
                     "the question [{}]",
                     shown.split([' ', '(']).next().unwrap_or_default()
                 )))
@@ -70,7 +70,7 @@ impl Shared {
         }
         Ok(writes
             .iter()
-            .map(|write| rehearsed(write, known.get(write.at.index.as_str())))
+            .map(|write| rehearse_one(write, known.get(write.at.index.as_str())))
             .collect())
     }
 
@@ -93,7 +93,11 @@ impl Shared {
                     indices: vec![IndexName::new(name.as_str())],
                     changed: true,
                 };
-                return match self.http.json("PUT", &format!("/{}", encoded(name)), Some(&body)).await {
+                return match self
+                    .http
+                    .json("PUT", &format!("/{}", percent_encode(name)), Some(&body))
+                    .await
+                {
                     Err(error) if *if_absent && error.kind() == ErrorKind::IndexAlreadyExists => Ok(Altered {
                         changed: false,
                         ..altered
@@ -111,7 +115,7 @@ impl Shared {
             } => ("PUT", "/_mapping", Some(body), target),
             other => {
                 let shown = format!("{other:?}");
-                return Err(unsupported(&format!(
+                return Err(unsupported_error(&format!(
                     "the alteration [{}]",
                     shown.split([' ', '(']).next().unwrap_or_default()
                 )));
@@ -125,7 +129,7 @@ impl Shared {
         let (names, parameters) = target_path(target)?;
         self.http.json(method, &format!("/{names}{path}?{parameters}"), body).await?;
         if method == "DELETE" {
-            locked(&self.marked).retain(|name| !indices.iter().any(|index| index.as_str() == name));
+            lock(&self.marked).retain(|name| !indices.iter().any(|index| index.as_str() == name));
         }
         Ok(Altered {
             changed: !indices.is_empty(),
@@ -134,14 +138,14 @@ impl Shared {
     }
 }
 
-fn rehearsed(write: &Write, info: Option<&Result<IndexInfo>>) -> Result<Option<Alteration>> {
+fn rehearse_one(write: &Write, info: Option<&Result<IndexInfo>>) -> Result<Option<Alteration>> {
     let info = info
         .cloned()
         .unwrap_or_else(|| Err(Error::illegal("an index that was not looked at")))?;
     let value = match &write.op {
         WriteOp::Delete => return Ok(None),
         WriteOp::Put(source) => source.parse()?,
-        WriteOp::Update(_) => return Err(unsupported("the rehearsal of an update")),
+        WriteOp::Update(_) => return Err(unsupported_error("the rehearsal of an update")),
     };
     let options = ReadOptions {
         id: &write.at.id.id,
@@ -177,7 +181,7 @@ fn info(name: &str, about: &Value) -> Result<IndexInfo> {
             "the mapping of [{name}] has what cannot be rehearsed here: {}",
             cause.reason()
         );
-        Error::new(ErrorKind::UnsupportedOperation, reason).caused_by(cause)
+        Error::new(ErrorKind::UnsupportedOperation, reason).with_cause(cause)
     })?;
     let settings = all
         .iter()

@@ -33,7 +33,7 @@ pub(crate) fn needs_read(write: &Write) -> bool {
 /// The line, or the answer where nothing is to be sent. `here` is what is there, marks and all.
 pub(crate) fn compose(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
     if write.at.id.doc_type.is_some() || write.parent.is_some() {
-        return Err(Outcome::Refused(crate::unsupported("a mapping type or a parent")));
+        return Err(Outcome::Refused(crate::unsupported_error("a mapping type or a parent")));
     }
     if matches!(
         write.expect,
@@ -41,7 +41,7 @@ pub(crate) fn compose(write: &Write, here: Option<&Document>) -> Result<Composed
     ) {
         // A cluster refuses [if_seq_no] beside them (400), so nothing would notice a mark that comes between its read and
         // the line; and a line with [if_seq_no] alone gives the document the next version, not the client's.
-        return Err(Outcome::Refused(crate::unsupported("an external version")));
+        return Err(Outcome::Refused(crate::unsupported_error("an external version")));
     }
     if write.require_alias && here.is_some_and(|document| document.at.index == write.at.index) {
         let name = write.at.index.as_str();
@@ -62,7 +62,7 @@ fn direct(write: &Write) -> Result<Composed, Outcome> {
     let (lines, effect) = match &write.op {
         WriteOp::Delete if mark.is_none() => (line("delete", write, write.expect, None)?, None),
         WriteOp::Delete => (
-            line("index", write, write.expect, Some((&empty(), hidden(mark).as_ref())))?,
+            line("index", write, write.expect, Some((&empty(), hide(mark).as_ref())))?,
             Some(Effect::Deleted),
         ),
         WriteOp::Put(source) => (line("index", write, write.expect, Some((source, mark)))?, None),
@@ -101,34 +101,19 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
             forced_refresh: false,
         })
     };
-    let next = match &write.op {
-        WriteOp::Put(source) => Some(source.clone()),
-        WriteOp::Delete => None,
-        WriteOp::Update(update) => {
-            let value = seen
-                .map(|document| document.source.parse())
-                .transpose()
-                .map_err(Outcome::Refused)?;
-            let was = value.as_ref().zip(seen.map(|document| document.stamp));
-            let routing = write
-                .routing
-                .as_deref()
-                .or(seen.and_then(|document| document.routing.as_deref()));
-            match update.apply(&write.at, was, routing).map_err(Outcome::Refused)? {
-                Applied::Put(value) => Some(Source::from_value(&value)),
-                Applied::Delete => None,
-                Applied::Noop => {
-                    let source = seen.map(|document| document.source.clone());
-                    return Err(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
-                }
-            }
+    let next = match next_source(write, seen).map_err(Outcome::Refused)? {
+        Next::Put(source) => Some(source),
+        Next::Delete => None,
+        Next::Noop => {
+            let source = seen.map(|document| document.source.clone());
+            return Err(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
         }
     };
     if next.is_none() && seen.is_none() {
         // To delete nothing is no write here: sent without a condition it could take away a stub that comes between.
         return Err(done(Effect::NotFound, found.stamp().unwrap_or_default(), None));
     }
-    let expect = here.map_or(Expect::Absent, |document| unchanged(document.stamp));
+    let expect = here.map_or(Expect::Absent, |document| expect_unchanged(document.stamp));
     let kept = match &write.hide {
         Hide::Keep => mark.cloned(),
         Hide::Set(mark) => Some(mark.clone()),
@@ -157,7 +142,7 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
             (line("index", &write_of, expect, Some((source, kept.as_ref())))?, effect)
         }
         None if kept.is_some() => {
-            let mark = hidden(kept.as_ref());
+            let mark = hide(kept.as_ref());
             (
                 line("index", &write_of, expect, Some((&empty(), mark.as_ref())))?,
                 Effect::Deleted,
@@ -174,18 +159,43 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
     })
 }
 
+/// The effect of an operation on a document.
+enum Next {
+    Put(Source),
+    Delete,
+    Noop,
+}
+
+/// Applies the operation of a write to the document that its writer sees.
+fn next_source(write: &Write, seen: Option<&Document>) -> Result<Next> {
+    let update = match &write.op {
+        WriteOp::Put(source) => return Ok(Next::Put(source.clone())),
+        WriteOp::Delete => return Ok(Next::Delete),
+        WriteOp::Update(update) => update,
+    };
+    let value = seen.map(|document| document.source.parse()).transpose()?;
+    let was = value.as_ref().zip(seen.map(|document| document.stamp));
+    let routing = seen.and_then(|document| document.routing.as_deref());
+    let routing = write.routing.as_deref().or(routing);
+    Ok(match update.apply(&write.at, was, routing)? {
+        Applied::Put(value) => Next::Put(Source::from_value(&value)),
+        Applied::Delete => Next::Delete,
+        Applied::Noop => Next::Noop,
+    })
+}
+
 fn empty() -> Source {
     Source((*b"{}").into())
 }
 
-fn hidden(mark: Option<&Hidden>) -> Option<Hidden> {
+fn hide(mark: Option<&Hidden>) -> Option<Hidden> {
     mark.map(|mark| Hidden {
         visible: false,
         ..mark.clone()
     })
 }
 
-fn unchanged(stamp: Stamp) -> Expect {
+fn expect_unchanged(stamp: Stamp) -> Expect {
     Expect::Unchanged {
         seq_no: stamp.seq_no,
         primary_term: stamp.primary_term,

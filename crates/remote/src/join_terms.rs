@@ -2,7 +2,7 @@
 //!
 //! Not here: collecting the keys (`engine::keys`).
 
-use crate::unsupported;
+use crate::unsupported_error;
 use dsl::query::{Clause, KeySet, Query, ScoreMode, TermsQuery};
 use model::{Error, ErrorKind, Result};
 
@@ -23,7 +23,7 @@ pub(crate) fn with_terms(query: Query, terms_max: usize) -> Result<Query> {
 fn terms_of(set: &KeySet, terms_max: usize) -> Result<TermsQuery> {
     let field = &set.field;
     if set.score_mode != ScoreMode::None {
-        return Err(unsupported("[score_mode] of a join other than [none]"));
+        return Err(unsupported_error("[score_mode] of a join other than [none]"));
     }
     let Some(values) = set.keys.terms() else {
         let reason = format!("the keys of the join on [{field}] were kept without their values by another engine");

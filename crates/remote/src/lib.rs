@@ -126,7 +126,7 @@ impl RemoteEngine {
 }
 
 /// The refusal of a request that this engine does not know.
-fn unsupported(what: &str) -> Error {
+fn unsupported_error(what: &str) -> Error {
     Error::new(
         ErrorKind::UnsupportedOperation,
         format!("{what} over a cluster is not supported"),
@@ -134,7 +134,7 @@ fn unsupported(what: &str) -> Error {
 }
 
 /// A member of a path or a list in one, percent-encoded.
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     const KEPT: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'_')
@@ -147,7 +147,7 @@ fn encoded(text: &str) -> String {
 /// The indices of a target as the first part of a path, and its options as parameters.
 fn target_path(target: &Target) -> Result<(String, String)> {
     if !target.types.is_empty() {
-        return Err(unsupported("naming mapping types"));
+        return Err(unsupported_error("naming mapping types"));
     }
     let names: Vec<&str> = target
         .expressions
@@ -158,7 +158,7 @@ fn target_path(target: &Target) -> Result<(String, String)> {
     let path = if names.is_empty() {
         "_all".to_owned()
     } else {
-        encoded(&names.join(","))
+        percent_encode(&names.join(","))
     };
     let states = [
         ("open", target.expand_open),
@@ -215,15 +215,15 @@ impl Engine for RemoteEngine {
     }
 
     async fn open_view(&self, _target: &Target, _keep_alive: Duration, _promise: ViewPromise) -> Result<View> {
-        Err(unsupported("a view"))
+        Err(unsupported_error("a view"))
     }
 
     async fn renew_view(&self, _view: &str, _keep_alive: Duration) -> Result<()> {
-        Err(unsupported("a view"))
+        Err(unsupported_error("a view"))
     }
 
     async fn close_view(&self, _view: &str) -> Result<bool> {
-        Err(unsupported("a view"))
+        Err(unsupported_error("a view"))
     }
 
     async fn views(&self) -> Result<Vec<View>> {
@@ -245,7 +245,7 @@ impl Engine for RemoteEngine {
     }
 
     async fn scan_view(&self, _target: &Target, _query: Query, _view: &str) -> Result<BoxStream<'static, Result<Document>>> {
-        Err(unsupported("a view"))
+        Err(unsupported_error("a view"))
     }
 
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {

@@ -55,7 +55,7 @@ pub(crate) fn put(source: &Source, mark: Option<&Hidden>) -> Result<Vec<u8>> {
     let end = bytes.iter().rposition(|b| !b.is_ascii_whitespace());
     let Some(end) = end.filter(|end| bytes[*end] == b'}') else {
         let cause = Error::new(ErrorKind::Parse, "request body is required to be an object");
-        return Err(Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(cause));
+        return Err(Error::new(ErrorKind::MapperParsing, "failed to parse").with_cause(cause));
     };
     let after = bytes.split_off(end);
     let begin = bytes.iter().rposition(|b| !b.is_ascii_whitespace());

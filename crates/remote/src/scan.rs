@@ -7,8 +7,8 @@
 use crate::answers;
 use crate::http::Failure;
 use crate::join_terms::with_terms;
-use crate::search::{Found, seen};
-use crate::{Shared, all_shards, encoded, target_path};
+use crate::search::{Found, visible_query};
+use crate::{Shared, all_shards, percent_encode, target_path};
 use dsl::query::Query;
 use engine::{Barrier, Document, Expect, Hidden, Hide, Outcome, Refresh, See, Source, Write, WriteOp};
 use futures::stream::BoxStream;
@@ -41,7 +41,7 @@ pub(crate) async fn scan(
     barrier: Barrier,
 ) -> Result<BoxStream<'static, Result<Document>>> {
     let query = with_terms(query, shared.options.terms_max)?;
-    let mut query = seen(Some(query.render()), see);
+    let mut query = visible_query(Some(query.render()), see);
     let mut awaited = BTreeMap::new();
     if let Barrier::Proof { id } = &barrier {
         awaited = shared.raise(target, id).await?;
@@ -187,7 +187,11 @@ impl Shared {
         let mut found = BTreeMap::new();
         for n in 0..shards * 64 {
             let routing = format!("{id}.{n}");
-            let path = format!("/{}/_search_shards?routing={}", encoded(index), encoded(&routing));
+            let path = format!(
+                "/{}/_search_shards?routing={}",
+                percent_encode(index),
+                percent_encode(&routing)
+            );
             let answer = self.http.json("GET", &path, None).await?;
             if let Some(shard) = answer["shards"][0][0]["shard"].as_u64() {
                 found.entry(shard).or_insert(routing);

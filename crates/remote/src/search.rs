@@ -6,7 +6,7 @@ use crate::answers::{self, Got};
 use crate::http::Failure;
 use crate::join_terms::with_terms;
 use crate::marks::{self, HIDDEN_FIELD};
-use crate::{Shared, target_path, unsupported};
+use crate::{Shared, target_path, unsupported_error};
 use dsl::query::Query;
 use dsl::search::{Aggregations, Hit, Hits, QueriesMut, SearchRequest, SearchResponse, Total};
 use engine::See;
@@ -49,7 +49,7 @@ struct FoundTotal {
 }
 
 /// A query without what plain readers do not see. Scores stay.
-pub(crate) fn seen(query: Option<Value>, see: See) -> Value {
+pub(crate) fn visible_query(query: Option<Value>, see: See) -> Value {
     let query = query.unwrap_or_else(|| json!({ "match_all": {} }));
     match see {
         See::Everything => query,
@@ -83,7 +83,7 @@ fn beyond(request: &SearchRequest) -> Option<&'static str> {
 impl Shared {
     pub(crate) async fn search(&self, target: &Target, mut request: SearchRequest, see: See) -> Result<SearchResponse> {
         if let Some(what) = beyond(&request) {
-            return Err(unsupported(what));
+            return Err(unsupported_error(what));
         }
         let terms_max = self.options.terms_max;
         request.queries_mut(&mut |_, query| {
@@ -94,9 +94,9 @@ impl Shared {
         let mut body = request.render();
         if body["aggs"].to_string().contains("\"global\":") {
             // It looks past the query, and so past what hides.
-            return Err(unsupported("the aggregation [global]"));
+            return Err(unsupported_error("the aggregation [global]"));
         }
-        body["query"] = seen(request.query.as_ref().map(Query::render), see);
+        body["query"] = visible_query(request.query.as_ref().map(Query::render), see);
         let (names, parameters) = target_path(target)?;
         let path = format!("/{names}/_search?allow_partial_search_results=false&{parameters}");
         let asked = self

@@ -39,7 +39,7 @@ impl Url {
         let rest = match text.split_once("://") {
             None => text,
             Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(crate::unsupported("TLS")),
+            Some(("https", _)) => return Err(crate::unsupported_error("TLS")),
             Some(_) => {
                 return Err(Error::illegal(
                     "the address of a cluster begins with [http://] or has no scheme",

@@ -32,7 +32,7 @@ impl Shared {
                     // A copy may not have what was acknowledged, where segments are replicated and not documents.
                     path.push_str("&preference=_primary");
                 }
-                let docs: Vec<Value> = batch.iter().map(|n| wanted(&reads[*n])).collect();
+                let docs: Vec<Value> = batch.iter().map(|n| mget_item(&reads[*n])).collect();
                 let body = json!({ "docs": docs }).to_string();
                 let asked = self.http.ask("POST", &path, "application/json", body.into()).await;
                 let answer = asked.map_err(Failure::into_error)?;
@@ -51,7 +51,7 @@ impl Shared {
         }
         for (read, found) in reads.iter().zip(&mut out) {
             if read.at.id.doc_type.is_some() {
-                *found = Err(crate::unsupported("a mapping type"));
+                *found = Err(crate::unsupported_error("a mapping type"));
             }
         }
         Ok(out)
@@ -172,7 +172,7 @@ impl Shared {
         if answer.status >= 300 {
             return all(&|| Outcome::Refused(answers::refusal(&answer)));
         }
-        match answers::parsed::<Lines>(&answer.body) {
+        match answers::parse_json::<Lines>(&answer.body) {
             Ok(lines) if lines.items.len() == batch.len() => lines
                 .items
                 .into_iter()
@@ -190,11 +190,11 @@ impl Shared {
 
     /// Sees to it that hidden documents of an index can be told in searches.
     async fn make_markable(&self, index: &str) -> Result<()> {
-        let known = |shared: &Shared| crate::catalog::locked(&shared.marked).contains(index);
+        let known = |shared: &Shared| crate::catalog::lock(&shared.marked).contains(index);
         if known(self) {
             return Ok(());
         }
-        let path = format!("/{}/_mapping", crate::encoded(index));
+        let path = format!("/{}/_mapping", crate::percent_encode(index));
         match self
             .http
             .json("PUT", &path, Some(&json!({ "properties": marks::properties() })))
@@ -204,7 +204,7 @@ impl Shared {
             Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(()),
             other => other?,
         };
-        crate::catalog::locked(&self.marked).insert(index.to_owned());
+        crate::catalog::lock(&self.marked).insert(index.to_owned());
         Ok(())
     }
 }
@@ -218,7 +218,7 @@ fn whole(write: &Write) -> Read {
     }
 }
 
-fn wanted(read: &Read) -> Value {
+fn mget_item(read: &Read) -> Value {
     let mut out = Map::new();
     out.insert("_index".into(), read.at.index.as_str().into());
     out.insert("_id".into(), (&*read.at.id.id).into());

@@ -223,7 +223,7 @@ impl Call {
     pub(crate) fn address(&self, id: &str) -> Result<DocAddress> {
         let index = IndexName::new(self.needed("index")?);
         let id = match self.arg("type") {
-            Some(doc_type) if self.dialect.rules.has_types => DocId::typed(doc_type, id),
+            Some(doc_type) if self.dialect.rules.has_types => DocId::with_type(doc_type, id),
             _ => DocId::plain(id),
         };
         Ok(DocAddress { index, id })

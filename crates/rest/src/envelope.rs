@@ -134,7 +134,7 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
             .with("phase", "fetch")
             .with("grouped", true)
             .with("failed_shards", json!([]))
-            .caused_by(error);
+            .with_cause(error);
     }
     let wrapped = match error.kind() {
         ErrorKind::IndexNotFound
@@ -169,8 +169,8 @@ pub(crate) fn all_shards_failed(error: Error, index: &str, dialect: Dialect) -> 
             "failed_shards",
             json!([{ "shard": 0, "index": index, "node": "pleach", "reason": reason }]),
         )
-        .rooted_in(wrapped.clone())
-        .caused_by(twice(wrapped))
+        .with_root_cause(wrapped.clone())
+        .with_cause(twice(wrapped))
 }
 
 /// An exception that is not the server's own is shown with itself as its cause.
@@ -188,7 +188,7 @@ fn twice(error: Error) -> Error {
             | ErrorKind::Security
     );
     if foreign {
-        Error::new(error.kind(), error.reason()).caused_by(error)
+        Error::new(error.kind(), error.reason()).with_cause(error)
     } else {
         error
     }

@@ -14,7 +14,7 @@ fn again(error: &Error, kind: ErrorKind, reason: impl Into<String>) -> Error {
         }
     }
     match error.cause() {
-        Some(cause) => out.caused_by(cause.clone()),
+        Some(cause) => out.with_cause(cause.clone()),
         None => out,
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn as_expression(error: Error) -> Error {
 /// A refusal that came over the transport of 2015, even inside one node: the root cause is the journey.
 pub(crate) fn remote(error: Error, action: &str) -> Error {
     let root = Error::new(ErrorKind::RemoteTransport, format!("[pleach-1][127.0.0.1:9300][{action}]"));
-    error.rooted_in(root)
+    error.with_root_cause(root)
 }
 
 /// A script that failed in an update.
@@ -96,7 +96,7 @@ pub(crate) fn in_update(error: Error) -> Error {
         ErrorKind::Script | ErrorKind::ScriptMissing | ErrorKind::IllegalArgument
             if error.kind() != ErrorKind::IllegalArgument || error.reason().starts_with("script_lang not supported") =>
         {
-            let outer = Error::illegal("failed to execute script").caused_by(error);
+            let outer = Error::illegal("failed to execute script").with_cause(error);
             remote(outer, "indices:data/write/update[s]")
         }
         _ => error,
@@ -109,7 +109,7 @@ pub(crate) fn lookup_failed(error: Error) -> Error {
         .status_of(error.status())
         .with("phase", "query")
         .with("grouped", true)
-        .caused_by(error)
+        .with_cause(error)
 }
 
 /// A refusal of a search's shards as one shard alone said it.
@@ -119,7 +119,7 @@ pub(crate) fn alone(error: Error) -> Error {
     }
     let root = error.root().clone();
     match root.kind() {
-        ErrorKind::NumberFormat => Error::new(ErrorKind::QueryParsing, "Failed to parse").caused_by(root),
+        ErrorKind::NumberFormat => Error::new(ErrorKind::QueryParsing, "Failed to parse").with_cause(root),
         _ => root,
     }
 }
@@ -215,7 +215,7 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
         | ErrorKind::ActionRequestValidation => return error,
         ErrorKind::JsonParse | ErrorKind::JsonEof if !body.is_none_or(looks_like_content) => underivable(),
         ErrorKind::JsonParse | ErrorKind::JsonEof if inside_query(&error, body.unwrap_or_default()) => {
-            Error::new(ErrorKind::QueryParsing, "Failed to parse").caused_by(error.clone())
+            Error::new(ErrorKind::QueryParsing, "Failed to parse").with_cause(error.clone())
         }
         ErrorKind::JsonParse | ErrorKind::JsonEof => error.clone(),
         ErrorKind::XContentParse if reason.contains("unknown field") => {
@@ -264,7 +264,7 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
             "failed_shards",
             json!([{ "shard": 0, "index": index, "node": "pleach", "reason": shown }]),
         )
-        .rooted_in(inner)
+        .with_root_cause(inner)
 }
 
 /// `For input string: "x"`, if that is why.
@@ -288,7 +288,8 @@ fn number_of(error: &Error) -> Option<String> {
 pub(crate) fn at_creation(error: Error) -> Error {
     let reason = error.reason().to_owned();
     let root = || Error::new(ErrorKind::IndexCreation, "failed to create index");
-    let validation = |what: &str| Error::new(ErrorKind::Validation, format!("Validation Failed: 1: {what};")).rooted_in(root());
+    let validation =
+        |what: &str| Error::new(ErrorKind::Validation, format!("Validation Failed: 1: {what};")).with_root_cause(root());
     match error.kind() {
         ErrorKind::IllegalArgument if reason.contains("[index.number_of_shards]") && reason.contains("must be >=") => {
             validation("index must have 1 or more primary shards")
@@ -311,7 +312,7 @@ pub(crate) fn at_creation(error: Error) -> Error {
                 .replace("Unknown filter type", "Unknown TokenFilter type")
                 .replace("Unknown char_filter type", "Unknown CharFilter type"),
         )
-        .rooted_in(root()),
+        .with_root_cause(root()),
         _ => error,
     }
 }

@@ -419,7 +419,7 @@ impl Rest {
     pub(crate) async fn auto_create(&self, index: &IndexName, dialect: Dialect) -> Result<()> {
         let settings = self.cluster_settings().await?;
         if model::settings::text(&settings, model::settings::AUTO_CREATE_INDEX) == "false" {
-            return Err(missing_index(index.as_str()).caused_by(Error::new(
+            return Err(missing_index(index.as_str()).with_cause(Error::new(
                 ErrorKind::IndexNotFound,
                 format!("no such index [{index}] and [action.auto_create_index] is [false]"),
             )));

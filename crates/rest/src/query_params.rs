@@ -416,7 +416,7 @@ const COUNTS: &[(&str, &str, i32)] = &[
 
 /// The refusal of a text that is no number of a kind, `int` or `long`.
 pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
-    Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).caused_by(Error::no_number(text))
+    Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).with_cause(Error::no_number(text))
 }
 
 /// The parts of an expectation, from a URL or a bulk line.

@@ -205,7 +205,7 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
             let ended = rest.clone();
             rest.long_requests.spawn(async move {
                 // The next sweep retries.
-                let _ = ended.relations.disconnected(number).await;
+                let _ = ended.relations.release_on_disconnect(number).await;
             });
         });
         home_runtime::spawn(Box::pin(task), home, &long_requests);

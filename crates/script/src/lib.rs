@@ -163,10 +163,10 @@ pub fn compile(source: &str, lang: Lang) -> model::Result<Program> {
                 ErrorKind::Script,
                 format!("Failed to compile inline script [{source}] using lang [groovy]"),
             )
-            .caused_by(Error::new(ErrorKind::ScriptParse, cause)))
+            .with_cause(Error::new(ErrorKind::ScriptParse, cause)))
         }
         Err(e) => {
-            Err(script_error("compile error", source, lang, e.pos).caused_by(Error::new(ErrorKind::IllegalArgument, e.message)))
+            Err(script_error("compile error", source, lang, e.pos).with_cause(Error::new(ErrorKind::IllegalArgument, e.message)))
         }
     }
 }
@@ -246,13 +246,13 @@ impl Program {
             Value::Date(ms) => Ok(ms as f64),
             Value::Null if self.0.lang != Lang::Painless => Ok(0.0),
             Value::Null => Err(
-                script_error("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
+                script_error("runtime error", &self.0.source, self.0.lang, 0).with_cause(Error::new(
                     ErrorKind::NullPointer,
                     "the script returned null where a number is needed",
                 )),
             ),
             other => Err(
-                script_error("runtime error", &self.0.source, self.0.lang, 0).caused_by(Error::new(
+                script_error("runtime error", &self.0.source, self.0.lang, 0).with_cause(Error::new(
                     ErrorKind::ClassCast,
                     format!("class {} cannot be cast to class java.lang.Number", other.class()),
                 )),
@@ -268,8 +268,8 @@ impl Program {
                 ErrorKind::Script,
                 format!("failed to run inline script [{source}] using lang [groovy]"),
             )
-            .caused_by(cause),
-            _ => script_error("runtime error", source, *lang, fault.pos).caused_by(cause),
+            .with_cause(cause),
+            _ => script_error("runtime error", source, *lang, fault.pos).with_cause(cause),
         }
     }
 }

@@ -74,7 +74,7 @@ impl<'a> DocumentReader<'a> {
     /// Unreadable files.
     pub fn read(&self, doc: Doc) -> Result<Stored> {
         let schema = &self.view.schema;
-        let bytes = self.view.stored(self.segment, doc)?;
+        let bytes = self.view.stored_bytes(self.segment, doc)?;
         let mut out = Stored {
             id: DocId::plain(""),
             payload: Payload {

@@ -68,7 +68,7 @@ impl Budget {
 /// The keys of one side of a join. Their memory is given back when the last holder drops them.
 #[derive(Debug)]
 pub struct Joined {
-    pub(crate) kind: Found,
+    pub(crate) kind: JoinedKeys,
     /// The keys as texts, where there are few: they are looked up as terms.
     pub(crate) texts: Option<Vec<String>>,
     pub(crate) budget: Arc<Budget>,
@@ -76,7 +76,7 @@ pub struct Joined {
 }
 
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum JoinedKeys {
     Plain(ByKey<()>),
     Scored(ByKey<Totals>),
 }
@@ -85,7 +85,7 @@ impl JoinValues for Joined {
     /// Many keys are kept as hashes alone, and scores are no terms.
     fn terms(&self) -> Option<Vec<serde_json::Value>> {
         match (&self.kind, &self.texts) {
-            (Found::Plain(_), Some(texts)) => Some(texts.iter().map(|text| text.as_str().into()).collect()),
+            (JoinedKeys::Plain(_), Some(texts)) => Some(texts.iter().map(|text| text.as_str().into()).collect()),
             _ => None,
         }
     }
@@ -105,8 +105,8 @@ impl Joined {
     /// How many.
     pub fn len(&self) -> usize {
         match &self.kind {
-            Found::Plain(keys) => keys.len(),
-            Found::Scored(keys) => keys.len(),
+            JoinedKeys::Plain(keys) => keys.len(),
+            JoinedKeys::Scored(keys) => keys.len(),
         }
     }
     /// How documents with them are looked for.
@@ -123,15 +123,15 @@ impl Joined {
     }
     pub(crate) fn get(&self, key: Key) -> Option<Totals> {
         match &self.kind {
-            Found::Plain(keys) => keys.contains_key(&key).then_some(Totals::NONE),
-            Found::Scored(keys) => keys.get(&key).copied(),
+            JoinedKeys::Plain(keys) => keys.contains_key(&key).then_some(Totals::NONE),
+            JoinedKeys::Scored(keys) => keys.get(&key).copied(),
         }
     }
     /// Makes room for one more key, within the limits.
     pub(crate) fn room(&mut self, limits: &KeyLimits, field: &str) -> Result<()> {
         let (len, capacity, each) = match &self.kind {
-            Found::Plain(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<Key>()),
-            Found::Scored(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<(Key, Totals)>()),
+            JoinedKeys::Plain(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<Key>()),
+            JoinedKeys::Scored(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<(Key, Totals)>()),
         };
         if len >= limits.keys {
             return Err(Error::new(
@@ -152,8 +152,8 @@ impl Joined {
         let wanted = (places * (each + 1)) as u64;
         self.budget.take(wanted, limits.bytes)?;
         match &mut self.kind {
-            Found::Plain(keys) => keys.reserve(more - len),
-            Found::Scored(keys) => keys.reserve(more - len),
+            JoinedKeys::Plain(keys) => keys.reserve(more - len),
+            JoinedKeys::Scored(keys) => keys.reserve(more - len),
         }
         self.budget.give(self.reserved);
         self.reserved = wanted;
@@ -236,7 +236,7 @@ impl Place {
 }
 
 /// A field's keys in one segment.
-pub(crate) enum Reader {
+pub(crate) enum KeyReader {
     Text(Keys),
     Whole(Column<i64>),
     Nanos(Column<i64>),
@@ -246,28 +246,28 @@ pub(crate) enum Reader {
     Ip(Column<Ipv6Addr>),
 }
 
-impl Reader {
-    pub(crate) fn open(segment: &SegmentView, place: &Place) -> Result<Option<Reader>> {
+impl KeyReader {
+    pub(crate) fn open(segment: &SegmentView, place: &Place) -> Result<Option<KeyReader>> {
         let (name, kind) = match place {
-            Place::Id { typed } => return Ok(Keys::open(segment, "_id", *typed)?.map(Reader::Text)),
+            Place::Id { typed } => return Ok(Keys::open(segment, "_id", *typed)?.map(KeyReader::Text)),
             Place::Column { name, kind } => (name.as_str(), *kind),
             Place::Tree { slot, field, tree } if field.part == TreePart::Depth => {
-                return Ok(depths(segment, slot, *field, tree)?.map(Reader::Whole));
+                return Ok(depths(segment, slot, *field, tree)?.map(KeyReader::Whole));
             }
             Place::Tree { slot, field, tree } => {
-                return Ok(tree_columns::keys(segment, slot, *field, tree)?.map(Reader::Text));
+                return Ok(tree_columns::keys(segment, slot, *field, tree)?.map(KeyReader::Text));
             }
         };
         let fast = segment.reader.fast_fields();
         Ok(match kind {
-            Kind::DateNanos => fast.column_opt(name).map_err(broken)?.map(Reader::Nanos),
-            Kind::Date => fast.column_opt(name).map_err(broken)?.map(Reader::Whole),
-            Kind::UnsignedLong => fast.column_opt(name).map_err(broken)?.map(Reader::Unsigned),
-            kind if kind.is_integer() => fast.column_opt(name).map_err(broken)?.map(Reader::Whole),
-            kind if kind.is_float() => fast.column_opt(name).map_err(broken)?.map(Reader::Fraction),
-            Kind::Boolean => fast.column_opt(name).map_err(broken)?.map(Reader::Bool),
-            Kind::Ip => fast.column_opt(name).map_err(broken)?.map(Reader::Ip),
-            _ => Keys::open(segment, name, false)?.map(Reader::Text),
+            Kind::DateNanos => fast.column_opt(name).map_err(broken)?.map(KeyReader::Nanos),
+            Kind::Date => fast.column_opt(name).map_err(broken)?.map(KeyReader::Whole),
+            Kind::UnsignedLong => fast.column_opt(name).map_err(broken)?.map(KeyReader::Unsigned),
+            kind if kind.is_integer() => fast.column_opt(name).map_err(broken)?.map(KeyReader::Whole),
+            kind if kind.is_float() => fast.column_opt(name).map_err(broken)?.map(KeyReader::Fraction),
+            Kind::Boolean => fast.column_opt(name).map_err(broken)?.map(KeyReader::Bool),
+            Kind::Ip => fast.column_opt(name).map_err(broken)?.map(KeyReader::Ip),
+            _ => Keys::open(segment, name, false)?.map(KeyReader::Text),
         })
     }
 
@@ -275,26 +275,26 @@ impl Reader {
     #[inline]
     fn each(&self, doc: DocId, mut f: impl FnMut(Key)) {
         match self {
-            Reader::Text(keys) => keys.each(doc, |_, key| f(key)),
-            Reader::Whole(column) => column.values_for_doc(doc).for_each(|n| f(Key::of_int(n))),
+            KeyReader::Text(keys) => keys.each(doc, |_, key| f(key)),
+            KeyReader::Whole(column) => column.values_for_doc(doc).for_each(|n| f(Key::of_int(n))),
             // The same moment in a `date` is a number of milliseconds.
-            Reader::Nanos(column) => column.values_for_doc(doc).for_each(|n| {
+            KeyReader::Nanos(column) => column.values_for_doc(doc).for_each(|n| {
                 f(match n % 1_000_000 {
                     0 => Key::of_int(n / 1_000_000),
                     _ => Key::of(format!("{n}ns").as_bytes()),
                 });
             }),
-            Reader::Unsigned(column) => column.values_for_doc(doc).for_each(|n| {
+            KeyReader::Unsigned(column) => column.values_for_doc(doc).for_each(|n| {
                 f(match i64::try_from(n) {
                     Ok(n) => Key::of_int(n),
                     Err(_) => Key::of(n.to_string().as_bytes()),
                 });
             }),
-            Reader::Fraction(column) => column.values_for_doc(doc).for_each(|n| f(fraction(n))),
-            Reader::Bool(column) => column
+            KeyReader::Fraction(column) => column.values_for_doc(doc).for_each(|n| f(fraction(n))),
+            KeyReader::Bool(column) => column
                 .values_for_doc(doc)
                 .for_each(|b| f(Key::of(if b { b"true" } else { b"false" }))),
-            Reader::Ip(column) => column.values_for_doc(doc).for_each(|ip| f(Key::of(address(ip).as_bytes()))),
+            KeyReader::Ip(column) => column.values_for_doc(doc).for_each(|ip| f(Key::of(address(ip).as_bytes()))),
         }
     }
 
@@ -311,7 +311,7 @@ impl Reader {
     /// The keys of a document as texts; false where they have none that a lookup could use.
     pub(crate) fn texts(&self, doc: DocId, typed_ids: bool, out: &mut Vec<String>) -> Result<bool> {
         match self {
-            Reader::Text(keys) => {
+            KeyReader::Text(keys) => {
                 let mut ords = Vec::new();
                 keys.each(doc, |ord, _| ords.push(ord));
                 for ord in ords {
@@ -322,12 +322,12 @@ impl Reader {
                     });
                 }
             }
-            Reader::Whole(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
-            Reader::Unsigned(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
-            Reader::Fraction(column) => out.extend(column.values_for_doc(doc).map(plain)),
-            Reader::Bool(column) => out.extend(column.values_for_doc(doc).map(|b| b.to_string())),
-            Reader::Ip(column) => out.extend(column.values_for_doc(doc).map(address)),
-            Reader::Nanos(_) => return Ok(false),
+            KeyReader::Whole(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
+            KeyReader::Unsigned(column) => out.extend(column.values_for_doc(doc).map(|n| n.to_string())),
+            KeyReader::Fraction(column) => out.extend(column.values_for_doc(doc).map(plain)),
+            KeyReader::Bool(column) => out.extend(column.values_for_doc(doc).map(|b| b.to_string())),
+            KeyReader::Ip(column) => out.extend(column.values_for_doc(doc).map(address)),
+            KeyReader::Nanos(_) => return Ok(false),
         }
         Ok(true)
     }
@@ -360,7 +360,7 @@ fn address(ip: Ipv6Addr) -> String {
 /// Unreadable files.
 pub(crate) fn texts(segment: &SegmentView, place: &Place, doc: DocId) -> Result<Vec<String>> {
     let mut out = Vec::new();
-    if let Some(reader) = Reader::open(segment, place)? {
+    if let Some(reader) = KeyReader::open(segment, place)? {
         reader.texts(doc, matches!(place, Place::Id { typed: true }), &mut out)?;
     }
     Ok(out)

@@ -86,13 +86,13 @@ fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) ->
         return Ok(SearchResponse { suggest, ..response });
     }
     let indices: Vec<Arc<IndexView>> = views.iter().map(|(view, _)| view.clone()).collect();
-    let fetch = crate::fetch::top_hits::TopHits {
+    let fetch = crate::fetch::top_hits::TopHitsFetch {
         cx,
         query: request.query.as_ref(),
         dialect: request.dialect,
         named: request.query.as_ref().is_some_and(has_name),
     };
-    let context = crate::aggs::Context {
+    let context = crate::aggs::AggregationContext {
         plan: cx,
         views: &indices,
         dialect: request.dialect,

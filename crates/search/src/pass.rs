@@ -12,7 +12,7 @@ use crate::fetch::{Fetch, collapse, inner_hits};
 use crate::interrupt::is_timeout;
 use crate::phases::Phases;
 use crate::scorers::planned::Planned;
-use crate::sort::{Key, Plan, Reader};
+use crate::sort::{Key, Plan, SortReader};
 use crate::{Searched, limits, profile};
 use dsl::query::Query;
 use dsl::search::{Hit, Hits, SearchRequest, SearchResponse, Sort, SortBy, Total, TrackTotal};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A request, compiled for one index.
-struct Compiled {
+struct CompiledRequest {
     planned: Arc<Planned>,
     post_filter: Option<Planned>,
     explained: Option<Planned>,
@@ -33,13 +33,13 @@ struct Compiled {
     collapse: Option<Plan>,
 }
 
-impl Compiled {
-    fn new(view: &IndexView, filter: Option<&Query>, request: &SearchRequest, cx: &Context<'_>) -> Result<Compiled> {
+impl CompiledRequest {
+    fn new(view: &IndexView, filter: Option<&Query>, request: &SearchRequest, cx: &Context<'_>) -> Result<CompiledRequest> {
         let post_filter = request.post_filter.as_ref();
         let explained = request.explained.as_ref();
         let sort = if by_score(request) { &[][..] } else { &request.sort };
         let collapse = request.collapse.as_ref();
-        Ok(Compiled {
+        Ok(CompiledRequest {
             planned: Arc::new(plan(view, request.query.as_ref(), filter, cx)?),
             post_filter: post_filter.map(|q| plan(view, Some(q), None, cx)).transpose()?,
             explained: explained.map(|q| plan(view, Some(q), None, cx)).transpose()?,
@@ -69,7 +69,7 @@ impl Compiled {
 }
 
 /// Keys of `unsigned_long` stand for themselves: they are compared with no other numbers.
-fn alike(compiled: &[Compiled]) -> Result<()> {
+fn alike(compiled: &[CompiledRequest]) -> Result<()> {
     for key in 0..compiled.first().map_or(0, |first| first.sort.len()) {
         let mut kinds = compiled.iter().filter_map(|one| one.sort.get(key)?.is_unsigned());
         let first = kinds.next();
@@ -110,7 +110,7 @@ pub fn run_with(
     }
     let compiled = views
         .iter()
-        .map(|(view, filter)| Compiled::new(view, filter.as_ref(), request, cx))
+        .map(|(view, filter)| CompiledRequest::new(view, filter.as_ref(), request, cx))
         .collect::<Result<Vec<_>>>()?;
     alike(&compiled)?;
     let window = request.from.saturating_add(request.size);
@@ -149,7 +149,7 @@ pub fn run_with(
             hits,
         },
         profile: request.profile.then(|| {
-            let clauses: Vec<_> = compiled.iter().map(Compiled::profile).collect();
+            let clauses: Vec<_> = compiled.iter().map(CompiledRequest::profile).collect();
             profile::render(views, request, clauses, &found.took)
         }),
         ..SearchResponse::default()
@@ -161,10 +161,10 @@ pub fn run_with(
 /// # Errors
 /// The index refuses the request.
 pub fn compiles((view, filter): &Searched, request: &SearchRequest, cx: &Context<'_>) -> Result<()> {
-    let compiled = Compiled::new(view, filter.as_ref(), request, cx)?;
+    let compiled = CompiledRequest::new(view, filter.as_ref(), request, cx)?;
     compiled.after(view, request, cx)?;
     let wanted = inner_hits::clauses_with_inner_hits(request)?;
-    inner_hits::Compiled::all(view, &wanted, None, cx)?;
+    inner_hits::CompiledInnerHits::all(view, &wanted, None, cx)?;
     Fetch::new(view, request, cx)?;
     Ok(())
 }
@@ -180,7 +180,7 @@ fn unless_late<T>(done: Result<T>) -> Result<Option<T>> {
 /// Goes through index after index until time or `terminate_after` is up.
 fn gather(
     views: &[Searched],
-    compiled: &[Compiled],
+    compiled: &[CompiledRequest],
     request: &SearchRequest,
     cx: &Context<'_>,
     best: &mut Best<'_>,
@@ -248,7 +248,7 @@ fn known_count(source: &Source<'_>, request: &SearchRequest) -> Result<Option<u6
 /// The hits of a page, with their inner hits; and whether there was time for all of them.
 fn fetch(
     views: &[Searched],
-    compiled: &[Compiled],
+    compiled: &[CompiledRequest],
     page: &[Ranked],
     members: Option<&Members>,
     request: &SearchRequest,
@@ -257,7 +257,7 @@ fn fetch(
     let wanted = inner_hits::clauses_with_inner_hits(request)?;
     let inner = views
         .iter()
-        .map(|(view, _)| inner_hits::Compiled::all(view, &wanted, None, cx))
+        .map(|(view, _)| inner_hits::CompiledInnerHits::all(view, &wanted, None, cx))
         .collect::<Result<Vec<_>>>()?;
     let fetches = views
         .iter()
@@ -265,7 +265,7 @@ fn fetch(
         .collect::<Result<Vec<_>>>()?;
     let mut hits = Vec::with_capacity(page.len());
     let mut group_keys = Vec::new();
-    let mut group_readers: FxHashMap<(usize, usize), Reader> = FxHashMap::default();
+    let mut group_readers: FxHashMap<(usize, usize), SortReader> = FxHashMap::default();
     for one in page {
         let view = &views[one.view].0;
         let read = cx
@@ -294,10 +294,10 @@ fn fetch(
     }
     if let Some(collapse) = &request.collapse {
         let groups: Vec<Group> = page.iter().map(|one| one.group.clone().unwrap_or(Group::None)).collect();
-        let sources: Vec<collapse::Compiled<'_>> = compiled
+        let sources: Vec<collapse::CompiledCollapse<'_>> = compiled
             .iter()
             .filter_map(|compiled| {
-                Some(collapse::Compiled {
+                Some(collapse::CompiledCollapse {
                     planned: &compiled.planned,
                     post_filter: compiled.post_filter.as_ref(),
                     collapse: compiled.collapse.as_ref()?,
@@ -321,7 +321,13 @@ fn fetch(
 }
 
 /// One hit, without what hangs on it.
-fn fetch_hit(view: &IndexView, compiled: &Compiled, fetch: &Fetch<'_>, one: &Ranked, request: &SearchRequest) -> Result<Hit> {
+fn fetch_hit(
+    view: &IndexView,
+    compiled: &CompiledRequest,
+    fetch: &Fetch<'_>,
+    one: &Ranked,
+    request: &SearchRequest,
+) -> Result<Hit> {
     let segment = &view.segments[one.segment];
     let by_score = by_score(request);
     let score = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);

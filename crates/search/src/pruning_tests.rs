@@ -59,7 +59,7 @@ fn index(seed: u64) -> Arc<IndexView> {
     Arc::new(view_of(&mapping, &docs, &sizes, &is_deleted))
 }
 
-fn scored(random: &mut dyn FnMut(u64) -> u64) -> Value {
+fn random_scored_clause(random: &mut dyn FnMut(u64) -> u64) -> Value {
     let words: Vec<String> = (0..1 + random(4)).map(|_| word(random)).collect();
     match random(6) {
         0 => json!({"match": {"text": {"query": words.join(" "), "operator": "and"}}}),
@@ -84,7 +84,7 @@ fn filter(random: &mut dyn FnMut(u64) -> u64) -> Value {
 }
 
 fn query(random: &mut dyn FnMut(u64) -> u64) -> Value {
-    let mut clauses = json!({ "must": [scored(random)] });
+    let mut clauses = json!({ "must": [random_scored_clause(random)] });
     if random(3) > 0 {
         clauses["must_not"] = json!([{"term": {"group": format!("g{}", random(60))}}]);
     }
@@ -92,7 +92,7 @@ fn query(random: &mut dyn FnMut(u64) -> u64) -> Value {
         clauses["filter"] = (0..1 + random(2)).map(|_| filter(random)).collect();
     }
     match random(5) {
-        0 => scored(random),
+        0 => random_scored_clause(random),
         1 => {
             let should: Vec<Value> = (0..1 + random(3)).map(|_| json!({"match": {"text": word(random)}})).collect();
             clauses["should"] = should.into();

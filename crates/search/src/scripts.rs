@@ -65,7 +65,7 @@ impl Failure {
 pub(crate) struct Script {
     program: Program,
     params: script::Params,
-    fields: Vec<(String, Place)>,
+    fields: Vec<(String, ValueLocation)>,
     now_ms: i64,
     interrupt: Interrupt,
     /// For fields that are named while the script runs.
@@ -86,7 +86,7 @@ struct Fields {
 
 /// Where the values of a field lie.
 #[derive(Clone)]
-enum Place {
+enum ValueLocation {
     Nowhere,
     Field(Box<Owned>),
     /// A column of strings of the envelope, by its name.
@@ -95,34 +95,34 @@ enum Place {
     SeqNo,
 }
 
-impl Place {
-    fn of(of: &Fields, rules: &IndexRules, path: &str) -> Place {
+impl ValueLocation {
+    fn of(of: &Fields, rules: &IndexRules, path: &str) -> ValueLocation {
         match path {
-            "_id" if !rules.has_type_fields => return Place::Envelope("_id"),
-            "_seq_no" if !rules.lacks_seq_no => return Place::SeqNo,
-            "_uid" if rules.has_type_fields => return Place::Envelope("_id"),
-            "_type" if rules.has_type_fields => return Place::Envelope("_type"),
-            "_parent" if rules.has_type_fields => return Place::Envelope("_parent"),
+            "_id" if !rules.has_type_fields => return ValueLocation::Envelope("_id"),
+            "_seq_no" if !rules.lacks_seq_no => return ValueLocation::SeqNo,
+            "_uid" if rules.has_type_fields => return ValueLocation::Envelope("_id"),
+            "_type" if rules.has_type_fields => return ValueLocation::Envelope("_type"),
+            "_parent" if rules.has_type_fields => return ValueLocation::Envelope("_parent"),
             _ => {}
         }
         match Target::value_in(&of.mapping, &of.schema, &of.tree, path) {
-            Some(target) => Place::Field(Box::new(Owned::of(&target))),
-            None => Place::Nowhere,
+            Some(target) => ValueLocation::Field(Box::new(Owned::of(&target))),
+            None => ValueLocation::Nowhere,
         }
     }
 
     fn open(&self, segment: &SegmentView) -> Result<Opened> {
         Ok(match self {
-            Place::Nowhere => None,
-            Place::Field(field) => {
+            ValueLocation::Nowhere => None,
+            ValueLocation::Field(field) => {
                 let (kind, column) = (&field.kind, field.open(segment)?);
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
             }
-            Place::SeqNo => {
+            ValueLocation::SeqNo => {
                 let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
                 Some((Kind::Long, true, Some(Column::U64(column))))
             }
-            Place::Envelope(name) => {
+            ValueLocation::Envelope(name) => {
                 let column = segment.reader.fast_fields().str(name).map_err(segment::error::broken)?;
                 Some((Kind::Keyword, true, column.map(Column::Str)))
             }
@@ -147,7 +147,7 @@ impl Script {
             granted: view.granted.clone(),
         };
         let fields = program.doc_fields().iter();
-        let fields = fields.map(|path| (path.clone(), Place::of(&of, view.rules(), path)));
+        let fields = fields.map(|path| (path.clone(), ValueLocation::of(&of, view.rules(), path)));
         let fields = fields.collect();
         Ok(Script {
             params: script::Params::from_json(&source.params),
@@ -197,6 +197,65 @@ struct AtDoc<'a> {
     source: Option<&'a serde_json::Value>,
 }
 
+/// The values of a document's field, as the type of the field gives them to scripts.
+fn fill_values(kind: Kind, values: Vec<FieldValue>, out: &mut DocValues) {
+    match kind {
+        kind if kind.is_date() => {
+            let to = out.dates();
+            to.extend(values.iter().filter_map(|v| match v {
+                FieldValue::Date(ms) => Some(*ms),
+                FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
+                _ => None,
+            }));
+        }
+        kind if kind.is_integer() => {
+            let to = out.longs();
+            to.extend(values.iter().filter_map(|v| match v {
+                FieldValue::Long(n) => Some(*n),
+                FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
+                _ => None,
+            }));
+        }
+        kind if kind.is_float() => {
+            let to = out.doubles();
+            to.extend(
+                values
+                    .iter()
+                    .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
+            );
+        }
+        Kind::Boolean => {
+            let to = out.bools();
+            to.extend(
+                values
+                    .iter()
+                    .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
+            );
+        }
+        Kind::GeoPoint => {
+            let to = out.geo_points();
+            to.extend(values.iter().filter_map(|v| {
+                if let FieldValue::Geo { lat, lon } = v {
+                    Some((*lat, *lon))
+                } else {
+                    None
+                }
+            }));
+        }
+        _ => {
+            let to = out.strings();
+            to.extend(values.into_iter().filter_map(|v| match v {
+                FieldValue::Keyword(text) => Some(text),
+                FieldValue::Ip(bytes) => {
+                    let v6 = std::net::Ipv6Addr::from(bytes);
+                    Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
+                }
+                _ => None,
+            }));
+        }
+    }
+}
+
 impl Host for AtDoc<'_> {
     fn score(&mut self) -> Option<f64> {
         Some(f64::from(self.score))
@@ -207,7 +266,7 @@ impl Host for AtDoc<'_> {
             Some(opened) => opened,
             None => {
                 let script = &self.bound.script;
-                late = Place::of(&script.of, script.rules, field).open(&self.bound.segment)?;
+                late = ValueLocation::of(&script.of, script.rules, field).open(&self.bound.segment)?;
                 &late
             }
         };
@@ -225,61 +284,7 @@ impl Host for AtDoc<'_> {
             Some(column) => column.values(self.doc)?,
             None => Vec::new(),
         };
-        match kind {
-            kind if kind.is_date() => {
-                let to = out.dates();
-                to.extend(values.iter().filter_map(|v| match v {
-                    FieldValue::Date(ms) => Some(*ms),
-                    FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
-                    _ => None,
-                }));
-            }
-            kind if kind.is_integer() => {
-                let to = out.longs();
-                to.extend(values.iter().filter_map(|v| match v {
-                    FieldValue::Long(n) => Some(*n),
-                    FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
-                    _ => None,
-                }));
-            }
-            kind if kind.is_float() => {
-                let to = out.doubles();
-                to.extend(
-                    values
-                        .iter()
-                        .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
-                );
-            }
-            Kind::Boolean => {
-                let to = out.bools();
-                to.extend(
-                    values
-                        .iter()
-                        .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
-                );
-            }
-            Kind::GeoPoint => {
-                let to = out.geo_points();
-                to.extend(values.iter().filter_map(|v| {
-                    if let FieldValue::Geo { lat, lon } = v {
-                        Some((*lat, *lon))
-                    } else {
-                        None
-                    }
-                }));
-            }
-            _ => {
-                let to = out.strings();
-                to.extend(values.into_iter().filter_map(|v| match v {
-                    FieldValue::Keyword(text) => Some(text),
-                    FieldValue::Ip(bytes) => {
-                        let v6 = std::net::Ipv6Addr::from(bytes);
-                        Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
-                    }
-                    _ => None,
-                }));
-            }
-        }
+        fill_values(*kind, values, out);
         Ok(true)
     }
     fn variable(&mut self, name: &str) -> Option<Value> {
@@ -307,7 +312,7 @@ impl Bound {
         if given.is_some() || !self.script.program.uses_source() {
             return Ok(None);
         }
-        let store = self.segment.core.stored(&self.segment.reader)?;
+        let store = self.segment.core.store_reader(&self.segment.reader)?;
         let bytes = store.get_document_bytes(doc).map_err(segment::error::broken)?;
         let of = &self.script.of;
         let (mut source, mut placed) = (Vec::new(), Vec::new());

@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The terms of a field: each with its places.
-type Terms = BTreeMap<String, Vec<Place>>;
+type Terms = BTreeMap<String, Vec<TermPosition>>;
 
 /// Where a term stands: position, and offsets in units of UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct TermPosition {
     position: u32,
     start: usize,
     end: usize,
@@ -28,7 +28,7 @@ struct Place {
 
 /// The statistics of a field in an index.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct FieldCounts {
     docs: u64,
     doc_freqs: u64,
     /// Words, all in all.
@@ -159,7 +159,7 @@ fn terms_of(view: &IndexView, source: &Value, path: &str, field: &FieldType, ana
         };
         let mut next = position;
         for token in &tokens {
-            let place = Place {
+            let place = TermPosition {
                 position: position + token.position,
                 start: offset + units(token.start),
                 end: offset + units(token.end),
@@ -169,7 +169,7 @@ fn terms_of(view: &IndexView, source: &Value, path: &str, field: &FieldType, ana
         }
         let length = units(text.len());
         if analyzer.is_none() && field.ignore_above.is_none_or(|most| text.chars().count() <= most) {
-            let place = Place {
+            let place = TermPosition {
                 position,
                 start: offset,
                 end: offset + length,
@@ -221,7 +221,7 @@ fn render_terms(view: &IndexView, path: &str, field: &FieldType, terms: Terms, o
         }
         one.insert("term_freq".into(), places.len().into());
         if positions || offsets {
-            let place = |place: &Place| {
+            let place = |place: &TermPosition| {
                 let mut out = Map::new();
                 if positions {
                     out.insert("position".into(), place.position.into());
@@ -249,8 +249,8 @@ fn shortest(score: f32) -> Value {
 }
 
 /// Counts a field in an index.
-pub(crate) fn counts(view: &IndexView, target: &Target<'_>) -> Result<Counts> {
-    let mut all = Counts::default();
+pub(crate) fn counts(view: &IndexView, target: &Target<'_>) -> Result<FieldCounts> {
+    let mut all = FieldCounts::default();
     let mut segments = 0;
     for segment in &view.segments {
         let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;

@@ -10,7 +10,7 @@ use engine::breaker::{BreakerLimits, CircuitBreakers};
 use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
 use model::{Dialect, DocId, IndexName, Stamp};
 use segment::build::{Blocks, build};
-use segment::document::{Block, Envelope, block};
+use segment::document::{DocumentBlock, Envelope, block};
 use segment::schema::IndexSchema;
 use segment::searchable::IndexView;
 use segment::tokens::tokenizers;
@@ -29,7 +29,7 @@ pub(crate) fn view_of(mapping: &Value, docs: &[Value], sizes: &[usize], is_delet
     let mapping = Mapping::parse(mapping, &registry, &MappingLimits::default()).unwrap();
     let schema = Arc::new(IndexSchema::of(&mapping));
     let tokens = tokenizers(&schema, &mapping);
-    let blocks: Vec<Block> = docs
+    let blocks: Vec<DocumentBlock> = docs
         .iter()
         .enumerate()
         .map(|(n, doc)| {

@@ -5,10 +5,10 @@
 //!
 //! Not here: which documents (`publish`), clearing what they replace.
 
-use super::document::Block;
+use super::document::DocumentBlock;
 use super::schema::IndexSchema;
 use crate::directory::{Place, SegmentData, handle};
-use crate::error::failed;
+use crate::error::build_error;
 use model::Result;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ pub struct Blocks<'a> {
     /// A guess at their size.
     pub bytes: usize,
     /// Makes one, in its turn, so that there is only one at a time. One that failed is asked for again.
-    pub make: &'a dyn Fn(usize) -> Block,
+    pub make: &'a dyn Fn(usize) -> DocumentBlock,
 }
 
 /// Builds segments of these blocks, in order.
@@ -77,7 +77,7 @@ pub fn build(
 struct Building<'a> {
     schema: &'a IndexSchema,
     tokenizers: &'a TokenizerManager,
-    make: &'a dyn Fn(usize) -> Block,
+    make: &'a dyn Fn(usize) -> DocumentBlock,
     fresh_id: &'a dyn Fn() -> u64,
     built: Built,
 }
@@ -125,7 +125,7 @@ impl Building<'_> {
         dir.expect(bytes);
         let segment = index.new_segment();
         let budget = (bytes * 2).clamp(BUDGET_MIN_BYTES, BUDGET_MAX_BYTES);
-        let mut writer = SegmentWriter::for_segment(budget, segment.clone()).map_err(|e| whole(failed(e)))?;
+        let mut writer = SegmentWriter::for_segment(budget, segment.clone()).map_err(|e| whole(build_error(e)))?;
         let mut max_doc = 0;
         for n in range {
             let mut block = (self.make)(n);
@@ -159,7 +159,7 @@ impl Building<'_> {
             id: (self.fresh_id)(),
             uuid,
             max_doc,
-            place: Place::Memory(Arc::new(dir.written(uuid))),
+            place: Place::Memory(Arc::new(dir.components(uuid))),
             held: None,
         }))
     }
@@ -197,7 +197,7 @@ mod tests {
         for n in 0..schema.slots().len() {
             managers.register(&tokenizer_name(n), TextAnalyzer::from(Poisoned::default()));
         }
-        let blocks: Vec<Block> = titles
+        let blocks: Vec<DocumentBlock> = titles
             .iter()
             .enumerate()
             .map(|(n, title)| {

@@ -32,13 +32,13 @@ pub type DocumentCache = Cache<(u64, DocId), Arc<[u8]>>;
 #[derive(Debug)]
 struct Part<K, V> {
     places: FxHashMap<K, usize>,
-    slots: Vec<Slot<K, V>>,
+    slots: Vec<CacheSlot<K, V>>,
     hand: usize,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Slot<K, V> {
+struct CacheSlot<K, V> {
     key: K,
     value: V,
     bytes: usize,
@@ -122,12 +122,16 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         part.bytes += size;
         let place = part.slots.len();
         part.places.insert(key.clone(), place);
-        part.slots.push(Slot {
+        part.slots.push(CacheSlot {
             key,
             value: value(),
             bytes: size,
             used: false,
         });
+        debug_assert!(
+            part.bytes <= self.part_max_bytes,
+            "a part stays within its share of the budget"
+        );
     }
 
     /// The same, but in place of what is there.
@@ -165,6 +169,7 @@ impl<K: Hash + Eq + Clone, V> Part<K, V> {
         if let Some(moved) = self.slots.get(place) {
             self.places.insert(moved.key.clone(), place);
         }
+        debug_assert_eq!(self.places.len(), self.slots.len(), "each slot is found by its key");
         self.bytes -= gone.bytes;
     }
 }

@@ -9,7 +9,7 @@
 //! Not here: which segments make an index (`searchable`), CRCs (`disk::blockfile`).
 
 use super::schema::IndexSchema;
-use crate::error::failed;
+use crate::error::build_error;
 use disk::{Disk, Image, blockfile};
 use model::{Error, Result};
 use parking_lot::Mutex;
@@ -256,7 +256,7 @@ pub fn handle(
     segments: &[Arc<SegmentData>],
 ) -> Result<(Index, SegmentDir)> {
     let dir = SegmentDir::over(segments);
-    let mut index = Index::create(dir.clone(), schema.schema.clone(), settings()).map_err(failed)?;
+    let mut index = Index::create(dir.clone(), schema.schema.clone(), settings()).map_err(build_error)?;
     // tantivy's list of segments, with the whole schema in it; ours are listed in the manifest.
     dir.new.lock().clear();
     if let Some(tokenizers) = tokenizers {
@@ -298,7 +298,7 @@ impl SegmentDir {
         self.expected.store(bytes as u64, Ordering::Relaxed);
     }
     /// The components of a segment that was written through this directory.
-    pub fn written(&self, uuid: SegmentId) -> HashMap<String, OwnedBytes> {
+    pub fn components(&self, uuid: SegmentId) -> HashMap<String, OwnedBytes> {
         let name = uuid.uuid_string();
         let new = self.new.lock();
         new.iter()

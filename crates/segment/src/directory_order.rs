@@ -36,7 +36,7 @@ impl Footprint for DirectoryOrder {
 const NONE: u32 = u32::MAX;
 
 /// A directory of the segment while the order is made.
-struct Place {
+struct OrderedDirectory {
     dir: DirId,
     /// The documents that are in it and not below, as a range once it has its place.
     own: Range<u32>,
@@ -51,7 +51,7 @@ impl DirectoryOrder {
     /// # Errors
     /// Unreadable files.
     pub fn of(segment: &SegmentView, slot: &Slot, tree: &Tree) -> Result<Arc<DirectoryOrder>> {
-        let key = format!("directories in order {} {}", slot.shape.path, tree.moved());
+        let key = format!("directories in order {} {}", slot.shape.path, tree.last_move_seq());
         segment
             .core
             .once_as_fielddata(&key, || DirectoryOrder::build(segment, slot, tree))
@@ -92,7 +92,7 @@ impl DirectoryOrder {
 /// The directories of a segment's documents and those above them.
 #[derive(Default)]
 struct Places {
-    all: Vec<Place>,
+    all: Vec<OrderedDirectory>,
     /// The place of each live directory.
     of_live: FxHashMap<DirId, u32>,
     /// The place of each number in the segment; [`NONE`]: its directory is gone.
@@ -127,7 +127,7 @@ impl Places {
             let at = known.unwrap_or(self.all.len() as u32);
             if known.is_none() {
                 self.of_live.insert(dir, at);
-                self.all.push(Place {
+                self.all.push(OrderedDirectory {
                     dir,
                     own: 0..0,
                     first_in: NONE,

@@ -117,17 +117,17 @@ impl<'a> Value<'a> for CellOf<'a> {
 
 /// The documents of one document.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub struct DocumentBlock {
     /// Nested documents, then the root.
     pub docs: Vec<Indexed>,
     /// The root begins with so many values that are its identity, stamp and source.
     envelope: usize,
 }
 
-impl Block {
+impl DocumentBlock {
     /// The root alone, with identity, stamp and source only: what stays of a document that tantivy refuses.
     #[must_use]
-    pub fn bare(mut self) -> Block {
+    pub fn bare(mut self) -> DocumentBlock {
         if let Some(root) = self.docs.last_mut() {
             root.values.truncate(self.envelope);
         }
@@ -141,7 +141,7 @@ const NAMES_AT_ONCE: usize = 256;
 
 /// The block of a document. `parsed` is `None` for a document that cannot be indexed: it keeps its identity, stamp
 /// and source, and no query on fields finds it.
-pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>) -> Block {
+pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>) -> DocumentBlock {
     let (root, nested, ignored) = match parsed {
         Some(parsed) => (parsed.root, parsed.nested, parsed.ignored),
         None => (Fields::default(), Vec::new(), Vec::new()),
@@ -186,24 +186,24 @@ pub fn block(schema: &Arc<IndexSchema>, parsed: Option<Parsed>, of: Envelope<'_>
             doc.push((schema.invisible, Cell::Yes));
         }
     }
-    for (placed, slot) in placed_in(schema, of.placed) {
+    for (placed, slot) in directory_slots(schema, of.placed) {
         if let Some((stored, _)) = &slot.second {
             doc.push((*stored, Cell::Bytes(placed.to_bytes().into())));
         }
     }
     let envelope = doc.len();
-    for (placed, slot) in placed_in(schema, of.placed) {
+    for (placed, slot) in directory_slots(schema, of.placed) {
         doc.extend(placed.dirs.iter().map(|dir| (slot.field, Cell::U64(u64::from(*dir)))));
     }
     doc.extend(ignored.into_iter().map(|path| (schema.ignored, Cell::Text(path))));
     fields(schema, root, &mut names, &mut doc);
     docs.push(indexed(doc));
     debug_assert_eq!(docs.len(), size, "a block is its nested documents and then its root");
-    Block { docs, envelope }
+    DocumentBlock { docs, envelope }
 }
 
 /// The directories of a document, with where they lie.
-fn placed_in<'a>(schema: &'a IndexSchema, all: &'a [Placed]) -> impl Iterator<Item = (&'a Placed, &'a Slot)> {
+fn directory_slots<'a>(schema: &'a IndexSchema, all: &'a [Placed]) -> impl Iterator<Item = (&'a Placed, &'a Slot)> {
     all.iter()
         .filter_map(|placed| Some((placed, schema.slot(&placed.field).filter(|slot| slot.kind == Kind::TreePath)?)))
 }

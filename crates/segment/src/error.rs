@@ -9,6 +9,6 @@ pub fn broken(cause: impl fmt::Display) -> Error {
 }
 
 /// A failure of tantivy while writing.
-pub fn failed(cause: impl fmt::Display) -> Error {
+pub fn build_error(cause: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Internal, format!("building a segment failed: {cause}"))
 }

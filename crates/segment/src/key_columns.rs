@@ -45,7 +45,7 @@ struct Hashes {
 /// Set for a debug build, it makes nearly all keys collide.
 const WEAK: &str = "WEAK_JOIN_HASHES";
 
-fn keyed() -> &'static Hashes {
+fn hashes() -> &'static Hashes {
     static HASHES: OnceLock<Hashes> = OnceLock::new();
     HASHES.get_or_init(|| Hashes {
         place: RandomState::new(),
@@ -64,15 +64,15 @@ impl Key {
         match whole(text) {
             Some(n) => Key::of_int(n),
             None => Key {
-                place: keyed().place.hash_one(text) & keyed().bits,
-                check: keyed().check.hash_one(text),
+                place: hashes().place.hash_one(text) & hashes().bits,
+                check: hashes().check.hash_one(text),
             },
         }
     }
     /// The key of a whole number.
     pub fn of_int(n: i64) -> Key {
         Key {
-            place: keyed().place.hash_one(n) & keyed().bits,
+            place: hashes().place.hash_one(n) & hashes().bits,
             check: n.cast_unsigned(),
         }
     }

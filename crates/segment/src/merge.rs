@@ -8,7 +8,7 @@
 use super::schema::IndexSchema;
 use crate::directory::{Place, SegmentData, SegmentDir, handle, settings};
 use crate::error::broken;
-use crate::error::failed;
+use crate::error::build_error;
 use model::Result;
 use std::io::Write;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub fn merge(
         .collect();
     let filters = inputs.into_iter().map(|(_, alive)| alive).collect();
     let out = SegmentDir::empty();
-    let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(failed)?;
+    let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(build_error)?;
     let meta = merged.searchable_segment_metas().map_err(broken)?.pop();
     let Some(meta) = meta else { return Ok(None) };
     assert_eq!(
@@ -57,7 +57,7 @@ pub fn merge(
         expected,
         "write-path.md 8: a merge keeps exactly the living"
     );
-    let place = Place::Memory(Arc::new(out.written(meta.id())));
+    let place = Place::Memory(Arc::new(out.components(meta.id())));
     Ok(Some(Arc::new(SegmentData {
         id,
         uuid: meta.id(),
@@ -84,14 +84,14 @@ fn missing_norms(schema: &IndexSchema, index: &Index, data: &SegmentData) -> Res
     // Written through a handle of its own, so that it gets tantivy's footer.
     let (scratch, files) = handle(schema, None, &[])?;
     let target = scratch.new_segment();
-    let mut out = CompositeWrite::wrap(target.open_write(SegmentComponent::FieldNorms).map_err(failed)?);
+    let mut out = CompositeWrite::wrap(target.open_write(SegmentComponent::FieldNorms).map_err(build_error)?);
     for (field, _) in fields() {
         let bytes = match old.open_read(field) {
             Some(slice) => slice.read_bytes().map_err(broken)?.to_vec(),
             None => vec![0; data.max_doc as usize],
         };
-        out.for_field(field).write_all(&bytes).map_err(failed)?;
+        out.for_field(field).write_all(&bytes).map_err(build_error)?;
     }
-    out.close().map_err(failed)?;
-    Ok(files.written(target.id()).remove("fieldnorm").map(|bytes| bytes.to_vec()))
+    out.close().map_err(build_error)?;
+    Ok(files.components(target.id()).remove("fieldnorm").map(|bytes| bytes.to_vec()))
 }

@@ -111,18 +111,18 @@ impl IndexView {
     /// # Errors
     /// Unreadable files.
     pub fn each_stored(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
-        each_value(&self.stored(segment, doc)?, doc, f)
+        each_value(&self.stored_bytes(segment, doc)?, doc, f)
     }
     /// The bytes of a stored document of one of its segments.
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn stored(&self, segment: &SegmentView, doc: DocId) -> Result<Arc<[u8]>> {
+    pub fn stored_bytes(&self, segment: &SegmentView, doc: DocId) -> Result<Arc<[u8]>> {
         let key = (segment.id, doc);
         if let Some(bytes) = self.documents.get(&key) {
             return Ok(bytes);
         }
-        let bytes: Arc<[u8]> = packed(segment, doc)?.as_slice().into();
+        let bytes: Arc<[u8]> = read_stored_bytes(segment, doc)?.as_slice().into();
         self.documents.put(key, bytes.len(), || bytes.clone());
         Ok(bytes)
     }
@@ -133,7 +133,7 @@ impl IndexView {
     pub fn each_stored_once(&self, segment: &SegmentView, doc: DocId, f: impl FnMut(Field, &[u8])) -> Result<()> {
         match self.documents.get(&(segment.id, doc)) {
             Some(bytes) => each_value(&bytes, doc, f),
-            None => each_value(packed(segment, doc)?.as_slice(), doc, f),
+            None => each_value(read_stored_bytes(segment, doc)?.as_slice(), doc, f),
         }
     }
     /// The same documents with another tree. What was derived from the tree is left behind.
@@ -164,12 +164,12 @@ impl IndexView {
     ///
     /// # Errors
     /// UnsupportedOperation: fields of an index with types.
-    pub fn restricted(&self, segments: Vec<Arc<SegmentView>>, granted: &FieldRights) -> Result<IndexView> {
+    pub fn restrict_to(&self, segments: Vec<Arc<SegmentView>>, granted: &FieldRights) -> Result<IndexView> {
         let (mapping, mappings) = match (&self.mappings, granted.is_all()) {
             (_, true) => (self.mapping.clone(), self.mappings.clone()),
             (mapping::Mappings::Plain(plain), false) => (
-                self.mapping.granted(granted),
-                mapping::Mappings::Plain(plain.granted(granted)),
+                self.mapping.restrict_to(granted),
+                mapping::Mappings::Plain(plain.restrict_to(granted)),
             ),
             (mapping::Mappings::Typed(_), false) => {
                 let reason = format!("rights on fields are not supported in [{}]: it has types", self.name);
@@ -217,7 +217,7 @@ pub fn granted_source(granted: &FieldRights, source: &[u8]) -> Option<Vec<u8>> {
     if granted.is_all() || source.is_empty() {
         return None;
     }
-    let shown = serde_json::from_slice(source).map(|source: Value| granted.shown(&source));
+    let shown = serde_json::from_slice(source).map(|source: Value| granted.filter_source(&source));
     Some(shown.map_or_else(|_| b"{}".to_vec(), |shown| shown.to_string().into_bytes()))
 }
 
@@ -227,6 +227,10 @@ pub fn todays_source(mapping: &Mapping, tree: &Tree, source: &[u8], placed: &[Pl
 }
 
 /// The bytes of a stored document, as the segment has them.
-fn packed(segment: &SegmentView, doc: DocId) -> Result<OwnedBytes> {
-    segment.core.stored(&segment.reader)?.get_document_bytes(doc).map_err(broken)
+fn read_stored_bytes(segment: &SegmentView, doc: DocId) -> Result<OwnedBytes> {
+    segment
+        .core
+        .store_reader(&segment.reader)?
+        .get_document_bytes(doc)
+        .map_err(broken)
 }

@@ -103,8 +103,8 @@ impl SegmentCore {
     /// # Errors
     /// Unreadable files.
     pub fn open(reader: &SegmentReader, schema: &IndexSchema, account: &Arc<Account>) -> Result<SegmentCore> {
-        let roots = marked(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
-        let invisible = marked(reader, schema.invisible)?.map(Arc::new);
+        let roots = marked_docs(reader, schema.root)?.unwrap_or_else(|| BitSet::with_max_value(reader.max_doc()));
+        let invisible = marked_docs(reader, schema.invisible)?.map(Arc::new);
         let column = |name| reader.fast_fields().u64(name).map_err(broken);
         let stamps = Stamps {
             seq_no: column("_seq_no")?,
@@ -143,7 +143,7 @@ impl SegmentCore {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn stored(&self, reader: &SegmentReader) -> Result<&StoreReader> {
+    pub fn store_reader(&self, reader: &SegmentReader) -> Result<&StoreReader> {
         if let Some(open) = self.stored.get() {
             return Ok(open);
         }
@@ -273,7 +273,7 @@ impl SegmentCore {
 }
 
 /// The documents with the token of a yes-or-no field; `None` if there are none.
-fn marked(reader: &SegmentReader, field: Field) -> Result<Option<BitSet>> {
+fn marked_docs(reader: &SegmentReader, field: Field) -> Result<Option<BitSet>> {
     let index = reader.inverted_index(field).map_err(broken)?;
     let term = Term::from_field_text(field, crate::schema::YES);
     let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {

@@ -70,15 +70,15 @@ pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
 ///
 /// # Errors
 /// Unreadable files.
-pub fn stored(view: &IndexView, location: &Location, at: &DocAddress) -> Result<Document> {
-    stored_as_of(view, &view.tree, location, at)
+pub fn load_document(view: &IndexView, location: &Location, at: &DocAddress) -> Result<Document> {
+    load_document_as_of(view, &view.tree, location, at)
 }
 
 /// The same with the paths of a tree that may be newer than the view.
 ///
 /// # Errors
 /// Unreadable files.
-pub fn stored_as_of(view: &IndexView, tree: &Arc<Tree>, location: &Location, at: &DocAddress) -> Result<Document> {
+pub fn load_document_as_of(view: &IndexView, tree: &Arc<Tree>, location: &Location, at: &DocAddress) -> Result<Document> {
     read(view, tree, &location.segment, location.root(), Some(at))
 }
 

@@ -23,7 +23,7 @@ pub struct Kept<'a> {
 }
 
 /// Decides what is kept of a source.
-pub fn kept<'a>(mapping: &Mapping, source: &'a [u8]) -> Kept<'a> {
+pub fn stored_part<'a>(mapping: &Mapping, source: &'a [u8]) -> Kept<'a> {
     let (enabled, filter) = (mapping.source_enabled(), mapping.source_filter());
     let whole = Kept {
         source: Cow::Borrowed(source),

@@ -104,7 +104,7 @@ pub fn depths(segment: &SegmentView, slot: &Slot, field: TreeField, tree: &Tree)
 
 /// Two trees with the same moves give a segment the same values: directories made since have no documents in it.
 fn key(slot: &Slot, field: TreeField, tree: &Tree) -> String {
-    format!("tree {} {:?} {}", slot.shape.path, field.part, tree.moved())
+    format!("tree {} {:?} {}", slot.shape.path, field.part, tree.last_move_seq())
 }
 
 /// The texts of a part, and for each document, in order, the numbers of its own.

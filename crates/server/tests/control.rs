@@ -298,8 +298,8 @@ impl AtomicWrites for Refusing {
         }
         self.inner.atomic().unwrap().decide(plan, how).await
     }
-    async fn settled(&self) -> Result<()> {
-        self.inner.atomic().unwrap().settled().await
+    async fn wait_exclusive_durable(&self) -> Result<()> {
+        self.inner.atomic().unwrap().wait_exclusive_durable().await
     }
     async fn look(&self, look: &mut Looker<'_>) {
         self.inner.atomic().unwrap().look(look).await;

@@ -29,7 +29,7 @@ use engine::{
 use fixtures::{Sleep, commits};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
-use relations::jobs::{Action, Begun, Counts, Job, Order, Run, State, Step, Whole};
+use relations::jobs::{Action, Begun, Counts, Job, JobStep, Order, Run, TaskState, Whole};
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Digest, Key, Operation, Verdict};
@@ -216,7 +216,7 @@ fn counting() -> Job {
 }
 
 async fn to_its_end(relations: &Relations, run: &mut Run, task: &Task) -> Result<()> {
-    while relations.step(run, task).await? == Step::More {}
+    while relations.step(run, task).await? == JobStep::More {}
     Ok(())
 }
 
@@ -282,7 +282,7 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
                     let found = relations.tasks_found().await.unwrap();
                     assert!(done == 0 || !found.is_empty(), "{what}: changed and not remembered");
                     for left in found {
-                        let State::Unfinished { kept, .. } = left.state else {
+                        let TaskState::Unfinished { kept, .. } = left.state else {
                             panic!("{what}: nobody wrote its end down")
                         };
                         let task = tasks.restore(left.number, &left.action, left.description, left.start_ms);

@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
 use relations::intents::Pause;
-use relations::jobs::{Action, Begun, Job, Order, Step};
+use relations::jobs::{Action, Begun, Job, JobStep, Order};
 use relations::leases::{Ask, Asked, Caller, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Committed, Digest, Key, Operation, Verdict};
@@ -266,7 +266,7 @@ async fn the_key_of_a_running_job_is_not_forgotten() {
     let found = server.relations.tasks_found().await.unwrap();
     assert_eq!(found.iter().map(|found| found.number).collect::<Vec<_>>(), [task.id]);
     let outcome = Ok(json!({ "deleted": 1 }));
-    server.relations.ended(&task, true, &outcome).await.unwrap();
+    server.relations.end_job(&task, true, &outcome).await.unwrap();
     clock.set_forward(48);
     clock.pass(23);
     server.relations.forget_old().await.unwrap();
@@ -368,7 +368,7 @@ async fn a_job_deletes_on_a_full_disk() {
     let Begun::Run(mut run) = server.relations.begin(job, &task, &order).await.unwrap() else {
         panic!("it is new")
     };
-    while !matches!(server.relations.step(&mut run, &task).await.unwrap(), Step::Ended) {}
+    while !matches!(server.relations.step(&mut run, &task).await.unwrap(), JobStep::Ended) {}
     server.relations.close(&mut run).await.unwrap();
     for n in 0..9 {
         let at = address("a", DocId::plain(n.to_string()));

@@ -75,7 +75,7 @@ impl Around for Steps {
     fn section(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
     }
-    fn staged(&self) -> Option<&dyn Staging> {
+    fn inner_staging(&self) -> Option<&dyn Staging> {
         self.inner.staging()
     }
 }
@@ -86,8 +86,8 @@ impl AtomicWrites for Steps {
         self.step().await;
         self.inner.atomic().unwrap().decide(plan, how).await
     }
-    async fn settled(&self) -> Result<()> {
-        self.inner.atomic().unwrap().settled().await
+    async fn wait_exclusive_durable(&self) -> Result<()> {
+        self.inner.atomic().unwrap().wait_exclusive_durable().await
     }
     async fn look(&self, look: &mut Looker<'_>) {
         self.inner.atomic().unwrap().look(look).await;

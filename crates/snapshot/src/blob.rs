@@ -22,7 +22,7 @@ impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(*blake3::hash(bytes).as_bytes())
     }
-    pub(crate) fn finished(hasher: &blake3::Hasher) -> Hash {
+    pub(crate) fn finalize(hasher: &blake3::Hasher) -> Hash {
         Hash(*hasher.finalize().as_bytes())
     }
     /// From 64 hexadecimal digits.

@@ -3,7 +3,7 @@
 //! A file is written under another name, synced and renamed, so it is the old one or the new one and never half.
 
 use crate::blob::Hash;
-use disk::{Disk, refusal, shown};
+use disk::{Disk, display_path, refusal};
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::io;
@@ -57,14 +57,14 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Optio
         let setting = model::settings::REPOSITORIES_MAX_DESCRIPTION.name;
         return Err(Error::illegal(format!(
             "[{}] has [{length}] bytes; the limit of [{bytes_max}] is the setting [{setting}]",
-            shown(path)
+            display_path(path)
         )));
     }
     let bytes = file.read_whole().map_err(|e| refusal("reading", path, &e))?;
     let damaged = || {
         Error::new(
             ErrorKind::Corruption,
-            format!("[{}] does not match its checksum", shown(path)),
+            format!("[{}] does not match its checksum", display_path(path)),
         )
     };
     let content_bytes = bytes.len().checked_sub(MARK.len() + HASH_BYTES).ok_or_else(damaged)?;

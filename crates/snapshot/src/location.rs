@@ -29,8 +29,8 @@ pub fn resolve(repository: &str, location: &str, roots: &[PathBuf]) -> Result<Pa
         ))
     };
     for root in roots {
-        let Some(root) = normalized(root) else { continue };
-        let Some(path) = normalized(&root.join(location)) else {
+        let Some(root) = normalize(root) else { continue };
+        let Some(path) = normalize(&root.join(location)) else {
             continue;
         };
         if !path.starts_with(&root) {
@@ -46,7 +46,7 @@ pub fn resolve(repository: &str, location: &str, roots: &[PathBuf]) -> Result<Pa
 }
 
 /// Without `.` and `..`; `None`: it leads above its beginning.
-fn normalized(path: &Path) -> Option<PathBuf> {
+fn normalize(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

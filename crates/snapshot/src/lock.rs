@@ -1,7 +1,7 @@
 //! The lock of a repository's writer, held by the operating system: it ends with the process.
 
+use disk::display_path;
 use disk::real::FILE_MODE;
-use disk::shown;
 use model::{Error, ErrorKind, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,7 +16,7 @@ impl Lock {
     /// ConcurrentSnapshot: another process writes. Repository: the file cannot be made.
     pub(crate) fn take(path: &Path) -> Result<Lock> {
         let failed = |cause: &std::io::Error| {
-            let reason = format!("locking the repository by [{}] failed: {cause}", shown(path));
+            let reason = format!("locking the repository by [{}] failed: {cause}", display_path(path));
             Error::new(ErrorKind::Repository, reason)
         };
         let file = OpenOptions::new()
@@ -32,7 +32,7 @@ impl Lock {
                 ErrorKind::ConcurrentSnapshot,
                 format!(
                     "another store writes to the repository now: it holds the lock [{}]",
-                    shown(path)
+                    display_path(path)
                 ),
             )),
             Err(TryLockError::Error(cause)) => Err(failed(&cause)),

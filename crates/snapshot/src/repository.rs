@@ -6,7 +6,7 @@ use crate::blob::{Blob, Hash, unsound};
 use crate::checked_file;
 use crate::contents::Contents;
 use crate::root::{Root, Summary};
-use disk::{Disk, DiskFile, refusal, shown};
+use disk::{Disk, DiskFile, display_path, refusal};
 use model::{Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::io;
@@ -28,7 +28,7 @@ pub trait Pace: Sync {
     ///
     /// # Errors
     /// The work is to end.
-    fn moved(&self, bytes: u64) -> Result<()>;
+    fn on_bytes(&self, bytes: u64) -> Result<()>;
 }
 
 /// A folder with snapshots.
@@ -40,7 +40,7 @@ pub struct Repository {
     pub(crate) description_max: u64,
 }
 
-/// What a look through a repository found.
+/// The result of a look through a repository.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     pub snapshots: u64,
@@ -83,7 +83,7 @@ impl Repository {
         let missing = || {
             let reason = format!(
                 "[{}] is missing: the repository has lost snapshot [{}]",
-                shown(&path),
+                display_path(&path),
                 snapshot.name
             );
             Error::new(ErrorKind::Corruption, reason)
@@ -114,8 +114,8 @@ impl Repository {
     fn read_pieces(&self, blob: &Blob, pace: &dyn Pace, mut take: impl FnMut(&[u8], u64) -> io::Result<()>) -> Result<()> {
         let path = self.blob_path(&blob.hash);
         let damaged = |what: &str| {
-            let reason = format!("[{}] of the repository {what}", shown(&path));
-            Error::new(ErrorKind::Corruption, reason).with("path", shown(&path))
+            let reason = format!("[{}] of the repository {what}", display_path(&path));
+            Error::new(ErrorKind::Corruption, reason).with("path", display_path(&path))
         };
         let file = self.disk.open(&path).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => damaged("is missing"),
@@ -139,9 +139,9 @@ impl Repository {
             hasher.update(&piece[..read]);
             take(&piece[..read], done).map_err(|e| refusal("copying", &path, &e))?;
             done += read as u64;
-            pace.moved(read as u64)?;
+            pace.on_bytes(read as u64)?;
         }
-        match Hash::finished(&hasher) == blob.hash {
+        match Hash::finalize(&hasher) == blob.hash {
             true => Ok(()),
             false => Err(damaged("does not match its checksum")),
         }

@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// The file of a segment, if it is stored.
-    pub fn stored(&self, uuid: &str) -> Option<Blob> {
+    pub fn find_blob(&self, uuid: &str) -> Option<Blob> {
         let blob = self.known.get(uuid)?;
         let length = self.repository.disk.len(&self.repository.blob_path(&blob.hash)).ok();
         (length == Some(blob.bytes)).then_some(*blob)
@@ -129,7 +129,7 @@ impl Writer {
         let written = blockfile::write_to(&hashed, components).and_then(|_| created.sync_data());
         if let Err(e) = written {
             drop(disk.remove(&temporary));
-            return Err(hashed.stopped().unwrap_or_else(|| refusal("writing", &temporary, &e)));
+            return Err(hashed.take_error().unwrap_or_else(|| refusal("writing", &temporary, &e)));
         }
         let blob = hashed.blob();
         let path = self.repository.blob_path(&blob.hash);
@@ -210,6 +210,7 @@ impl Writer {
     }
 
     fn write_contents(&mut self, mut summary: Summary, contents: &Contents) -> Result<Arc<Summary>> {
+        debug_assert!(summary.indices.is_sorted(), "the indices of a snapshot are sorted by name");
         let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
         self.check_length(bytes.len(), "the contents of the snapshot")?;
         let path = self.repository.contents_path(&summary.uuid);
@@ -234,6 +235,15 @@ impl Writer {
             self.unsynced.is_empty(),
             "snapshots.md S2: the files of a snapshot are durable before the root leads to them"
         );
+        debug_assert!(
+            self.root.snapshots.iter().all(|one| one.contents.is_some()),
+            "snapshots.md S2: the root leads to snapshots whose contents are written"
+        );
+        debug_assert_eq!(
+            self.root.snapshots.iter().map(|one| &one.name).collect::<HashSet<_>>().len(),
+            self.root.snapshots.len(),
+            "a name stands for one snapshot of a repository"
+        );
         if self.root.id.is_empty() {
             self.root.id = self
                 .root
@@ -253,7 +263,7 @@ impl Writer {
         )
     }
 
-    /// What is written must be read again.
+    /// Refuses more than a reader would read.
     fn check_length(&self, length: usize, what: &str) -> Result<()> {
         let most = self.repository.description_max;
         if length as u64 <= most {
@@ -343,11 +353,11 @@ impl<'a> HashedFile<'a> {
     fn blob(&self) -> Blob {
         let state = self.state.lock();
         Blob {
-            hash: Hash::finished(&state.hasher),
+            hash: Hash::finalize(&state.hasher),
             bytes: state.bytes,
         }
     }
-    fn stopped(&self) -> Option<Error> {
+    fn take_error(&self) -> Option<Error> {
         self.state.lock().stopped.take()
     }
 }
@@ -362,7 +372,7 @@ impl DiskFile for HashedFile<'_> {
         let written = self.file.write_some_at(&bytes[..bytes.len().min(PIECE_BYTES)], offset)?;
         state.hasher.update(&bytes[..written]);
         state.bytes += written as u64;
-        if let Err(error) = self.pace.moved(written as u64) {
+        if let Err(error) = self.pace.on_bytes(written as u64) {
             let told = io::Error::other(error.reason().to_owned());
             state.stopped = Some(error);
             return Err(told);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 struct Counted(std::sync::atomic::AtomicU64, u64);
 
 impl Pace for Counted {
-    fn moved(&self, bytes: u64) -> Result<()> {
+    fn on_bytes(&self, bytes: u64) -> Result<()> {
         let all = self.0.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed) + bytes;
         match all > self.1 {
             true => Err(Error::new(ErrorKind::TaskCancelled, "enough")),
@@ -102,7 +102,7 @@ fn files_are_stored_once_and_go_with_their_last_snapshot() {
     let known = (root.id.clone(), root.generation);
     let mut writer = repository.writer(Some((&known.0, known.1))).unwrap();
     writer.begin_snapshot().unwrap();
-    assert_eq!((writer.stored("u1"), writer.stored("u2")), (Some(one), None));
+    assert_eq!((writer.find_blob("u1"), writer.find_blob("u2")), (Some(one), None));
     let (two, _) = put(&mut writer, "two");
     writer.commit(summary("s2"), &contents(&[("u1", one), ("u2", two)])).unwrap();
     let writer = repository.writer(None).unwrap();

@@ -6,7 +6,7 @@ mod pattern_replace;
 
 pub(crate) use html_strip::HtmlStrip;
 pub(crate) use mapping::Mapping;
-pub(crate) use pattern_replace::PatternReplace;
+pub(crate) use pattern_replace::PatternReplaceCharFilter;
 
 use crate::room::Room;
 

@@ -4,7 +4,7 @@ use super::{CharFilter, Rewrite};
 use regex::Regex;
 
 /// Replaces matches.
-pub(crate) struct PatternReplace {
+pub(crate) struct PatternReplaceCharFilter {
     pub(crate) pattern: Regex,
     /// A part of the pattern that must follow a match without being part of it.
     pub(crate) followed_by: Option<Regex>,
@@ -12,7 +12,7 @@ pub(crate) struct PatternReplace {
     pub(crate) replacement: String,
 }
 
-impl CharFilter for PatternReplace {
+impl CharFilter for PatternReplaceCharFilter {
     fn filter(&self, text: &str, out: &mut Rewrite<'_>) {
         let mut with = String::new();
         let mut from = 0;

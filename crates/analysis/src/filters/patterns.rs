@@ -8,14 +8,14 @@ use regex::Regex;
 const TERM_MAX_BYTES: usize = 64 << 10;
 
 /// Replaces matches in terms.
-pub(crate) struct PatternReplace {
+pub(crate) struct PatternReplaceFilter {
     pub(crate) pattern: Regex,
     /// In the syntax of the `regex` crate.
     pub(crate) replacement: String,
     pub(crate) all: bool,
 }
 
-impl Each for PatternReplace {
+impl Each for PatternReplaceFilter {
     fn each(&self, token: &mut Token) -> bool {
         if !self.pattern.is_match(&token.term) {
             return true;

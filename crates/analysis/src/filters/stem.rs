@@ -67,9 +67,9 @@ fn put(stem: String, token: &mut Token) {
 }
 
 /// `classic`: takes `'s` off what the `classic` tokenizer found with an apostrophe, and the dots out of acronyms.
-pub(crate) struct Classic;
+pub(crate) struct ClassicFilter;
 
-impl Each for Classic {
+impl Each for ClassicFilter {
     fn each(&self, token: &mut Token) -> bool {
         match token.kind {
             TokenKind::Apostrophe if token.term.ends_with("'s") || token.term.ends_with("'S") => {

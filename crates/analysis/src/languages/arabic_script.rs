@@ -2,13 +2,13 @@
 //!
 //! Not here: the normalizations of Arabic and Persian (`scripts`).
 
-use super::tail::{begins, changed, drop_first, ends};
+use super::tail::{begins, drop_first, edit_letters, ends};
 
 /// The light stemmer of Arabic: one prefix, then each of the suffixes that is there.
 pub(crate) fn arabic(word: &mut String) {
     const PREFIXES: &[&str] = &["ال", "وال", "بال", "كال", "فال", "لل", "و"];
     const SUFFIXES: &[&str] = &["ها", "ان", "ات", "ون", "ين", "يه", "ية", "ه", "ة", "ي"];
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let fits = |prefix: &&&str| {
             let length = prefix.chars().count();
             let left = if length == 1 { 3 } else { 2 };
@@ -24,7 +24,7 @@ pub(crate) fn arabic(word: &mut String) {
 /// The light stemmer of Persian: each of the suffixes that is there.
 pub(crate) fn persian(word: &mut String) {
     const SUFFIXES: &[&str] = &["ات", "ان", "ترين", "تر", "يي", "ي", "ها", "\u{200c}"];
-    changed(word, |w| each_suffix(w, SUFFIXES));
+    edit_letters(word, |w| each_suffix(w, SUFFIXES));
 }
 
 /// Takes each suffix off in turn, as long as two letters are left.
@@ -67,7 +67,7 @@ pub(crate) fn normalize_sorani(word: &mut String) {
 
 /// The light stemmer of Sorani: a postposition, a pronoun, then one ending.
 pub(crate) fn sorani(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         if w.len() > 5 && ends(w, "دا") {
             w.truncate(w.len() - 2);
         } else if w.len() > 4 && ends(w, "نا") {

@@ -22,7 +22,7 @@ fn cut(w: &mut Vec<char>, n: usize, with: &str) {
 /// Savoy's light stemmer.
 pub(crate) fn light_french(word: &mut String) {
     let mut w: Vec<char> = word.chars().collect();
-    derived(&mut w);
+    strip_suffixes(&mut w);
     plain(&mut w);
     *word = w.into_iter().collect();
 }
@@ -76,7 +76,7 @@ fn apply(w: &mut Vec<char>, rules: &[(usize, &str, usize, &str)]) -> bool {
     true
 }
 
-fn derived(w: &mut Vec<char>) {
+fn strip_suffixes(w: &mut Vec<char>) {
     if w.len() > 5 && ends(w, "x") {
         let n = w.len();
         if w[n - 3] == 'a' && w[n - 2] == 'u' && w[n - 4] != 'e' {

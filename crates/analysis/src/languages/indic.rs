@@ -1,6 +1,6 @@
 //! Languages of India: one spelling of letters that can be composed of others, and Hindi and Bengali.
 
-use super::tail::{changed, drop_first};
+use super::tail::{drop_first, edit_letters};
 
 /// Scripts by the letters of [`COMPOSED`], and where their blocks of 128 characters begin.
 const SCRIPTS: &[(char, u32)] = &[
@@ -100,11 +100,11 @@ pub(crate) fn normalize_indic(word: &mut String) {
     if !word.chars().any(|letter| ('\u{900}'..='\u{d7f}').contains(&letter)) {
         return;
     }
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let mut out: Vec<char> = Vec::with_capacity(w.len());
         let mut rest = w.as_slice();
         while let Some(first) = rest.first() {
-            let (letter, used) = composed(rest).unwrap_or((*first, 1));
+            let (letter, used) = compose(rest).unwrap_or((*first, 1));
             out.push(letter);
             rest = &rest[used..];
         }
@@ -113,7 +113,7 @@ pub(crate) fn normalize_indic(word: &mut String) {
 }
 
 /// The composition of the first characters, and their number.
-fn composed(rest: &[char]) -> Option<(char, usize)> {
+fn compose(rest: &[char]) -> Option<(char, usize)> {
     let block = u32::from(*rest.first()?) & !0x7f;
     let (script, _) = SCRIPTS.iter().find(|(_, from)| *from == block)?;
     let place = |at: usize| {
@@ -133,7 +133,7 @@ fn composed(rest: &[char]) -> Option<(char, usize)> {
 
 /// One spelling of Hindi: long vowels are short, nasals are the dot, and marks that change nothing are left out.
 pub(crate) fn normalize_hindi(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let mut out: Vec<char> = Vec::with_capacity(w.len());
         let mut letters = w.iter().copied().peekable();
         while let Some(letter) = letters.next() {
@@ -177,7 +177,7 @@ pub(crate) fn normalize_hindi(word: &mut String) {
 
 /// The light stemmer of Hindi: one ending, the longest; two letters must be left.
 pub(crate) fn hindi(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         drop_first(w, HINDI);
     });
 }
@@ -243,7 +243,7 @@ const HINDI: &[(usize, &[&str])] = &[
 /// One spelling of Bengali.
 pub(crate) fn normalize_bengali(word: &mut String) {
     const HASANTA: char = '\u{9cd}';
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let mut at = 0;
         while at < w.len() {
             let (one, two) = (w.get(at + 1).copied(), w.get(at + 2).copied());
@@ -303,7 +303,7 @@ pub(crate) fn normalize_bengali(word: &mut String) {
 
 /// The stemmer of Bengali: one ending, the longest; two letters must be left.
 pub(crate) fn bengali(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         drop_first(w, BENGALI);
     });
 }

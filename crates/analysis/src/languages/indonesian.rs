@@ -1,6 +1,6 @@
 //! Indonesian: Tala's stemmer of particles, pronouns, prefixes and suffixes.
 
-use super::tail::{begins, changed, ends};
+use super::tail::{begins, edit_letters, ends};
 
 /// The affixes that were removed: some suffixes do not go with some prefixes.
 #[derive(Default)]
@@ -100,7 +100,7 @@ impl Word {
 
 /// The whole stemmer.
 pub(crate) fn indonesian(word: &mut String) {
-    changed(word, |letters| {
+    edit_letters(word, |letters| {
         let mut word = Word {
             syllables: letters.iter().filter(|letter| vowel(**letter)).count(),
             letters: std::mem::take(letters),

@@ -1,6 +1,6 @@
 //! Latvian: a light stemmer of nouns and adjectives.
 
-use super::tail::{changed, ends, replace};
+use super::tail::{edit_letters, ends, replace};
 
 /// An ending, how many vowels more than these the word must have, and whether a softened consonant becomes hard again.
 const ENDINGS: &[(&str, usize, bool)] = &[
@@ -63,7 +63,7 @@ const HARD: &[(&str, &str)] = &[
 
 /// The light stemmer.
 pub(crate) fn latvian(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let vowel = |letter: &&char| matches!(**letter, 'a' | 'e' | 'i' | 'o' | 'u' | 'ā' | 'ī' | 'ē' | 'ū');
         let vowels = w.iter().filter(vowel).count();
         let found = ENDINGS

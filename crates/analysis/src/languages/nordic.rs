@@ -1,6 +1,6 @@
 //! Norwegian and Swedish: the light and minimal stemmers for endings of nouns and adjectives.
 
-use super::tail::{changed, ends};
+use super::tail::{edit_letters, ends};
 
 /// Which written forms of Norwegian are meant: `bokmål`, `nynorsk`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,8 +91,8 @@ const SWEDISH: Endings = &[
 ];
 
 /// Takes the genitive's `s` off, then the first ending that the word has.
-fn shortened(word: &mut String, endings: Endings, form: Form) {
-    changed(word, |w| {
+fn stem(word: &mut String, endings: Endings, form: Form) {
+    edit_letters(word, |w| {
         if w.len() > 4 && w.last() == Some(&'s') {
             w.pop();
         }
@@ -107,25 +107,25 @@ fn shortened(word: &mut String, endings: Endings, form: Form) {
 
 /// The light stemmer of bokmål.
 pub(crate) fn light_norwegian(word: &mut String) {
-    shortened(word, NORWEGIAN, Form::Bokmal);
+    stem(word, NORWEGIAN, Form::Bokmal);
 }
 
 /// The light stemmer of nynorsk.
 pub(crate) fn light_nynorsk(word: &mut String) {
-    shortened(word, NORWEGIAN, Form::Nynorsk);
+    stem(word, NORWEGIAN, Form::Nynorsk);
 }
 
 /// The stemmer for plurals and articles of bokmål.
 pub(crate) fn minimal_norwegian(word: &mut String) {
-    shortened(word, NORWEGIAN_MINIMAL, Form::Bokmal);
+    stem(word, NORWEGIAN_MINIMAL, Form::Bokmal);
 }
 
 /// The stemmer for plurals and articles of nynorsk.
 pub(crate) fn minimal_nynorsk(word: &mut String) {
-    shortened(word, NORWEGIAN_MINIMAL, Form::Nynorsk);
+    stem(word, NORWEGIAN_MINIMAL, Form::Nynorsk);
 }
 
 /// Savoy's light stemmer of Swedish.
 pub(crate) fn light_swedish(word: &mut String) {
-    shortened(word, SWEDISH, Form::Bokmal);
+    stem(word, SWEDISH, Form::Bokmal);
 }

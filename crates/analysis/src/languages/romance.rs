@@ -2,7 +2,7 @@
 //!
 //! Not here: French, Spanish and the Portuguese of Brazil.
 
-use super::tail::{bare, changed, drop_first, ends, replace};
+use super::tail::{bare, drop_first, edit_letters, ends, replace};
 
 /// Articles that elision drops in Italian.
 pub(crate) const ITALIAN_ARTICLES: &[&str] = &[
@@ -16,7 +16,7 @@ pub(crate) const IRISH_ARTICLES: &[&str] = &["d", "m", "b"];
 
 /// Savoy's light stemmer of Italian.
 pub(crate) fn light_italian(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         if w.len() < 6 {
             return;
         }
@@ -32,7 +32,7 @@ pub(crate) fn light_italian(word: &mut String) {
 
 /// Savoy's light stemmer of Portuguese.
 pub(crate) fn light_portuguese(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         if w.len() < 4 {
             return;
         }
@@ -97,7 +97,7 @@ pub(crate) fn minimal_portuguese(word: &mut String) {
         return;
     }
     let kept = word.clone();
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let found = STEPS.iter().find(|(ending, left, _, exceptions)| {
             w.len() >= ending.chars().count() + left && ends(w, ending) && !exceptions.contains(&kept.as_str())
         });

@@ -1,10 +1,10 @@
 //! Bulgarian and Czech: the light stemmers of Savoy and of Dolamic.
 
-use super::tail::{changed, drop_first, ending, ends, replace};
+use super::tail::{drop_first, edit_letters, ending, ends, replace};
 
 /// Savoy's light stemmer of Bulgarian: articles, plurals, and endings of nouns.
 pub(crate) fn bulgarian(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         if w.len() < 4 {
             return;
         }
@@ -63,7 +63,7 @@ fn bulgarian_plural(w: &mut Vec<char>) {
 
 /// The light stemmer of Czech: cases, possessives, and what they do to the last consonant.
 pub(crate) fn czech(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         czech_case(w);
         if w.len() > 5 && ending(w, &["ov", "in", "ův"], 0).is_some() {
             w.truncate(w.len() - 2);
@@ -122,7 +122,7 @@ pub(crate) fn light_russian(word: &mut String) {
         ),
         (4, &["а", "е", "и", "о", "у", "й", "ы", "я", "ь"]),
     ];
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let list = CASES
             .iter()
             .find(|(least, endings)| w.len() >= *least && endings.iter().any(|ending| ends(w, ending)));

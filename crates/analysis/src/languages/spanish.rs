@@ -1,10 +1,10 @@
 //! Spanish: Savoy's light stemmer.
 
-use super::tail::{bare, changed};
+use super::tail::{bare, edit_letters};
 
 /// Savoy's light stemmer.
 pub(crate) fn light_spanish(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         let n = w.len();
         if n < 5 {
             return;

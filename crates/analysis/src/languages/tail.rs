@@ -40,7 +40,7 @@ pub(super) fn replace(word: &mut Vec<char>, n: usize, with: &str) {
 }
 
 /// A word as letters, changed, and written back.
-pub(super) fn changed(word: &mut String, change: impl FnOnce(&mut Vec<char>)) {
+pub(super) fn edit_letters(word: &mut String, change: impl FnOnce(&mut Vec<char>)) {
     let mut letters: Vec<char> = word.chars().collect();
     change(&mut letters);
     *word = letters.into_iter().collect();

@@ -1,6 +1,6 @@
 //! Finnish and Hungarian: Savoy's light stemmers.
 
-use super::tail::{changed, ends, replace};
+use super::tail::{edit_letters, ends, replace};
 
 /// Takes the first of some endings off.
 fn cut(w: &mut Vec<char>, endings: &[&str]) -> bool {
@@ -17,7 +17,7 @@ fn finnish_vowel(letter: char) -> bool {
 
 /// Savoy's light stemmer of Finnish: words of fewer than 4 letters stay.
 pub(crate) fn light_finnish(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         if w.len() < 4 {
             return;
         }
@@ -117,7 +117,7 @@ fn hungarian_vowel(letter: char) -> bool {
 
 /// Savoy's light stemmer of Hungarian: cases, possessives, plurals, and a vowel at the end.
 pub(crate) fn light_hungarian(word: &mut String) {
-    changed(word, |w| {
+    edit_letters(word, |w| {
         for letter in w.iter_mut() {
             *letter = match *letter {
                 'á' => 'a',

@@ -45,7 +45,7 @@ impl Definitions {
         let char_filters = self.char_filters_of(o, &lost)?;
         let mut filters = Vec::new();
         for other in o.list("filter").unwrap_or_default() {
-            let before = Before {
+            let before = PrecedingParts {
                 char_filters: &char_filters,
                 tokenizer: &tokenizer,
                 filters: &filters,
@@ -114,7 +114,7 @@ impl Definitions {
         let tokenizer = keyword();
         let mut filters: Vec<Named<Filter>> = Vec::new();
         for other in o.list("filter").unwrap_or_default() {
-            let before = Before {
+            let before = PrecedingParts {
                 char_filters: &char_filters,
                 tokenizer: &tokenizer,
                 filters: &filters,
@@ -174,7 +174,7 @@ impl Definitions {
                             values.insert(key.to_owned(), value.clone());
                         }
                     }
-                    let before = Before {
+                    let before = PrecedingParts {
                         char_filters: &[],
                         tokenizer: &tokenizer,
                         filters: &made,
@@ -192,7 +192,7 @@ impl Definitions {
                     }
                 }
             };
-            made.push(named(name, filter));
+            made.push(Named::new(name, filter));
         }
         let char_filters = match kind {
             "persian" => self.zero_width_as_space(o.name)?,

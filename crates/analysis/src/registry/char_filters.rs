@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl Definitions {
     pub(super) fn char_filter(&self, name: &str) -> Result<Option<Named<dyn CharFilter>>> {
-        if let Some((kind, values)) = self.defined("char_filter", name)? {
+        if let Some((kind, values)) = self.definition("char_filter", name)? {
             let made = self.char_filter_of(&kind, &Options { name, values })?;
             let made = made.ok_or_else(|| Self::unknown("char_filter", &kind, name, CHAR_FILTERS))?;
             return Ok(Some(Named {
@@ -63,9 +63,9 @@ impl Definitions {
             }
             "pattern_replace" => {
                 let flags = o.text("flags").unwrap_or_default();
-                let (pattern, followed_by) = java_regex::compile_with_lookahead(&o.required("pattern")?, &flags)?;
+                let (pattern, followed_by) = java_regex::compile_with_lookahead(&o.require("pattern")?, &flags)?;
                 let replacement = java_regex::replacement(&o.text("replacement").unwrap_or_default(), pattern.captures_len());
-                Arc::new(char_filters::PatternReplace {
+                Arc::new(char_filters::PatternReplaceCharFilter {
                     pattern,
                     followed_by,
                     replacement,

@@ -4,11 +4,11 @@ use super::*;
 use crate::analyzer::{Analyzer, Chain, DEFAULT_GAP};
 use crate::characters::lowercase;
 use crate::filters::{
-    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, Classic, CommonGrams, DecimalDigit, Elision, Filter, Fingerprint,
-    Grams, Keep, KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage, Multiplexer,
-    PatternCapture, PatternReplace, Reading, RemoveDuplicates, Reverse, Shingle, Snowball, Stem, StemmerOverride, Stop,
-    StopButLast, SynonymFilter, SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter, WordDelimiterOptions,
-    WordSet, parse,
+    Apostrophe, AsciiFolding, Change, CjkBigram, CjkWidth, ClassicFilter, CommonGrams, DecimalDigit, Elision, Filter,
+    Fingerprint, Grams, Keep, KeepingOriginal, KeywordMarker, KeywordRepeat, Length, Limit, Lowercase, LowercaseLanguage,
+    Multiplexer, PatternCapture, PatternReplaceFilter, Reading, RemoveDuplicates, Reverse, Shingle, Snowball, Stem,
+    StemmerOverride, Stop, StopButLast, SynonymFilter, SynonymGraphFilter, Trim, Truncate, Unique, Uppercase, WordDelimiter,
+    WordDelimiterOptions, WordSet, parse,
 };
 use crate::java_regex;
 use crate::languages::{
@@ -28,11 +28,11 @@ use snowball_stemmers_rs::Algorithm as Newer;
 use std::collections::HashMap;
 
 impl Definitions {
-    pub(super) fn filter(&self, name: &str, before: &Before<'_>) -> Result<Option<Named<Filter>>> {
-        if let Some((kind, values)) = self.defined("filter", name)? {
+    pub(super) fn filter(&self, name: &str, before: &PrecedingParts<'_>) -> Result<Option<Named<Filter>>> {
+        if let Some((kind, values)) = self.definition("filter", name)? {
             let made = self.filter_of(&kind, &Options { name, values }, before)?;
             let made = made.ok_or_else(|| Self::unknown("filter", &kind, name, FILTERS))?;
-            return Ok(Some(named(name, made)));
+            return Ok(Some(Named::new(name, made)));
         }
         if FILTERS_TO_DEFINE.contains(&name) {
             return Ok(None);
@@ -46,10 +46,10 @@ impl Definitions {
                 },
                 before,
             )?
-            .map(|filter| named(name, filter)))
+            .map(|filter| Named::new(name, filter)))
     }
 
-    pub(super) fn filter_of(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Option<Filter>> {
+    pub(super) fn filter_of(&self, kind: &str, o: &Options<'_>, before: &PrecedingParts<'_>) -> Result<Option<Filter>> {
         for group in [Self::letters, Self::stems, Self::selection, Self::additions] {
             if let Some(filter) = group(self, kind, o, before)? {
                 return Ok(Some(filter));
@@ -59,7 +59,7 @@ impl Definitions {
     }
 
     /// Filters that change the letters of a token.
-    fn letters(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
+    fn letters(&self, kind: &str, o: &Options<'_>, _: &PrecedingParts<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "lowercase" => match o.text("language").map(|language| language.to_lowercase()).as_deref() {
                 None => Filter::each(Lowercase),
@@ -101,7 +101,7 @@ impl Definitions {
             "pattern_replace" => {
                 let pattern = o.pattern("pattern", None)?;
                 let replacement = java_regex::replacement(&o.text("replacement").unwrap_or_default(), pattern.captures_len());
-                Filter::each(PatternReplace {
+                Filter::each(PatternReplaceFilter {
                     pattern,
                     replacement,
                     all: o.flag("all", true)?,
@@ -114,7 +114,7 @@ impl Definitions {
     }
 
     /// Stemmers, and filters that keep tokens from them.
-    fn stems(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
+    fn stems(&self, kind: &str, o: &Options<'_>, _: &PrecedingParts<'_>) -> Result<Option<Filter>> {
         let by = |change, normalization| Some(Filter::each(Stem { change, normalization }));
         if let Some(change) = stemmer_function(kind) {
             return Ok(by(Change::Own(change), false));
@@ -151,7 +151,7 @@ impl Definitions {
                 }),
                 None => return Ok(None),
             },
-            "classic" => Filter::each(Classic),
+            "classic" => Filter::each(ClassicFilter),
             "keyword_marker" => keyword_marker(o)?,
             "keyword_repeat" => Filter::all(KeywordRepeat),
             "stemmer_override" => stemmer_override(o)?,
@@ -160,7 +160,7 @@ impl Definitions {
     }
 
     /// Filters that remove tokens.
-    fn selection(&self, kind: &str, o: &Options<'_>, _: &Before<'_>) -> Result<Option<Filter>> {
+    fn selection(&self, kind: &str, o: &Options<'_>, _: &PrecedingParts<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             // It did nothing and is gone; old indexes name it. Our graphs have no form that needs flattening twice.
             "standard" => Filter::each(Keep::Kinds {
@@ -218,7 +218,7 @@ impl Definitions {
     }
 
     /// Filters that make tokens from tokens.
-    fn additions(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Option<Filter>> {
+    fn additions(&self, kind: &str, o: &Options<'_>, before: &PrecedingParts<'_>) -> Result<Option<Filter>> {
         Ok(Some(match kind {
             "synonym" | "synonym_graph" => self.synonyms(kind, o, before)?,
             "shingle" => self.shingle(o)?,
@@ -290,7 +290,7 @@ impl Definitions {
         }))
     }
 
-    pub(super) fn multiplexer(&self, o: &Options<'_>, before: &Before<'_>) -> Result<Filter> {
+    pub(super) fn multiplexer(&self, o: &Options<'_>, before: &PrecedingParts<'_>) -> Result<Filter> {
         let chains = match o.values.get("filters") {
             Some(Value::Array(chains)) => chains.iter().map(plain).collect(),
             _ => o.list("filters").unwrap_or_default(),
@@ -300,7 +300,10 @@ impl Definitions {
             let mut filters: Vec<Named<Filter>> = Vec::new();
             for name in chain.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 // A multiplexer inside another could name itself.
-                if self.defined("filter", name)?.is_some_and(|(kind, _)| kind == "multiplexer") {
+                if self
+                    .definition("filter", name)?
+                    .is_some_and(|(kind, _)| kind == "multiplexer")
+                {
                     return Err(Error::illegal(format!(
                         "Multiplexing filter [{}] cannot contain filter [{name}]",
                         o.name
@@ -353,7 +356,7 @@ impl Definitions {
         }))
     }
 
-    pub(super) fn synonyms(&self, kind: &str, o: &Options<'_>, before: &Before<'_>) -> Result<Filter> {
+    pub(super) fn synonyms(&self, kind: &str, o: &Options<'_>, before: &PrecedingParts<'_>) -> Result<Filter> {
         o.no_file("synonyms_path")?;
         o.no_file("synonyms_set")?;
         let rules: Vec<String> = match o.values.get("synonyms") {

@@ -200,7 +200,7 @@ fn object(value: &Value) -> Option<&Map<String, Value>> {
 }
 
 /// A part that the previous ones of its chain matter to.
-struct Before<'a> {
+struct PrecedingParts<'a> {
     char_filters: &'a [Named<dyn CharFilter>],
     tokenizer: &'a Named<dyn Tokenizer>,
     filters: &'a [Named<Filter>],
@@ -278,7 +278,7 @@ impl Registry {
         };
         let mut filters = Vec::new();
         for value in &parts.filters {
-            let before = Before {
+            let before = PrecedingParts {
                 char_filters: &char_filters,
                 tokenizer: &tokenizer,
                 filters: &filters,
@@ -328,7 +328,7 @@ impl Registry {
         })
     }
 
-    fn custom_filter(&self, value: &Value, before: &Before<'_>) -> Result<Named<Filter>> {
+    fn custom_filter(&self, value: &Value, before: &PrecedingParts<'_>) -> Result<Named<Filter>> {
         let definitions = &self.0.definitions;
         let Some(values) = object(value) else {
             let name = plain(value);
@@ -339,7 +339,7 @@ impl Registry {
         let name = "_anonymous_filter";
         let filter = definitions.filter_of(&kind, &Options { name, values }, before)?;
         let filter = filter.ok_or_else(|| self.not_found("filter", &kind, FILTERS))?;
-        Ok(named(&format!("__anonymous__{kind}"), filter))
+        Ok(Named::new(&format!("__anonymous__{kind}"), filter))
     }
 
     fn not_found(&self, part: &'static str, name: &str, known: &'static [&'static str]) -> Error {
@@ -362,18 +362,11 @@ fn inline_kind(part: &str, inline: &Map<String, Value>) -> Result<String> {
     })
 }
 
-fn named<T>(name: &str, part: T) -> Named<T> {
-    Named {
-        name: name.into(),
-        part: Arc::new(part),
-    }
-}
-
 fn lowercase_normalizer(name: &str) -> Analyzer {
     let chain = Chain {
         char_filters: Vec::new(),
         tokenizer: keyword(),
-        filters: vec![named("lowercase", Filter::each(Lowercase))],
+        filters: vec![Named::new("lowercase", Filter::each(Lowercase))],
         gap: DEFAULT_GAP,
     };
     Analyzer::new(name, chain)
@@ -410,7 +403,7 @@ impl Definitions {
         self.parts.get(part)
     }
 
-    pub(super) fn defined(&self, part: &str, name: &str) -> Result<Option<(String, &Map<String, Value>)>> {
+    pub(super) fn definition(&self, part: &str, name: &str) -> Result<Option<(String, &Map<String, Value>)>> {
         let Some(definition) = self.part(part).and_then(|defined| defined.get(name)) else {
             return Ok(None);
         };
@@ -444,7 +437,7 @@ impl Definitions {
             return Ok(());
         };
         for name in self.part("filter").into_iter().flat_map(Map::keys) {
-            let kind = self.defined("filter", name)?.map(|(kind, _)| kind);
+            let kind = self.definition("filter", name)?.map(|(kind, _)| kind);
             let given = |key: &str| self.part("filter").and_then(|all| all.get(name)?.get(key)).is_some();
             if matches!(kind.as_deref(), Some("synonym" | "synonym_graph"))
                 && !["synonyms", "synonyms_path", "synonyms_set"].into_iter().any(given)
@@ -456,7 +449,7 @@ impl Definitions {
             if !kind.is_some_and(|kind| kind.starts_with("synonym")) {
                 self.filter(
                     name,
-                    &Before {
+                    &PrecedingParts {
                         char_filters: &[],
                         tokenizer: &tokenizer,
                         filters: &[],

@@ -4,7 +4,7 @@ use super::*;
 use crate::named::Named;
 use crate::options::Options;
 use crate::tokenizers::{
-    ByClass, CharClass, Classic, Keyword, Matches, NGram, PathHierarchy, Pattern, Standard, Tokenizer, UaxUrlEmail,
+    ByClass, CharClass, ClassicTokenizer, Keyword, Matches, NGram, PathHierarchy, Pattern, Standard, Tokenizer, UaxUrlEmail,
 };
 use model::{Error, Result};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Definitions {
     pub(super) fn tokenizer(&self, name: &str) -> Result<Option<Named<dyn Tokenizer>>> {
-        if let Some((kind, values)) = self.defined("tokenizer", name)? {
+        if let Some((kind, values)) = self.definition("tokenizer", name)? {
             let made = self.tokenizer_of(&kind, &Options { name, values })?;
             let made = made.ok_or_else(|| Self::unknown("tokenizer", &kind, name, TOKENIZERS))?;
             return Ok(Some(Named {
@@ -120,7 +120,7 @@ impl Definitions {
                     max_token_length: max_token_length()?,
                 },
             }),
-            "classic" => Arc::new(Classic {
+            "classic" => Arc::new(ClassicTokenizer {
                 max_token_length: max_token_length()?,
             }),
             _ => return Ok(None),

@@ -6,7 +6,7 @@ use regex::Regex;
 use std::sync::OnceLock;
 
 /// Words, acronyms, companies, hosts and addresses.
-pub(crate) struct Classic {
+pub(crate) struct ClassicTokenizer {
     pub(crate) max_token_length: usize,
 }
 
@@ -37,7 +37,7 @@ fn rules() -> &'static [(TokenKind, Regex)] {
     })
 }
 
-impl Tokenizer for Classic {
+impl Tokenizer for ClassicTokenizer {
     fn longest(&self) -> Option<usize> {
         Some(self.max_token_length)
     }

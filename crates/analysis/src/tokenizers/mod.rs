@@ -10,7 +10,7 @@ mod standard;
 mod uax_url_email;
 
 pub(crate) use by_class::{ByClass, CharClass};
-pub(crate) use classic::Classic;
+pub(crate) use classic::ClassicTokenizer;
 pub(crate) use keyword::Keyword;
 pub(crate) use ngram::NGram;
 pub(crate) use path_hierarchy::PathHierarchy;

@@ -31,7 +31,7 @@ impl Tokenizer for PathHierarchy {
 }
 
 /// An offset in the text with replaced delimiters, `delimiters` of which stand before it.
-fn shifted(at: usize, delimiters: usize, (old, new): (usize, usize)) -> usize {
+fn offset_after_replacement(at: usize, delimiters: usize, (old, new): (usize, usize)) -> usize {
     at + delimiters * new - delimiters * old
 }
 
@@ -55,7 +55,7 @@ impl PathHierarchy {
                 continue;
             }
             if let Some((from, before)) = start {
-                let term = &out[shifted(from, before, width)..shifted(at, delimiters, width)];
+                let term = &out[offset_after_replacement(from, before, width)..offset_after_replacement(at, delimiters, width)];
                 f(Piece {
                     term,
                     start: from,
@@ -67,7 +67,7 @@ impl PathHierarchy {
         }
         if let Some((from, before)) = start {
             let all = text.matches(self.delimiter).count();
-            let term = &out[shifted(from, before, width)..shifted(text.len(), all, width)];
+            let term = &out[offset_after_replacement(from, before, width)..offset_after_replacement(text.len(), all, width)];
             f(Piece {
                 term,
                 start: from,
@@ -98,7 +98,7 @@ impl PathHierarchy {
         };
         let (end, delimiters) = (starts[last], last.min(all));
         for (before, &from) in starts[..last].iter().enumerate() {
-            let term = &out[shifted(from, before, width)..shifted(end, delimiters, width)];
+            let term = &out[offset_after_replacement(from, before, width)..offset_after_replacement(end, delimiters, width)];
             f(Piece {
                 term,
                 start: from,

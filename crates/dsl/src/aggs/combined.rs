@@ -73,7 +73,7 @@ pub(super) fn multi_terms(fields: &mut Fields, name: &str, dialect: Dialect) -> 
         })
     })?;
     Ok(AggKind::MultiTerms(Box::new(MultiTermsAgg {
-        sources: sources.ok_or_else(|| shape::required("terms"))?,
+        sources: sources.ok_or_else(|| shape::missing_required("terms"))?,
         size,
         shard_size,
         min_doc_count: options::take_min_doc_count(fields, KIND, name)?.unwrap_or(1),

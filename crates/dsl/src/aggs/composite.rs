@@ -47,7 +47,7 @@ pub(super) fn parse_composite(fields: &mut Fields, dialect: Dialect) -> Result<A
     let after: Option<Map<String, Value>> = fields.take_map("after")?;
     Ok(AggKind::Composite {
         size: size.unwrap_or(10),
-        sources: sources.ok_or_else(|| shape::required("sources"))?,
+        sources: sources.ok_or_else(|| shape::missing_required("sources"))?,
         after,
     })
 }

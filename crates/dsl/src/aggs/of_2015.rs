@@ -39,5 +39,5 @@ pub(super) fn reword(error: Error) -> Error {
         ErrorKind::XContentParse | ErrorKind::Parsing | ErrorKind::IllegalArgument => ErrorKind::SearchParse,
         _ => return error,
     };
-    Error::new(kind, reason).caused_by(error)
+    Error::new(kind, reason).with_cause(error)
 }

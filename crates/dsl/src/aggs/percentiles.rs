@@ -31,7 +31,7 @@ pub(super) fn ranks(fields: &mut Fields, name: &str, dialect: Dialect) -> Result
     const KIND: &str = "percentile_ranks";
     let source = required_source(fields, dialect)?;
     let values = option(fields, KIND, "values", |n| numbers(n, "values"))?
-        .ok_or_else(|| unbuilt(KIND, shape::required("values"), dialect))?;
+        .ok_or_else(|| unbuilt(KIND, shape::missing_required("values"), dialect))?;
     let hdr = check_digest(fields, name, dialect)?;
     Ok(AggKind::PercentileRanks {
         source,
@@ -47,7 +47,7 @@ fn unbuilt(kind: &str, cause: Error, dialect: Dialect) -> Error {
         return cause;
     }
     let reason = format!("Failed to build [{kind}] after last required field arrived");
-    Error::new(model::ErrorKind::XContentParse, reason).caused_by(cause)
+    Error::new(model::ErrorKind::XContentParse, reason).with_cause(cause)
 }
 
 /// How precisely percentiles are wanted: so many digits of an HDR histogram; otherwise ours are exact, so any precision is

@@ -14,7 +14,7 @@ const SEQUENTIAL: &[&str] = &["derivative", "cumulative_sum", "serial_diff", "mo
 const PATHLESS: &[&str] = &["bucket_sort"];
 
 /// How Elasticsearch reads the options of a pipeline.
-enum Reader {
+enum PipelineReader {
     /// By hand: what is no option is a `parsing_exception`.
     Hand(&'static [Opt]),
     /// By an object parser, which refuses in its own words; the second are those that must be there.
@@ -33,12 +33,12 @@ const FORMAT: Opt = ("format", TEXT);
 const GAPS: Opt = ("gap_policy", TEXT);
 const SCRIPT: Opt = ("script", &["VALUE_STRING", "START_OBJECT"]);
 
-fn reader(kind: &str) -> Reader {
+fn reader(kind: &str) -> PipelineReader {
     match kind {
-        "derivative" => Reader::Hand(&[PATH, FORMAT, GAPS, ("unit", TEXT)]),
-        "serial_diff" => Reader::Hand(&[PATH, FORMAT, GAPS, ("lag", NUMBER)]),
-        "bucket_selector" => Reader::Hand(&[PATHS, GAPS, SCRIPT]),
-        "moving_avg" => Reader::Hand(&[
+        "derivative" => PipelineReader::Hand(&[PATH, FORMAT, GAPS, ("unit", TEXT)]),
+        "serial_diff" => PipelineReader::Hand(&[PATH, FORMAT, GAPS, ("lag", NUMBER)]),
+        "bucket_selector" => PipelineReader::Hand(&[PATHS, GAPS, SCRIPT]),
+        "moving_avg" => PipelineReader::Hand(&[
             PATH,
             FORMAT,
             GAPS,
@@ -48,21 +48,21 @@ fn reader(kind: &str) -> Reader {
             ("settings", &["START_OBJECT"]),
             ("minimize", &["VALUE_BOOLEAN"]),
         ]),
-        "percentiles_bucket" => Reader::Hand(&[
+        "percentiles_bucket" => PipelineReader::Hand(&[
             PATH,
             FORMAT,
             GAPS,
             ("percents", &["START_ARRAY"]),
             ("keyed", &["VALUE_BOOLEAN"]),
         ]),
-        "extended_stats_bucket" => Reader::Hand(&[PATH, FORMAT, GAPS, ("sigma", NUMBER)]),
-        "cumulative_sum" => Reader::Object(&[PATH, FORMAT], &["buckets_path"]),
-        "moving_fn" => Reader::Object(
+        "extended_stats_bucket" => PipelineReader::Hand(&[PATH, FORMAT, GAPS, ("sigma", NUMBER)]),
+        "cumulative_sum" => PipelineReader::Object(&[PATH, FORMAT], &["buckets_path"]),
+        "moving_fn" => PipelineReader::Object(
             &[PATH, FORMAT, GAPS, SCRIPT, ("window", NUMERIC), ("shift", NUMERIC)],
             &["buckets_path", "script", "window"],
         ),
-        "bucket_script" => Reader::Object(&[PATHS, FORMAT, GAPS, SCRIPT], &["buckets_path", "script"]),
-        "bucket_sort" => Reader::Object(
+        "bucket_script" => PipelineReader::Object(&[PATHS, FORMAT, GAPS, SCRIPT], &["buckets_path", "script"]),
+        "bucket_sort" => PipelineReader::Object(
             &[
                 ("sort", &["START_ARRAY", "START_OBJECT", "VALUE_STRING"]),
                 ("from", NUMERIC),
@@ -71,15 +71,15 @@ fn reader(kind: &str) -> Reader {
             ],
             &[],
         ),
-        _ => Reader::Hand(&[PATH, FORMAT, GAPS]),
+        _ => PipelineReader::Hand(&[PATH, FORMAT, GAPS]),
     }
 }
 
 /// Refuses options that a pipeline does not have, and values that they cannot have.
 fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
     let (options, by_hand) = match reader(kind) {
-        Reader::Hand(options) => (options, true),
-        Reader::Object(options, needed) => {
+        PipelineReader::Hand(options) => (options, true),
+        PipelineReader::Object(options, needed) => {
             let members = body.clone().fields(kind)?;
             let lacking: Vec<&str> = needed.iter().copied().filter(|option| !members.has(option)).collect();
             let mut rest = members;
@@ -88,7 +88,7 @@ fn check(name: &str, kind: &str, body: &Node) -> Result<()> {
             }
             rest.finish()?;
             if !lacking.is_empty() {
-                return Err(shape::required(&lacking.join(", ")));
+                return Err(shape::missing_required(&lacking.join(", ")));
             }
             (options, false)
         }

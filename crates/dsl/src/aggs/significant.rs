@@ -96,7 +96,7 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
         exclude: fields.read("exclude", &kinds[..2], |node| options::parse_include(node.clone()))?,
         source_fields: fields.take_strings("source_fields")?,
         filter_duplicate_text: fields.take_bool("filter_duplicate_text")?.unwrap_or(false),
-        field: fields.take_string("field")?.ok_or_else(|| shape::required("field"))?,
+        field: fields.take_string("field")?.ok_or_else(|| shape::missing_required("field"))?,
         size,
         shard_size,
         min_doc_count,
@@ -131,7 +131,7 @@ fn take_measure(fields: &mut Fields, dialect: Dialect) -> Result<Significance> {
                 let mut inner = node.fields(name)?.of_object(!dialect.rules.tolerates_value_types);
                 let kinds = ["VALUE_STRING", "START_OBJECT"];
                 let script = inner.read("script", &kinds, |node| ScriptSource::parse(node.clone(), dialect))?;
-                let mut script = script.ok_or_else(|| shape::required("script"))?;
+                let mut script = script.ok_or_else(|| shape::missing_required("script"))?;
                 if dialect.rules.script_options_beside_script
                     && let Some(params) = inner.take_map("params")?
                 {

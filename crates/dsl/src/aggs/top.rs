@@ -71,14 +71,14 @@ fn page(value: &Node, name: &str) -> Result<usize> {
 }
 
 pub(super) fn parse_top_metrics(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
-    let list = fields.take("metrics").ok_or_else(|| shape::required("metrics"))?;
+    let list = fields.take("metrics").ok_or_else(|| shape::missing_required("metrics"))?;
     let mut metrics = Vec::new();
     for item in list.items() {
         let mut inner = item.fields("metrics")?;
-        metrics.push(inner.take_string("field")?.ok_or_else(|| shape::required("field"))?);
+        metrics.push(inner.take_string("field")?.ok_or_else(|| shape::missing_required("field"))?);
         inner.finish()?;
     }
-    let sort = fields.take("sort").ok_or_else(|| shape::required("sort"))?;
+    let sort = fields.take("sort").ok_or_else(|| shape::missing_required("sort"))?;
     let size = fields.take_usize("size")?.unwrap_or(1);
     if size == 0 {
         return Err(Error::illegal("[size] must be more than 0 but was [0]"));

@@ -31,7 +31,7 @@ impl ScrollBody {
             return Ok(ScrollBody { ids, keep_alive: None });
         }
         let body =
-            json::read(text, Reading::default()).map_err(|e| Error::illegal("Failed to parse request body").caused_by(e))?;
+            json::read(text, Reading::default()).map_err(|e| Error::illegal("Failed to parse request body").with_cause(e))?;
         let mut fields = body.fields("scroll")?;
         let ids = match fields.take_any(&["scroll_id", "scrollId"]) {
             Some(node) if node.as_str().is_some() || clears && node.is_array() => Some(shape::strings(node, "scroll_id")?),

@@ -69,9 +69,9 @@ impl UpdateBody {
     /// # Errors
     /// Neither or both of `doc` and `script`; a field that does not exist.
     pub fn parse(bytes: &[u8], dialect: Dialect) -> Result<UpdateBody> {
-        UpdateBody::parse_unvalidated(bytes, dialect)?.validated()
+        UpdateBody::parse_unvalidated(bytes, dialect)?.validate()
     }
-    /// The same, for a URL that may add what is missing; [`UpdateBody::validated`] comes after.
+    /// The same, for a URL that may add what is missing; [`UpdateBody::validate`] comes after.
     ///
     /// # Errors
     /// A field that does not exist or is malformed.
@@ -134,9 +134,10 @@ impl UpdateBody {
             "doc" if not_read(&value) => {
                 let reason = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes";
                 let error = Error::new(ErrorKind::NotXContent, reason);
-                return Err(Refused::Value(
-                    error.rooted_in(Error::new(ErrorKind::RemoteTransport, "[indices:data/write/update[s]]")),
-                ));
+                return Err(Refused::Value(error.with_root_cause(Error::new(
+                    ErrorKind::RemoteTransport,
+                    "[indices:data/write/update[s]]",
+                ))));
             }
             "doc" => self.doc = Some(value.into_value()),
             // A document that is made is parsed where it lands.
@@ -187,7 +188,7 @@ impl UpdateBody {
     ///
     /// # Errors
     /// Neither or both of `doc` and `script`.
-    pub fn validated(self) -> Result<UpdateBody> {
+    pub fn validate(self) -> Result<UpdateBody> {
         let mut problems = Vec::new();
         match (&self.doc, &self.script) {
             (None, None) => problems.push("script or doc is missing".to_owned()),

@@ -17,10 +17,10 @@ const WHATEVER_FOLLOWS: &[&str] = &["range", "prefix", "wildcard", "regexp", "te
 pub fn failed_field(owner: &str, key: &str, at: (u32, u32), cause: Error) -> Error {
     let reason = format!("[{}:{}] [{owner}] failed to parse field [{key}]", at.0, at.1);
     let root = cause.clone();
-    let outer = Error::new(ErrorKind::XContentParse, reason).caused_by(cause);
+    let outer = Error::new(ErrorKind::XContentParse, reason).with_cause(cause);
     // Any other error with a position of its own is the root; other causes are not looked through.
     if matches!(root.kind(), ErrorKind::XContentParse | ErrorKind::Parsing | ErrorKind::Parse) {
-        outer.rooted_in(root.root().clone())
+        outer.with_root_cause(root.root().clone())
     } else {
         outer
     }
@@ -195,7 +195,7 @@ impl Fields {
     }
 
     /// The member of that name, left where it is, if it is a list or an object.
-    pub fn listed(&self, name: &str) -> Option<&Node> {
+    pub fn container(&self, name: &str) -> Option<&Node> {
         self.member(name).filter(|node| node.is_object() || node.is_array())
     }
 
@@ -293,7 +293,7 @@ impl Fields {
 
     /// These, then those of `other` whose names are not here.
     #[must_use]
-    pub fn joined(mut self, other: Fields) -> Fields {
+    pub fn with_missing(mut self, other: Fields) -> Fields {
         for (name, node) in other.members {
             if !self.has(&name) {
                 self.members.push_back((name, node));

@@ -19,7 +19,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         q.high_frequency = Some(high);
         return cx.finish(beside, "common", Clause::Match(q));
     }
-    let mut fields = cx.options(body, "common")?.joined(beside);
+    let mut fields = cx.options(body, "common")?.with_missing(beside);
     q.query = fields.take_value("query").unwrap_or(Value::Null);
     q.analyzer = fields.take_string("analyzer")?;
     fields.take_bool("disable_coord")?;

@@ -55,7 +55,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
             .ok_or_else(|| words::not_created("maxExpansions must be positive."))?;
         q.transpositions = fields.take_bool("transpositions")?.unwrap_or(true);
         q.rewrite = words::take_rewrite(&mut fields, "rewrite", cx.dialect)?;
-        fields.joined(beside)
+        fields.with_missing(beside)
     } else {
         q.value = body.into_value();
         beside

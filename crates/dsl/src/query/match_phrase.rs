@@ -28,11 +28,11 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     };
     let mut nothing = body.error("No text specified for text query");
     let fields = if body.is_object() {
-        let mut fields = cx.options(body, name)?.joined(beside);
+        let mut fields = cx.options(body, name)?.with_missing(beside);
         if !cx.dialect.rules.query_parsing_exceptions && !fields.has("query") {
             nothing = Error::illegal(format!("[{name}] requires query value"));
         }
-        if let Some(node) = fields.listed("query").filter(|_| !cx.dialect.rules.tolerates_value_types) {
+        if let Some(node) = fields.container("query").filter(|_| !cx.dialect.rules.tolerates_value_types) {
             let found = node.kind_name();
             return Err(node.error(format!("[{name}] unknown token [{found}] after [query]")));
         }

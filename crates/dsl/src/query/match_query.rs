@@ -99,7 +99,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
         return cx.finish(beside, name, of_name(name, q));
     }
     let mut nothing = body.error("No text specified for text query");
-    let mut fields = cx.options(body, name)?.joined(beside);
+    let mut fields = cx.options(body, name)?.with_missing(beside);
     if !cx.dialect.rules.query_parsing_exceptions && name != "match" && !fields.has("query") {
         nothing = Error::illegal(format!("[{name}] requires query value"));
     }

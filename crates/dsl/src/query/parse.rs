@@ -336,7 +336,7 @@ fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
     let meant = nearest::question(name, ClauseSpec::names());
     let cause = format!("[{}:{}] unknown field [{name}]", at.line, at.col);
     at.error(format!("unknown query [{name}]{meant}"))
-        .caused_by(Error::new(ErrorKind::NamedObjectNotFound, cause))
+        .with_cause(Error::new(ErrorKind::NamedObjectNotFound, cause))
 }
 
 /// Reads the bytes of one query.
@@ -364,8 +364,8 @@ pub(super) fn field_error(owner: &str, field: &str, inner: Error, at: (u32, u32)
     Error::new(ErrorKind::XContentParse, sentence)
         .with("line", line)
         .with("col", col)
-        .caused_by(inner)
-        .rooted_in(root)
+        .with_cause(inner)
+        .with_root_cause(root)
 }
 
 /// Takes `fuzziness`.

@@ -50,7 +50,7 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
             }
             q.max_determinized_states = fields.take_u32("max_determinized_states")?.unwrap_or(STATES);
         }
-        (value, fields.joined(beside))
+        (value, fields.with_missing(beside))
     } else {
         (Some(body), beside)
     };

@@ -47,7 +47,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let mut fields = cx.options(body, "range")?;
     for bound in ["gt", "gte", "lt", "lte", "from", "to"] {
         if let Some(node) = fields
-            .listed(bound)
+            .container(bound)
             .filter(|node| !cx.dialect.rules.tolerates_value_types && node.is_object())
         {
             return Err(node.error(format!("[range] query does not support [{bound}]")));

@@ -47,7 +47,7 @@ fn check_of_2015(node: &Node) -> Result<()> {
 
 impl ScriptSource {
     /// A stored script of 2015, by its name beside other options.
-    pub(crate) fn stored(id: String) -> ScriptSource {
+    pub(crate) fn from_stored_id(id: String) -> ScriptSource {
         ScriptSource {
             text: ScriptText::Stored(id),
             lang: None,

@@ -60,19 +60,19 @@ impl SpanQuery {
         }
     }
     /// The fields of two clauses that had to be of one field, and are not.
-    pub fn divided(&self) -> Option<(&str, &str)> {
+    pub fn field_mismatch(&self) -> Option<(&str, &str)> {
         let mut found = None;
         let look = |first: &SpanQuery, other: &SpanQuery| first.field() != other.field();
         match self {
             SpanQuery::Term { .. } | SpanQuery::Gap { .. } | SpanQuery::Multi(_) => {}
             SpanQuery::Near { clauses, .. } | SpanQuery::Or(clauses) => {
-                found = clauses.iter().find_map(SpanQuery::divided);
+                found = clauses.iter().find_map(SpanQuery::field_mismatch);
                 if let (None, Some(first)) = (found, clauses.first()) {
                     let other = clauses.iter().find(|clause| look(first, clause));
                     found = other.map(|other| (first.field(), other.field()));
                 }
             }
-            SpanQuery::First { inner, .. } | SpanQuery::Masking { inner, .. } => found = inner.divided(),
+            SpanQuery::First { inner, .. } | SpanQuery::Masking { inner, .. } => found = inner.field_mismatch(),
             SpanQuery::Not {
                 include: one,
                 exclude: other,
@@ -80,7 +80,7 @@ impl SpanQuery {
             }
             | SpanQuery::Containing { big: one, little: other }
             | SpanQuery::Within { big: one, little: other } => {
-                found = one.divided().or_else(|| other.divided());
+                found = one.field_mismatch().or_else(|| other.field_mismatch());
                 if found.is_none() && look(one, other) {
                     found = Some((one.field(), other.field()));
                 }
@@ -232,7 +232,7 @@ fn parse_term(node: Node, cx: &mut Parsing) -> Result<Query> {
         Json::Object(_) => {
             let mut fields = cx.options(body, "span_term")?;
             let value = fields.take_any(&["value", "term"]);
-            (value.map_or(Value::Null, Node::into_value), fields.joined(beside))
+            (value.map_or(Value::Null, Node::into_value), fields.with_missing(beside))
         }
         _ => (body.into_value(), beside),
     };

@@ -24,7 +24,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
                 fields.take("value")
             };
             let flag = fields.take_bool("case_insensitive")?.unwrap_or(false);
-            (value.map_or(Value::Null, Node::into_value), flag, fields.joined(beside))
+            (value.map_or(Value::Null, Node::into_value), flag, fields.with_missing(beside))
         }
         _ => (body.into_value(), false, beside),
     };

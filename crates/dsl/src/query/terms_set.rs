@@ -40,7 +40,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         minimum_field,
         minimum_script,
     });
-    cx.finish(fields.joined(beside), "terms_set", clause)
+    cx.finish(fields.with_missing(beside), "terms_set", clause)
 }
 
 pub(super) fn render(q: &TermsSetQuery) -> Map<String, Value> {

@@ -244,7 +244,7 @@ pub(super) fn template(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     };
     for (name, value) in fields.take_map("params")?.unwrap_or_default() {
         let plain = match &value {
-            serde_json::Value::String(s) => model::text::escaped(s),
+            serde_json::Value::String(s) => model::text::to_json_escapes(s),
             other => other.to_string(),
         };
         text = text.replace(&format!("{{{{{name}}}}}"), &plain);

@@ -63,7 +63,7 @@ impl Collapse {
         let inner_hits = inner_hits.into_iter().map(read).collect::<Result<_>>()?;
         fields.finish()?;
         let out = Collapse {
-            field: field.ok_or_else(|| shape::required("field"))?,
+            field: field.ok_or_else(|| shape::missing_required("field"))?,
             inner_hits,
             max_concurrent_group_searches: most,
         };

@@ -50,7 +50,7 @@ fn parse_step(node: Node, dialect: Dialect) -> Result<Rescore> {
     let mut fields = query.fields("query")?;
     let inner = fields
         .take_any(&["rescore_query", "rescoreQuery"])
-        .ok_or_else(|| shape::required("rescore_query"))?;
+        .ok_or_else(|| shape::missing_required("rescore_query"))?;
     let score_mode = fields.take_string("score_mode")?.unwrap_or_else(|| "total".into());
     let step = Rescore {
         window_size,

@@ -289,7 +289,7 @@ pub(super) fn check_filter(alias: &str, options: &Map<String, Value>, typed: boo
         return Ok(());
     };
     crate::catalog::alias_filter::check(filter, typed)
-        .map_err(|cause| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause))
+        .map_err(|cause| Error::illegal(format!("failed to parse filter for alias [{alias}]")).with_cause(cause))
 }
 
 /// Clients of typed indices are told the index that the alias was for, as they were in 2015.
@@ -464,9 +464,9 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                 for found in alterable(next, target, moment)? {
                     let entry = &found.entry;
                     blocks::check(&entry.settings, entry.name.as_str(), Level::MetadataWrite)?;
-                    check_alias(&next.catalog, alias, entry.name.as_str(), entry.typed())?;
+                    check_alias(&next.catalog, alias, entry.name.as_str(), entry.has_types())?;
                     let options = templates::alias_options(body);
-                    check_filter(alias, &options, entry.typed())?;
+                    check_filter(alias, &options, entry.has_types())?;
                     if options.get("is_write_index") == Some(&Value::Bool(true)) {
                         let other = next
                             .catalog

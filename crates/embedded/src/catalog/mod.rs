@@ -89,7 +89,7 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     /// Identity is (type, id).
-    pub fn typed(&self) -> bool {
+    pub fn has_types(&self) -> bool {
         matches!(self.mappings, Mappings::Typed(_))
     }
     /// Kept by the server itself.
@@ -97,7 +97,7 @@ impl IndexEntry {
         is_system(self.name.as_str())
     }
     /// `.pleach-*` and names that settings hide.
-    pub fn hidden(&self) -> bool {
+    pub fn is_hidden(&self) -> bool {
         self.is_system() || model::settings::text(&self.settings, HIDDEN) == "true"
     }
     /// The id as this index has it: with a type exactly if the index is typed. Without one the only type is meant.
@@ -108,7 +108,7 @@ impl IndexEntry {
         match (&self.mappings, &id.doc_type) {
             (Mappings::Plain(_), Some(_)) => Ok(DocId::plain(id.id.clone())),
             (Mappings::Typed(types), None) => match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
-                [only] => Ok(DocId::typed(only, id.id.clone())),
+                [only] => Ok(DocId::with_type(only, id.id.clone())),
                 _ => Err(Error::new(
                     ErrorKind::ActionRequestValidation,
                     "Validation Failed: 1: type is missing;",
@@ -133,7 +133,7 @@ impl IndexEntry {
     /// # Errors
     /// As [`IndexEntry::mapping_for`]: a type that no document can have.
     pub fn replayed_mapping(&self, uid: &str) -> Result<Mapping> {
-        self.mapping_for(DocId::from_uid(uid, self.typed()).doc_type.as_deref())
+        self.mapping_for(DocId::from_uid(uid, self.has_types()).doc_type.as_deref())
     }
     /// Where the mapping requires routing, there must be one.
     ///
@@ -217,7 +217,7 @@ impl IndexEntry {
     pub fn to_json(&self) -> Value {
         json!({
             "no": self.no, "name": self.name.as_str(), "uuid": self.uuid, "created": self.created_ms, "open": self.open,
-            "typed": self.typed(), "settings": *self.settings, "mappings": self.render_mappings(),
+            "typed": self.has_types(), "settings": *self.settings, "mappings": self.render_mappings(),
             "shapes": self.schema.to_json(), "aliases": self.aliases, "revision": self.revision,
             "unclean_before": self.unclean_before, "turns": self.turns, "first_seq_no": self.first_seq_no,
             "restored_from": self.restored_from.as_ref().map(restored::from_to_json),
@@ -341,10 +341,16 @@ impl Catalog {
         let form = |entry: &IndexEntry| (entry.settings.clone(), entry.render_mappings(), entry.schema.to_json());
         let own = form(&entry);
         let mut hasher = FxHasher::default();
-        (format!("{:?}", own.0), own.1.to_string(), own.2.to_string(), entry.typed()).hash(&mut hasher);
+        (
+            format!("{:?}", own.0),
+            own.1.to_string(),
+            own.2.to_string(),
+            entry.has_types(),
+        )
+            .hash(&mut hasher);
         let hash = hasher.finish();
         let alike = self.forms.get(&hash).and_then(|no| self.numbers.get(no));
-        match alike.filter(|alike| alike.typed() == entry.typed() && form(alike) == own) {
+        match alike.filter(|alike| alike.has_types() == entry.has_types() && form(alike) == own) {
             Some(alike) => IndexEntry {
                 settings: alike.settings.clone(),
                 mappings: alike.mappings.clone(),
@@ -472,7 +478,7 @@ pub(crate) fn growth_type(grow: &Value) -> String {
 fn parse_growth(entry: &IndexEntry, grow: &Value) -> Result<Mapping> {
     let limits = mapping::settings::limits(&entry.settings);
     match grow["type"].is_string() {
-        true if entry.typed() => {
+        true if entry.has_types() => {
             let name = growth_type(grow);
             TypedMappings::parse(&json!({ name.as_str(): grow["mapping"] }), &entry.registry, &limits)?.for_type(&name)
         }

@@ -3,7 +3,7 @@
 //! A system index is meant by its own name alone: wildcards, `_all` and aliases pass it by, whatever they expand to.
 
 use super::{Catalog, IndexEntry, system};
-use engine::catalog::{self, Behind, closed, missing};
+use engine::catalog::{self, Behind, index_closed, missing};
 use model::path::matches;
 use model::{DocumentRights, Result, Target, date_name};
 use serde_json::Value;
@@ -54,7 +54,7 @@ impl Catalog {
             return Ok(vec![Resolved {
                 entry: entry.clone(),
                 filters: None,
-                seen: seen_of(entry, target),
+                seen: document_rights(entry, target),
             }]);
         }
         let mut found: BTreeMap<String, Resolved> = BTreeMap::new();
@@ -80,7 +80,7 @@ impl Catalog {
                     return Err(missing(&expression));
                 }
             } else {
-                self.named(&expression, target, &mut found)?;
+                self.resolve_name(&expression, target, &mut found)?;
             }
         }
         if found.is_empty() && !target.allow_no_indices {
@@ -88,7 +88,9 @@ impl Catalog {
         }
         let mut found: Vec<Resolved> = found.into_values().collect();
         if target.visibility.is_some() {
-            found.iter_mut().for_each(|one| one.seen = seen_of(&one.entry, target));
+            found
+                .iter_mut()
+                .for_each(|one| one.seen = document_rights(&one.entry, target));
         }
         Ok(found)
     }
@@ -116,12 +118,12 @@ impl Catalog {
                 continue;
             }
             let dotted = pattern.starts_with('.') && entry.name.as_str().starts_with('.');
-            if matches(pattern, entry.name.as_str()) && (!entry.hidden() || target.expand_hidden || dotted) {
+            if matches(pattern, entry.name.as_str()) && (!entry.is_hidden() || target.expand_hidden || dotted) {
                 if !entry.open && target.forbid_closed {
                     if target.ignore_unavailable {
                         continue;
                     }
-                    return Err(closed(&entry.name, &entry.uuid));
+                    return Err(index_closed(&entry.name, &entry.uuid));
                 }
                 add(found, entry, None);
                 continue;
@@ -136,7 +138,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn named(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
+    fn resolve_name(&self, name: &str, target: &Target, found: &mut BTreeMap<String, Resolved>) -> Result<()> {
         system::check_reader(name, target.internal)?;
         let direct = self.indices.get(name).map(|entry| (entry, None));
         // No alias has the name of an index.
@@ -153,7 +155,7 @@ impl Catalog {
                 if target.ignore_unavailable {
                     continue;
                 }
-                return Err(closed(&entry.name, &entry.uuid));
+                return Err(index_closed(&entry.name, &entry.uuid));
             }
             add(found, entry, filter);
         }
@@ -200,8 +202,8 @@ impl Catalog {
     }
 }
 
-/// What a target sees of an index: by its own name, or by the aliases that the target names.
-fn seen_of(entry: &IndexEntry, target: &Target) -> Option<Arc<DocumentRights>> {
+/// The rights of a target on an index: by its own name, or by the aliases that the target names.
+fn document_rights(entry: &IndexEntry, target: &Target) -> Option<Arc<DocumentRights>> {
     let visibility = target.visibility.as_ref()?;
     let names = |name: &&str| *name == entry.name.as_str() || entry.aliases.contains_key(*name);
     let mut by: Vec<&str> = target.expressions.iter().map(String::as_str).filter(names).collect();
@@ -213,7 +215,7 @@ fn seen_of(entry: &IndexEntry, target: &Target) -> Option<Arc<DocumentRights>> {
 }
 
 fn add(found: &mut BTreeMap<String, Resolved>, entry: &Arc<IndexEntry>, alias: Option<&Value>) {
-    let filter = alias.and_then(|options| Through::of(options, entry.typed()));
+    let filter = alias.and_then(|options| Through::of(options, entry.has_types()));
     match found.get_mut(entry.name.as_str()) {
         None => {
             found.insert(

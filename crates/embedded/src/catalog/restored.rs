@@ -203,8 +203,8 @@ fn aliases_of(catalog: &Catalog, order: &RestoreOrder, entry: &IndexEntry) -> Re
     for (alias, options) in &entry.aliases {
         let renamed = order.renamed_aliases.iter().find(|(from, _)| from == alias);
         let alias = renamed.map_or(alias, |(_, to)| to);
-        check_alias(catalog, alias, entry.name.as_str(), entry.typed())?;
-        check_filter(alias, options.as_object().unwrap_or(&Map::new()), entry.typed())?;
+        check_alias(catalog, alias, entry.name.as_str(), entry.has_types())?;
+        check_filter(alias, options.as_object().unwrap_or(&Map::new()), entry.has_types())?;
         let is_writer = |options: &Value| options["is_write_index"] == true;
         let others = catalog.indices.values();
         if let Some(other) = others
@@ -233,7 +233,7 @@ fn check_count(catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// What belongs to no index: templates and scripts come beside those that are there, the settings of the cluster take the place of
+/// Takes over the global state: templates and scripts come beside those that are there, the settings of the cluster take the place of
 /// all that were kept.
 fn take_global(next: &mut Next, global: &Value) {
     let map = |name: &str| global[name].as_object().cloned().unwrap_or_default();

@@ -103,7 +103,7 @@ impl Shape {
 }
 
 /// May a setting of this name be given, and may it change later?
-fn known(name: &str) -> Option<bool> {
+fn is_dynamic(name: &str) -> Option<bool> {
     if let Some(setting) = settings::find(name) {
         return match setting.scope {
             Scope::IndexDynamic => Some(true),
@@ -124,7 +124,7 @@ fn known(name: &str) -> Option<bool> {
 /// `illegal_argument_exception` naming the setting, and the nearest one that exists.
 pub fn check(flat: &Map<String, Value>) -> Result<()> {
     for (name, value) in flat {
-        if known(name).is_none() {
+        if is_dynamic(name).is_none() {
             let names = settings::ALL
                 .iter()
                 .map(|s| s.name)
@@ -264,7 +264,7 @@ pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value
                 index.name
             )));
         }
-        if known(name) == Some(false) && index.open {
+        if is_dynamic(name) == Some(false) && index.open {
             return Err(Error::illegal(format!(
                 "Can't update non dynamic settings [[{name}]] for open indices {}",
                 full()

@@ -95,7 +95,7 @@ pub fn check_reader(name: &str, internal: bool) -> Result<()> {
 
 /// Puts the control index right that an old version let clients close, block or alias: open, with the settings and without
 /// the aliases that the server gives it. `None`: it is right, or there is none. Its documents and its mapping stay.
-pub fn mended(catalog: &Catalog) -> Option<Next> {
+pub fn repair_control_index(catalog: &Catalog) -> Option<Next> {
     let Alteration::CreateIndex { settings, .. } = engine::control_index() else {
         return None;
     };
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn what_old_versions_let_happen_is_mended() {
         let catalog = with_control(3);
-        assert!(mended(&catalog).is_none(), "it is right");
+        assert!(repair_control_index(&catalog).is_none(), "it is right");
         let mut old = catalog.clone();
         let entry = catalog.indices[CONTROL_INDEX].clone();
         let mut settings = (*entry.settings).clone();
@@ -319,7 +319,7 @@ mod tests {
             aliases: json!({"a": {}}).as_object().cloned().unwrap_or_default(),
             ..(*entry).clone()
         });
-        let next = mended(&old).expect("it is closed");
+        let next = repair_control_index(&old).expect("it is closed");
         let is = &next.catalog.indices[CONTROL_INDEX];
         assert!(is.open && is.aliases.is_empty() && is.settings == entry.settings);
         assert!(!next.deltas.is_empty() && term(&next.catalog, 3) > term(&old, 3));

@@ -32,8 +32,8 @@ const WINDOW_BYTES: usize = 256 << 10;
 
 /// Where a frame begins.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Of the file.
+struct FramePlace {
+    /// The number of the file.
     number: u64,
     /// In the file.
     offset: u64,
@@ -42,7 +42,7 @@ struct Place {
 }
 
 /// Where readers stopped, the newest last.
-pub(super) struct Places(Mutex<VecDeque<Place>>);
+pub(super) struct Places(Mutex<VecDeque<FramePlace>>);
 
 impl Default for Places {
     fn default() -> Places {
@@ -52,7 +52,7 @@ impl Default for Places {
 
 impl Places {
     /// The last known frame of a file that does not begin behind the position.
-    fn find(&self, number: u64, position: u64) -> Option<Place> {
+    fn find(&self, number: u64, position: u64) -> Option<FramePlace> {
         let places = self.0.lock();
         let before = places
             .iter()
@@ -60,7 +60,7 @@ impl Places {
         before.max_by_key(|place| place.position).copied()
     }
 
-    fn note(&self, place: Place) {
+    fn note(&self, place: FramePlace) {
         let mut places = self.0.lock();
         places.retain(|known| known.position != place.position);
         if places.len() >= PLACES {
@@ -132,7 +132,7 @@ impl Log {
         let header = FileHeader::read(head).map_err(FollowError::Failed)?;
         let end = file.end.unwrap_or(durable).min(durable);
         let since = followed.next;
-        let mut place = self.places().find(file.number, since).unwrap_or(Place {
+        let mut place = self.places().find(file.number, since).unwrap_or(FramePlace {
             number: file.number,
             offset: FILE_HEADER_BYTES,
             position: header.start,
@@ -140,12 +140,12 @@ impl Log {
         while place.position < end {
             let frame = FrameHeader::read(window.bytes(place.offset, FRAME_HEADER_BYTES).map_err(failed)?)
                 .filter(|frame| frame.run_id == header.run_id && frame.position == place.position)
-                .ok_or_else(|| damaged(file, place.offset))?;
+                .ok_or_else(|| damage_error(file, place.offset))?;
             let length = FRAME_HEADER_BYTES + frame.body_bytes as usize;
             if frame.kind == FrameKind::Records && frame.end() > since {
                 let content = window.bytes(place.offset, length).map_err(failed)?;
-                let body = frame.body(content, 0).ok_or_else(|| damaged(file, place.offset))?;
-                records(body, &frame, since, &mut followed.records).ok_or_else(|| damaged(file, place.offset))?;
+                let body = frame.body(content, 0).ok_or_else(|| damage_error(file, place.offset))?;
+                records(body, &frame, since, &mut followed.records).ok_or_else(|| damage_error(file, place.offset))?;
                 *bytes += length as u64;
             }
             place.offset += length as u64;
@@ -175,8 +175,8 @@ enum FollowError {
     Failed(model::Error),
 }
 
-fn damaged(file: &LogFile, offset: u64) -> FollowError {
-    let path = disk::shown(&file.path);
+fn damage_error(file: &LogFile, offset: u64) -> FollowError {
+    let path = disk::display_path(&file.path);
     FollowError::Failed(corrupt(format!(
         "[{path}] is damaged at byte [{offset}]: the feed cannot go on there"
     )))

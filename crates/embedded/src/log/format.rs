@@ -132,7 +132,7 @@ impl FileNote {
     }
 
     /// Notes this in a file whose first bytes are `head`: what to write, and where. The older of two notes gives way.
-    pub(super) fn placed(&self, head: &[u8], run_id: u64) -> (u64, [u8; NOTE_BYTES]) {
+    pub(super) fn placement(&self, head: &[u8], run_id: u64) -> (u64, [u8; NOTE_BYTES]) {
         let age = |at: &usize| FileNote::read(head, *at, run_id).map(|note| note.age());
         debug_assert!(
             NOTES_AT.iter().all(|at| age(at) <= Some(self.age())),
@@ -353,7 +353,7 @@ impl FrameHeader {
         let (head, rest) = frame.split_at(first);
         let is_written = |sector: &[u8]| sector.last().is_some_and(|byte| *byte != 0);
         let body = &frame[FRAME_HEADER_BYTES..];
-        let has_one_bit_flipped = || body.len() as u64 <= FRAME_MAX_BYTES && mended(body, self.body_crc).is_some();
+        let has_one_bit_flipped = || body.len() as u64 <= FRAME_MAX_BYTES && repair_one_bit(body, self.body_crc).is_some();
         is_written(head) && rest.chunks(SECTOR_BYTES).all(is_written) || has_one_bit_flipped()
     }
 
@@ -528,7 +528,10 @@ impl<'a> RawRecord<'a> {
         let mut record = RawRecord::behind(header, bytes);
         let makes = |(participant, _): &(Participant, u64)| participant.count == 0 || participant.first_seq_no == 0;
         if record.body.is_none() && to - from <= MENDED_BODY_MAX_BYTES && record.participants.iter().any(makes) {
-            record.body = bytes.get(from..to).and_then(|body| mended(body, body_crc)).map(Cow::Owned);
+            record.body = bytes
+                .get(from..to)
+                .and_then(|body| repair_one_bit(body, body_crc))
+                .map(Cow::Owned);
         }
         Some(record)
     }
@@ -583,7 +586,7 @@ impl<'a> RawRecord<'a> {
 
 /// The bytes with the one bit flipped back that makes them match their CRC, if there is such a bit. The CRC is linear: what a
 /// bit changes in it depends on the bit's distance from the end alone.
-fn mended(bytes: &[u8], crc: u32) -> Option<Vec<u8>> {
+fn repair_one_bit(bytes: &[u8], crc: u32) -> Option<Vec<u8>> {
     let wanted = crc32fast::hash(bytes) ^ crc;
     for bit in 0..8 {
         let mut change = crc_step(1 << bit);
@@ -858,9 +861,9 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(mended(&flipped, crc).as_ref(), Some(&bytes), "bit {bit}");
+            assert_eq!(repair_one_bit(&flipped, crc).as_ref(), Some(&bytes), "bit {bit}");
             flipped[(bit / 8 + 100) % 300] ^= 0x10;
-            assert_eq!(mended(&flipped, crc), None, "two bits are damage");
+            assert_eq!(repair_one_bit(&flipped, crc), None, "two bits are damage");
         }
     }
 }

@@ -37,7 +37,7 @@ impl FolderLock {
         let mut file = options.map_err(|e| failed(&e))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken(dir, &mut file)),
+            Err(TryLockError::WouldBlock) => return Err(in_use_error(dir, &mut file)),
             Err(TryLockError::Error(e)) => return Err(failed(&e)),
         }
         file.set_len(0)
@@ -48,7 +48,7 @@ impl FolderLock {
     }
 }
 
-fn taken(dir: &Path, file: &mut File) -> Error {
+fn in_use_error(dir: &Path, file: &mut File) -> Error {
     let mut bytes = [0; 10];
     let read = file.read(&mut bytes).unwrap_or(0);
     let pid = std::str::from_utf8(&bytes[..read])

@@ -98,7 +98,7 @@ impl Recovered {
                 read = Some((&chunk.path, read_file(self.disk.as_ref(), &chunk.path)?));
             }
             let content: &[u8] = read.as_ref().map_or(&[], |(_, content)| content);
-            let changed = || corrupt(format!("[{}] changed while it was replayed", disk::shown(&chunk.path)));
+            let changed = || corrupt(format!("[{}] changed while it was replayed", disk::display_path(&chunk.path)));
             let (mut at, mut position) = (chunk.offset as usize, chunk.position);
             while position < chunk.position + chunk.bytes {
                 let raw = RawRecord::read_mended(content.get(at..).ok_or_else(changed)?).ok_or_else(changed)?;
@@ -169,7 +169,7 @@ struct Scanned {
 
 impl Scanned {
     /// All below `end` is in segments: the file was not looked into.
-    fn skipped(end: u64) -> Scanned {
+    fn without_reading(end: u64) -> Scanned {
         Scanned {
             end,
             record_end: end,
@@ -181,7 +181,7 @@ impl Scanned {
 }
 
 /// The result of a scan: the records to replay, the files by number, and the last of them.
-pub(super) struct Found {
+pub(super) struct ScanResult {
     pub(super) recovered: Recovered,
     pub(super) files: Vec<LogFile>,
     /// `None`: there is no readable file, or it is not the last, or something durable is lost.
@@ -212,7 +212,7 @@ pub(super) struct Expected {
 }
 
 /// Scans the log in `dir`.
-pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: u64) -> Result<Found> {
+pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: u64) -> Result<ScanResult> {
     let (from, least) = (expected.from, expected.least_end);
     let mut scan = Scan::default();
     let (headers, unreadable) = read_headers(disk.as_ref(), dir, expected.folder_id, &mut scan)?;
@@ -238,7 +238,7 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
             scan.run_id = Some(header.run_id);
         }
         let scanned = match known_end {
-            Some(end) if end <= from => Scanned::skipped(end),
+            Some(end) if end <= from => Scanned::without_reading(end),
             _ => {
                 let content = read_file(disk.as_ref(), path)?;
                 scan.file(path, &content, header, known_end, least.max(header.note.synced))
@@ -266,23 +266,13 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
     scan.finish_run();
     files.extend(unreadable.iter().cloned());
     files.sort_by_key(|file| file.number);
-    let mut damages: Vec<Damage> = scan.damages.into_iter().map(|(damage, _)| damage).collect();
-    // A log that was closed has nothing behind its end, unless somebody began a file there since.
-    if expected.is_closed && headers.iter().all(|(header, _)| header.start <= least) {
-        damages.iter_mut().for_each(|damage| damage.end = damage.end.min(least));
-    }
-    damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
-    // The next start must find the damage, too: it sees that the log ended behind what is left of it.
-    let gap = if damages.iter().any(|damage| damage.end == u64::MAX) {
-        LOST_TAIL
-    } else {
-        0
-    };
-    let verdict = match (damages.is_empty(), scan.torn_bytes) {
-        (false, _) => Verdict::Corrupt(damages),
-        (true, 0) => Verdict::Clean,
-        (true, _) => Verdict::Torn,
-    };
+    debug_assert!(
+        files.is_sorted_by(|a, b| a.number < b.number),
+        "2: each file of the log has a number of its own"
+    );
+    let damages = scan.damages.into_iter().map(|(damage, _)| damage).collect();
+    let is_closed = expected.is_closed && headers.iter().all(|(header, _)| header.start <= least);
+    let (verdict, gap) = judge(damages, scan.torn_bytes, from, is_closed.then_some(least));
     // Positions given out but never seen on disk are fewer than one jump; a file whose header
     // is unreadable may hide a run of its own, hence two more for each.
     let start = reached.max(scan.end).max(from) + jump * (1 + 2 * unreadable.len() as u64);
@@ -303,7 +293,28 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         disk: disk.clone(),
         chunks: scan.chunks,
     };
-    Ok(Found { recovered, files, tail })
+    Ok(ScanResult { recovered, files, tail })
+}
+
+/// The verdict about a log that is needed from `from` on, and how far behind its end the next run begins. `closed_at`: nothing
+/// stands behind, since the log was closed there and nobody began a file since.
+fn judge(mut damages: Vec<Damage>, torn_bytes: u64, from: u64, closed_at: Option<u64>) -> (Verdict, u64) {
+    if let Some(end) = closed_at {
+        damages.iter_mut().for_each(|damage| damage.end = damage.end.min(end));
+    }
+    damages.retain(|damage| damage.end > from && (damage.whole_folder || !damage.indices.is_empty()));
+    // The next start must find the damage, too: it sees that the log ended behind what is left of it.
+    let gap = if damages.iter().any(|damage| damage.end == u64::MAX) {
+        LOST_TAIL
+    } else {
+        0
+    };
+    let verdict = match (damages.is_empty(), torn_bytes) {
+        (false, _) => Verdict::Corrupt(damages),
+        (true, 0) => Verdict::Clean,
+        (true, _) => Verdict::Torn,
+    };
+    (verdict, gap)
 }
 
 /// Whole records one after the other in a file.
@@ -405,7 +416,7 @@ impl Scan {
     fn cut_short(&mut self, path: &Path, bytes: usize, header: &FileHeader, position: u64) {
         let reason = format!(
             "[{}] ends at byte [{bytes}] and was made with [{}]: what stood behind that byte is lost",
-            disk::shown(path),
+            disk::display_path(path),
             header.least_bytes()
         );
         let damage = Damage {
@@ -474,7 +485,7 @@ impl Scan {
             indices: touched,
             reason: format!(
                 "[{}] is damaged at byte [{at}]: positions [{}] to [{}]",
-                disk::shown(path),
+                disk::display_path(path),
                 lost.start,
                 lost.end
             ),
@@ -574,7 +585,7 @@ impl Scan {
     /// The newest file is gone: nobody knows how much was in it.
     fn file_gone(&mut self, dir: &Path, number: u64, from: u64) {
         let path = dir.join(file_name(number));
-        let reason = format!("[{}] is missing: what stood in it is lost", disk::shown(&path));
+        let reason = format!("[{}] is missing: what stood in it is lost", disk::display_path(&path));
         let damage = Damage {
             path,
             offset: 0,
@@ -590,7 +601,7 @@ impl Scan {
     /// Notes files that should be there and are not.
     fn check_numbers(&mut self, dir: &Path, from: u64, headers: &[(FileHeader, PathBuf)]) {
         let mut missing = |path: PathBuf, start: u64, end: u64, what: &str| {
-            let reason = format!("[{}]: {what}", disk::shown(&path));
+            let reason = format!("[{}]: {what}", disk::display_path(&path));
             let damage = Damage {
                 path,
                 offset: 0,
@@ -647,7 +658,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
             .map_err(|e| failed(&e))?;
         match FileHeader::read(&bytes[..read]) {
             Ok(header) if header.folder_id != folder_id => {
-                let reason = format!("[{}] belongs to another data folder", disk::shown(&path));
+                let reason = format!("[{}] belongs to another data folder", disk::display_path(&path));
                 return Err(Error::new(ErrorKind::IllegalState, reason));
             }
             Ok(header) if header.number == number => headers.push((header, path)),
@@ -656,7 +667,7 @@ fn read_headers(disk: &dyn Disk, dir: &Path, folder_id: u128, scan: &mut Scan) -
                 let what = damaged
                     .err()
                     .map_or_else(|| "it was renamed".to_owned(), |e| e.reason().to_owned());
-                let reason = format!("[{}]: {what}", disk::shown(&path));
+                let reason = format!("[{}]: {what}", disk::display_path(&path));
                 let start = headers.last().map_or(0, |(before, _)| before.start);
                 let damage = Damage {
                     path: path.clone(),

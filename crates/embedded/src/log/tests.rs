@@ -537,7 +537,7 @@ async fn an_async_write_becomes_durable_when_asked() {
     let record = put(1, 0, 20);
     let mut room = log.reserve(record.log_bytes()).unwrap();
     let ticket = log.enqueue(&mut room, record, Durability::Async).unwrap();
-    log.written(ticket.end).await.unwrap();
+    log.until_written(ticket.end).await.unwrap();
     assert!(log.durable_position() < ticket.end);
     log.durable(ticket.end).await.unwrap();
     assert_eq!(

@@ -42,7 +42,7 @@ impl CopyPace<'_> {
 }
 
 impl Pace for CopyPace<'_> {
-    fn moved(&self, bytes: u64) -> Result<()> {
+    fn on_bytes(&self, bytes: u64) -> Result<()> {
         let moved = self.moved.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(told) = self.told {
             told.fetch_add(bytes, Ordering::Relaxed);

@@ -121,7 +121,7 @@ impl Store {
     /// RepositoryChanged, ConcurrentSnapshot, Repository.
     pub(crate) fn writer(&self, repository: &OpenRepository, doing: &str) -> Result<Writer> {
         repository.check_writable(doing)?;
-        let seen = self.snapshots.seen(&repository.name);
+        let seen = self.snapshots.last_seen(&repository.name);
         let writer = repository
             .files
             .writer(seen.as_ref().map(|(id, generation)| (id.as_str(), *generation)));
@@ -146,7 +146,7 @@ impl Store {
             let next = repositories::put(&catalog, definition)?;
             self.log_alteration(&catalog, next, Vec::new())?.1
         };
-        // What it has by now is what is gone on with.
+        // The store goes on with the repository as it is now.
         self.snapshots.forget(&definition.name);
         Ok(end)
     }
@@ -185,7 +185,7 @@ impl Store {
         tried.map_err(|cause| match cause.kind() {
             ErrorKind::Internal | ErrorKind::DiskFull | ErrorKind::Repository => {
                 let reason = format!("[{}] path is not accessible: {}", repository.name, cause.reason());
-                Error::new(ErrorKind::RepositoryVerification, reason).caused_by(cause)
+                Error::new(ErrorKind::RepositoryVerification, reason).with_cause(cause)
             }
             _ => in_repository(&repository.name, cause),
         })

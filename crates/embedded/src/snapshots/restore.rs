@@ -42,7 +42,7 @@ impl Store {
         let _restoring = self.snapshots.begin_restore(most, &order.repository, &order.snapshot)?;
         let opened = self.open_repository(&order.repository)?;
         let (summary, contents) = self.contents_to_restore(&opened, order)?;
-        let wanted = wanted(order, &summary, &contents)?;
+        let wanted = select_parts(order, &summary, &contents)?;
         self.check_restored(order, &wanted, &contents)?;
         self.check_room(&wanted)?;
         let copied_bytes = AtomicU64::new(0);
@@ -84,7 +84,7 @@ impl Store {
     pub(crate) fn check_restore(&self, order: &RestoreOrder) -> Result<()> {
         let opened = self.open_repository(&order.repository)?;
         let (summary, contents) = self.contents_to_restore(&opened, order)?;
-        let wanted = wanted(order, &summary, &contents)?;
+        let wanted = select_parts(order, &summary, &contents)?;
         self.check_restored(order, &wanted, &contents)?;
         self.check_room(&wanted)
     }
@@ -248,7 +248,7 @@ impl Store {
 }
 
 /// The parts of the snapshot that an order means.
-fn wanted<'a>(order: &'a RestoreOrder, summary: &Summary, contents: &'a Contents) -> Result<Vec<Wanted<'a>>> {
+fn select_parts<'a>(order: &'a RestoreOrder, summary: &Summary, contents: &'a Contents) -> Result<Vec<Wanted<'a>>> {
     let mut out = Vec::new();
     for (from, to) in &order.indices {
         match contents.index(from) {

@@ -34,7 +34,7 @@ struct FrozenIndex {
 }
 
 /// The indices of a snapshot, all up to one position.
-struct Moment {
+struct SnapshotMoment {
     position: u64,
     catalog: Arc<Catalog>,
     indices: Vec<FrozenIndex>,
@@ -140,7 +140,7 @@ impl Store {
         Ok(summary)
     }
 
-    fn summary_of(&self, running: &RunningSnapshot, contents: &Contents, moment: &Moment) -> Summary {
+    fn summary_of(&self, running: &RunningSnapshot, contents: &Contents, moment: &SnapshotMoment) -> Summary {
         let shards: u64 = contents.indices.iter().map(|index| index.shards).sum();
         let failed: u64 = moment.failures.iter().map(|(_, shards)| shards).sum();
         Summary {
@@ -154,21 +154,21 @@ impl Store {
             failures: moment.failures.iter().map(|(failure, _)| failure.clone()).collect(),
             shards: shards + failed,
             failed_shards: failed,
-            // What begins there or later is not in it.
+            // Records that begin there or later are not in it.
             commit_seq: moment.position.saturating_sub(1),
             ..running.summary()
         }
     }
 
     /// The indices of an order at one moment: everything durable now is in them.
-    fn snapshot_moment(&self, order: &SnapshotOrder) -> Result<Moment> {
+    fn snapshot_moment(&self, order: &SnapshotOrder) -> Result<SnapshotMoment> {
         // Before anybody waits for the catalog.
         let early = self.catalog.now().resolve(&order.target, self.env.wall_ms())?;
         let states: Vec<Arc<IndexState>> = early.iter().filter_map(|one| self.state(&one.entry).ok()).collect();
         self.sets_at_once(|| sound(&states))?;
         let _altering = self.catalog.alter_alone();
         let catalog = self.catalog.now();
-        self.log.wait_durable(self.catalog.altered_at())?;
+        self.log.wait_durable(self.catalog.alteration_end())?;
         let found = catalog.resolve(&order.target, self.env.wall_ms())?;
         let (mut entries, mut states, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for one in found {
@@ -197,7 +197,7 @@ impl Store {
             frozen,
             entry,
         });
-        Ok(Moment {
+        Ok(SnapshotMoment {
             position,
             indices: indices.collect(),
             catalog,
@@ -243,7 +243,7 @@ fn store_index(writer: &mut Writer, index: &FrozenIndex, pace: &CopyPace<'_>, ru
     let (mut segments, mut beside) = (Vec::new(), Vec::new());
     for (n, view) in frozen.set.segments.iter().enumerate() {
         let uuid = view.data.uuid.uuid_string();
-        let blob = match writer.stored(&uuid) {
+        let blob = match writer.find_blob(&uuid) {
             Some(blob) => blob,
             None => {
                 let parts = view.data.components()?;

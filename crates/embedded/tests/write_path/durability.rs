@@ -299,7 +299,7 @@ async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
     };
     engine.alter(typed).await.unwrap();
     create(&engine, "good", json!({})).await;
-    let at = address("typed", DocId::typed("t", "1"));
+    let at = address("typed", DocId::with_type("t", "1"));
     write(
         &engine,
         Write::new(at.clone(), WriteOp::Put(Source::from_value(&json!({ "n": 1 })))),
@@ -309,7 +309,7 @@ async fn a_record_that_cannot_be_replayed_stops_its_index_alone() {
     for doc_type in ["t,u", ".x", "..", "_default_", "_x", "a#b"] {
         for with in 0..3 {
             for op in [WriteOp::Delete, WriteOp::Put(Source::from_value(&json!({})))] {
-                let mut one = Write::new(address("typed", DocId::typed(doc_type, "x")), op);
+                let mut one = Write::new(address("typed", DocId::with_type(doc_type, "x")), op);
                 one.routing = (with == 1).then(|| "1".to_owned());
                 one.parent = (with == 2).then(|| "1".to_owned());
                 let what = format!("{one:?}");

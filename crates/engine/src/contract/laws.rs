@@ -1,6 +1,6 @@
 //! The laws. Each makes its own index, named after it.
 
-use super::{Bench, create, ids, scanned, write_waiting, written};
+use super::{Bench, create, expect_written, ids, scan_all, write_waiting};
 use crate::*;
 use futures::StreamExt as _;
 use model::ErrorKind;
@@ -53,7 +53,7 @@ pub(super) async fn read_your_write(engine: &dyn Engine) {
     let bytes = br#"{ "rank" : 1.0, "tag":"x" }"#;
     let mut write = Write::new(bench.at("a"), WriteOp::Put(Source(bytes.as_slice().into())));
     write.routing = Some("r".into());
-    let done = bench.done(write).await;
+    let done = bench.write(write).await;
     assert_eq!(done.effect, Effect::Created);
     let read = bench.get("a").await.expect("what was written is read");
     assert_eq!(
@@ -61,9 +61,12 @@ pub(super) async fn read_your_write(engine: &dyn Engine) {
         (bytes.as_slice(), done.stamp, Some("r"))
     );
     assert_eq!((read.at, done.at), (bench.at("a"), bench.at("a")));
-    assert_eq!(bench.done(bench.put("a", json!({ "rank": 2 }))).await.effect, Effect::Updated);
+    assert_eq!(
+        bench.write(bench.put("a", json!({ "rank": 2 }))).await.effect,
+        Effect::Updated
+    );
     assert_eq!(value(bench.get("a").await), json!({ "rank": 2 }), "the last writer wins");
-    assert_eq!(bench.done(bench.delete("a")).await.effect, Effect::Deleted);
+    assert_eq!(bench.write(bench.delete("a")).await.effect, Effect::Deleted);
     assert!(bench.get("a").await.is_none(), "a deleted document is not read");
 }
 
@@ -75,7 +78,7 @@ pub(super) async fn answers_in_order(engine: &dyn Engine) {
         .collect();
     let outcomes = engine.write(writes, Refresh::No).await.expect("writes are answered");
     for (n, outcome) in outcomes.into_iter().enumerate() {
-        let done = written(outcome);
+        let done = expect_written(outcome);
         assert_eq!(done.at, bench.at(&format!("d{}", n % 7)), "answer {n} is of write {n}");
         assert_eq!(
             (done.stamp.seq_no, done.stamp.version),
@@ -126,9 +129,9 @@ pub(super) async fn external_versions(engine: &dyn Engine) {
         version: 40,
         or_equal: false,
     };
-    bench.done(bench.put("a", json!({ "rank": 1 }))).await;
-    let taken = bench.done(expecting(newer, bench.put("a", json!({ "rank": 1 })))).await;
-    let next = bench.done(bench.put("a", json!({ "rank": 1 }))).await;
+    bench.write(bench.put("a", json!({ "rank": 1 }))).await;
+    let taken = bench.write(expecting(newer, bench.put("a", json!({ "rank": 1 })))).await;
+    let next = bench.write(bench.put("a", json!({ "rank": 1 }))).await;
     assert_eq!(
         (taken.effect, taken.stamp.version, next.stamp.version),
         (Effect::Updated, 40, 41)
@@ -155,12 +158,12 @@ pub(super) async fn basis_beside_versions(engine: &dyn Engine) {
         basis,
         ..bench.put(id, json!({ "rank": 1 }))
     };
-    let first = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
-    let second = bench.done(put("a", 40, Basis::of(Some(first)))).await.stamp;
+    let first = bench.write(bench.put("a", json!({ "rank": 1 }))).await.stamp;
+    let second = bench.write(put("a", 40, Basis::of(Some(first)))).await.stamp;
     assert_eq!(second.version, 40, "the version is taken over");
-    let marked = bench.done(mark("a", true, Basis::of(Some(second)))).await.stamp;
-    bench.done(put("stub", 5, Basis::of(None))).await;
-    let stub = bench.done(mark("hidden", false, Basis::of(None))).await.stamp;
+    let marked = bench.write(mark("a", true, Basis::of(Some(second)))).await.stamp;
+    bench.write(put("stub", 5, Basis::of(None))).await;
+    let stub = bench.write(mark("hidden", false, Basis::of(None))).await.stamp;
     for (id, version, basis, wanted) in [
         ("a", 50, Basis::of(Some(first)), "moved"),
         ("a", 50, Basis::of(Some(second)), "moved"),
@@ -212,10 +215,10 @@ async fn expectations(
             let id = format!("{state}{row}");
             let mut found = Found::Nothing;
             if state != "nothing" {
-                found = Found::Here(bench.done(bench.put(&id, json!({ "rank": 1 }))).await.stamp);
+                found = Found::Here(bench.write(bench.put(&id, json!({ "rank": 1 }))).await.stamp);
             }
             if state == "deleted" {
-                found = Found::Deleted(bench.done(bench.delete(&id)).await.stamp);
+                found = Found::Deleted(bench.write(bench.delete(&id)).await.stamp);
             }
             let stamp = found.stamp().unwrap_or(Stamp {
                 seq_no: 0,
@@ -283,7 +286,7 @@ pub(super) async fn sequence_numbers(engine: &dyn Engine) {
 /// refreshed by itself, `WaitFor` waits for whoever does.
 pub(super) async fn refresh_visibility(engine: &dyn Engine) {
     let bench = Bench::new(engine, "refresh_visibility", ranked_mapping()).await;
-    bench.done(bench.put("a", json!({ "rank": 1 }))).await;
+    bench.write(bench.put("a", json!({ "rank": 1 }))).await;
     assert!(bench.ids(all()).await.is_empty(), "unrefreshed writes are not searched");
     let early = Read {
         searchable_only: true,
@@ -293,7 +296,7 @@ pub(super) async fn refresh_visibility(engine: &dyn Engine) {
     assert!(matches!(read.as_slice(), [None]), "realtime=false reads what searches see");
     bench.refresh().await;
     assert_eq!(bench.ids(all()).await, ["a"]);
-    bench.done(bench.delete("a")).await;
+    bench.write(bench.delete("a")).await;
     assert_eq!(bench.ids(all()).await, ["a"], "unrefreshed deletes neither");
     for (id, refresh, forced) in [("b", Refresh::Now, true), ("c", Refresh::WaitFor, false)] {
         let writes = vec![bench.put(id, json!({ "rank": 2 }))];
@@ -301,7 +304,7 @@ pub(super) async fn refresh_visibility(engine: &dyn Engine) {
             Refresh::WaitFor => write_waiting(engine, writes, &[Target::index(bench.index)]).await,
             _ => engine.write(writes, refresh).await,
         };
-        let done = written(outcomes.expect("a write is answered").remove(0));
+        let done = expect_written(outcomes.expect("a write is answered").remove(0));
         assert_eq!(done.forced_refresh, forced, "{refresh:?}");
         assert!(
             bench.ids(all()).await.contains(&id.to_owned()),
@@ -362,7 +365,7 @@ pub(super) async fn deleted_then_created(engine: &dyn Engine) {
         (bench.put("a", json!({ "rank": 1 })), Effect::Updated, 4),
     ];
     in_order(&bench, rows).await;
-    let nothing = bench.done(bench.delete("never")).await;
+    let nothing = bench.write(bench.delete("never")).await;
     assert_eq!(nothing.effect, Effect::NotFound, "to delete nothing is no failure");
 }
 
@@ -380,7 +383,7 @@ pub(super) async fn deleting_nothing_counts(engine: &dyn Engine) {
 
 async fn in_order<const N: usize>(bench: &Bench<'_>, rows: [(Write, Effect, u64); N]) {
     for (n, (write, effect, version)) in rows.into_iter().enumerate() {
-        let done = bench.done(write).await;
+        let done = bench.write(write).await;
         assert_eq!(
             (done.effect, done.stamp.version, done.stamp.seq_no),
             (effect, version, n as u64)
@@ -419,7 +422,9 @@ pub(super) async fn updates(engine: &dyn Engine) {
         (add, Effect::Deleted, Value::Null),
     ];
     for (update, effect, source) in rows {
-        let done = bench.done(Write::new(bench.at("a"), WriteOp::Update(Box::new(update)))).await;
+        let done = bench
+            .write(Write::new(bench.at("a"), WriteOp::Update(Box::new(update))))
+            .await;
         assert_eq!(done.effect, effect);
         assert_eq!(value(bench.get("a").await), source);
         if effect != Effect::Deleted {
@@ -442,7 +447,7 @@ pub(super) async fn updates(engine: &dyn Engine) {
 /// A conflict leaves no document, no number, no field behind.
 pub(super) async fn conflict_leaves_nothing(engine: &dyn Engine) {
     let bench = Bench::new(engine, "conflict_leaves_nothing", ranked_mapping()).await;
-    let before = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
+    let before = bench.write(bench.put("a", json!({ "rank": 1 }))).await.stamp;
     let late = Expect::Unchanged {
         seq_no: before.seq_no + 9,
         primary_term: before.primary_term,
@@ -465,14 +470,14 @@ pub(super) async fn conflict_leaves_nothing(engine: &dyn Engine) {
         info.mapping.field("conflicting").is_none(),
         "a write that was not done adds no field"
     );
-    assert_eq!(bench.done(bench.delete("a")).await.stamp.seq_no, before.seq_no + 1);
+    assert_eq!(bench.write(bench.delete("a")).await.stamp.seq_no, before.seq_no + 1);
 }
 
 /// `decide`: the plan reads the newest state; all of its writes are done, or none. Engines without it pass.
 pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
     let Some(atomic) = engine.atomic() else { return };
     let bench = Bench::new(engine, "decide_all_or_nothing", ranked_mapping()).await;
-    bench.done(bench.put("a", json!({ "rank": 1 }))).await;
+    bench.write(bench.put("a", json!({ "rank": 1 }))).await;
     let runs = AtomicUsize::new(0);
     let mut moving = |newest: &mut dyn Newest| {
         runs.fetch_add(1, Ordering::Relaxed);
@@ -484,7 +489,11 @@ pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
         .await
         .expect("a plan is decided");
     assert!(runs.load(Ordering::Relaxed) >= 1);
-    let effects: Vec<_> = decided.outcomes.into_iter().map(|outcome| written(outcome).effect).collect();
+    let effects: Vec<_> = decided
+        .outcomes
+        .into_iter()
+        .map(|outcome| expect_written(outcome).effect)
+        .collect();
     assert_eq!(effects, [Effect::Created, Effect::Deleted]);
     assert_eq!(bench.ids(all()).await, ["b"]);
     assert_eq!(value(bench.get("b").await), json!({ "rank": 2 }));
@@ -515,7 +524,7 @@ pub(super) async fn decide_all_or_nothing(engine: &dyn Engine) {
         .expect("an index is known")
         .remove(0);
     assert!(info.mapping.field("half").is_none(), "nor did the mapping grow");
-    assert_eq!(bench.done(bench.delete("b")).await.stamp.seq_no, 3, "nor was a number taken");
+    assert_eq!(bench.write(bench.delete("b")).await.stamp.seq_no, 3, "nor was a number taken");
 }
 
 /// Scans and parts of a view give its documents: one in each of two indices.
@@ -538,7 +547,10 @@ async fn scans_of_a_view_see_its_moment(engine: &dyn Engine, both: &Target, view
             now_ms: 0,
             cancellation: model::Cancellation::default(),
         };
-        let found = engine.numbered(both, Query::all(), view, part(None)).await.expect("a part");
+        let found = engine
+            .scan_by_seq_no(both, Query::all(), view, part(None))
+            .await
+            .expect("a part");
         let [one] = found.as_slice() else {
             panic!("one document matches in {extent:?}: {found:?}")
         };
@@ -552,7 +564,7 @@ async fn scans_of_a_view_see_its_moment(engine: &dyn Engine, both: &Target, view
             "records keep cursors"
         );
         let next = engine
-            .numbered(both, Query::all(), view, part(Some(one.cursor.clone())))
+            .scan_by_seq_no(both, Query::all(), view, part(Some(one.cursor.clone())))
             .await;
         assert!(next.expect("a part").is_empty(), "nothing is beyond the last one");
     }
@@ -562,8 +574,8 @@ async fn scans_of_a_view_see_its_moment(engine: &dyn Engine, both: &Target, view
 pub(super) async fn views_stand_still(engine: &dyn Engine) {
     let bench = Bench::new(engine, "views_stand_still_a", ranked_mapping()).await;
     let other = Bench::new(engine, "views_stand_still_b", ranked_mapping()).await;
-    bench.done(bench.put("a", json!({ "rank": 1 }))).await;
-    other.done(other.put("b", json!({ "rank": 2 }))).await;
+    bench.write(bench.put("a", json!({ "rank": 1 }))).await;
+    other.write(other.put("b", json!({ "rank": 2 }))).await;
     let both = Target::of(vec![bench.index.into(), other.index.into()]);
     engine.refresh(&both, None).await.expect("indices can be refreshed");
     let view = engine
@@ -575,8 +587,8 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
         .open_view(&Target::index("views_stand_still_c"), KEEP, ViewPromise::MomentPerShard)
         .await;
     assert_eq!(missing.err().map(|e| e.kind()), Some(ErrorKind::IndexNotFound));
-    bench.done(bench.delete("a")).await;
-    other.done(other.put("c", json!({ "rank": 3 }))).await;
+    bench.write(bench.delete("a")).await;
+    other.write(other.put("c", json!({ "rank": 3 }))).await;
     engine.refresh(&both, None).await.expect("indices can be refreshed");
     let through = |target: Target| {
         let request = SearchRequest {
@@ -627,7 +639,7 @@ pub(super) async fn views_stand_still(engine: &dyn Engine) {
 pub(super) async fn mapping_grows(engine: &dyn Engine) {
     let bench = Bench::new(engine, "mapping_grows", ranked_mapping()).await;
     bench
-        .done(bench.put("a", json!({ "rank": 1, "new": { "number": 7, "flag": true } })))
+        .write(bench.put("a", json!({ "rank": 1, "new": { "number": 7, "flag": true } })))
         .await;
     let info = engine
         .indices(&Target::index(bench.index))
@@ -721,7 +733,7 @@ pub(super) async fn aliases(engine: &dyn Engine) {
         .await
         .expect("an alias can be changed");
     let done = first
-        .done(Write {
+        .write(Write {
             require_alias: true,
             ..both("x")
         })
@@ -740,7 +752,7 @@ pub(super) async fn aliases(engine: &dyn Engine) {
         alter(vec![add("aliases_a", "aliases_both", writer)]).await.is_err(),
         "one index is written to"
     );
-    first.done(first.put("low", json!({ "rank": 0, "tag": "t" }))).await;
+    first.write(first.put("low", json!({ "rank": 0, "tag": "t" }))).await;
     alter(vec![add(
         "aliases_a",
         "aliases_some",
@@ -748,7 +760,7 @@ pub(super) async fn aliases(engine: &dyn Engine) {
     )])
     .await
     .expect("aliases can be added");
-    first.done(first.put("mid", json!({ "rank": 5, "tag": "u" }))).await;
+    first.write(first.put("mid", json!({ "rank": 5, "tag": "u" }))).await;
     let targets = Target::of(vec!["aliases_both".into()]);
     engine.refresh(&targets, None).await.expect("an alias can be refreshed");
     assert_eq!(ids(engine, &targets, all()).await, ["low", "x", "mid"]);
@@ -818,7 +830,7 @@ pub(super) async fn missing_indices(engine: &dyn Engine) {
         .await
         .expect_err("an index is created once");
     assert_eq!(again.kind(), ErrorKind::IndexAlreadyExists);
-    bench.done(bench.put("a", json!({ "rank": 1 }))).await;
+    bench.write(bench.put("a", json!({ "rank": 1 }))).await;
     engine
         .alter(Alteration::DeleteIndices(Target::index(bench.index)))
         .await
@@ -827,7 +839,7 @@ pub(super) async fn missing_indices(engine: &dyn Engine) {
         .await
         .expect("its name is free again");
     assert!(bench.get("a").await.is_none(), "a new index is empty");
-    assert_eq!(bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp.seq_no, 0);
+    assert_eq!(bench.write(bench.put("a", json!({ "rank": 1 }))).await.stamp.seq_no, 0);
 }
 
 /// A write that is meant for an index is refused by one that was made later under its name, whatever stamps are there.
@@ -837,7 +849,7 @@ pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
         let infos = engine.indices(&Target::index(bench.index)).await.expect("it is there");
         Arc::<str>::from(infos[0].uuid.as_str())
     };
-    let first = bench.done(bench.put("1", json!({ "rank": 1 }))).await;
+    let first = bench.write(bench.put("1", json!({ "rank": 1 }))).await;
     let uuid = uuid_now().await;
     let unchanged = Expect::Unchanged {
         seq_no: first.stamp.seq_no,
@@ -853,7 +865,7 @@ pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
         .await
         .expect("an index can be deleted");
     create(engine, bench.index, None, false).await.expect("and made again");
-    let second = bench.done(bench.put("1", json!({ "rank": 2 }))).await;
+    let second = bench.write(bench.put("1", json!({ "rank": 2 }))).await;
     assert_eq!(second.stamp, first.stamp, "stamps begin anew");
     for write in [meant(bench.put("1", json!({ "rank": 3 }))), meant(bench.delete("1"))] {
         match bench.outcome(write).await {
@@ -866,14 +878,14 @@ pub(super) async fn meant_for_one_index(engine: &dyn Engine) {
         index_uuid: Some(uuid_now().await),
         ..expecting(unchanged, bench.put("1", json!({ "rank": 3 })))
     };
-    assert_eq!(bench.done(for_it).await.effect, Effect::Updated);
+    assert_eq!(bench.write(for_it).await.effect, Effect::Updated);
 }
 
 /// Several documents are read in order, each with its own refusal, up to a bound of bytes.
 pub(super) async fn read_together(engine: &dyn Engine) {
     let bench = Bench::new(engine, "together", ranked_mapping()).await;
     for id in ["1", "2"] {
-        bench.done(bench.put(id, json!({ "rank": id }))).await;
+        bench.write(bench.put(id, json!({ "rank": id }))).await;
     }
     let elsewhere = address("together_missing", DocId::plain("1"));
     let all = || vec![bench.at("2"), bench.at("none"), elsewhere.clone(), bench.at("1")];
@@ -896,7 +908,7 @@ pub(super) async fn read_together(engine: &dyn Engine) {
 /// A closed index refuses; opened again it has what it had.
 pub(super) async fn closed_indices(engine: &dyn Engine) {
     let bench = Bench::new(engine, "closed_indices", ranked_mapping()).await;
-    let stamp = bench.done(bench.put("a", json!({ "rank": 1 }))).await.stamp;
+    let stamp = bench.write(bench.put("a", json!({ "rank": 1 }))).await.stamp;
     let target = Target::index(bench.index);
     bench.refresh().await;
     engine
@@ -923,10 +935,10 @@ pub(super) async fn typed_ids(engine: &dyn Engine) {
     create(engine, "typed_ids", Some(mapping), true)
         .await
         .expect("a typed index can be created");
-    let at = |doc_type: &str| address("typed_ids", DocId::typed(doc_type, "1"));
+    let at = |doc_type: &str| address("typed_ids", DocId::with_type(doc_type, "1"));
     for (doc_type, rank) in [("post", 1), ("user", 2)] {
         let write = Write::new(at(doc_type), WriteOp::Put(Source::from_value(&json!({ "rank": rank }))));
-        let done = written(engine.write_one(write, Refresh::Now).await.expect("a write is answered"));
+        let done = expect_written(engine.write_one(write, Refresh::Now).await.expect("a write is answered"));
         assert_eq!((done.effect, done.stamp.version, done.at), (Effect::Created, 1, at(doc_type)));
     }
     assert_eq!(
@@ -940,7 +952,7 @@ pub(super) async fn typed_ids(engine: &dyn Engine) {
     };
     assert_eq!(ids(engine, &of(vec![]), all()).await.len(), 2);
     assert_eq!(ids(engine, &of(vec!["user".into()]), all()).await.len(), 1);
-    let gone = written(
+    let gone = expect_written(
         engine
             .write_one(Write::new(at("post"), WriteOp::Delete), Refresh::Now)
             .await
@@ -965,19 +977,21 @@ pub(super) async fn marks(engine: &dyn Engine) {
     };
     let hiding = |hide, write: Write| Write { hide, ..write };
     let source = json!({ "rank": 1 });
-    bench.done(hiding(mark(false, true), bench.put("stub", source.clone()))).await;
     bench
-        .done(hiding(mark(true, true), bench.put("intent", source.clone())))
+        .write(hiding(mark(false, true), bench.put("stub", source.clone())))
         .await;
     bench
-        .done(hiding(mark(true, false), bench.put("marked", source.clone())))
+        .write(hiding(mark(true, true), bench.put("intent", source.clone())))
+        .await;
+    bench
+        .write(hiding(mark(true, false), bench.put("marked", source.clone())))
         .await;
     bench.refresh().await;
     let target = Target::index(bench.index);
     let mut seen = bench.ids(all()).await;
     seen.sort();
     assert_eq!(seen, ["intent", "marked"]);
-    assert_eq!(scanned(engine, &target, Query::all(), See::Everything).await.len(), 3);
+    assert_eq!(scan_all(engine, &target, Query::all(), See::Everything).await.len(), 3);
     assert!(bench.get("stub").await.is_none());
     let all_seen = Read {
         see: See::Everything,
@@ -1004,12 +1018,12 @@ pub(super) async fn marks(engine: &dyn Engine) {
         matches!(bench.outcome(again).await, Outcome::Conflict(_)),
         "who sees marks finds the stub"
     );
-    assert_eq!(bench.done(bench.put("marked", source.clone())).await.effect, Effect::Updated);
+    assert_eq!(bench.write(bench.put("marked", source.clone())).await.effect, Effect::Updated);
     assert!(
         bench.get("marked").await.is_some_and(|doc| doc.hidden.is_some()),
         "a plain write keeps the mark"
     );
-    assert_eq!(bench.done(bench.delete("marked")).await.effect, Effect::Deleted);
+    assert_eq!(bench.write(bench.delete("marked")).await.effect, Effect::Deleted);
     assert!(bench.get("marked").await.is_none());
     let tombstone = Read {
         see: See::Everything,
@@ -1020,7 +1034,7 @@ pub(super) async fn marks(engine: &dyn Engine) {
         left.is_some_and(|doc| doc.hidden.is_some_and(|mark| !mark.visible)),
         "a plain delete leaves a tombstone"
     );
-    bench.done(hiding(Hide::Drop, bench.put("intent", source))).await;
+    bench.write(hiding(Hide::Drop, bench.put("intent", source))).await;
     assert!(bench.get("intent").await.is_some_and(|doc| doc.hidden.is_none()));
 }
 
@@ -1030,11 +1044,11 @@ pub(super) async fn scans_in_index_order(engine: &dyn Engine) {
     let other = Bench::new(engine, "scans_b", ranked_mapping()).await;
     for n in 0..30 {
         let to = if n % 2 == 0 { &bench } else { &other };
-        to.done(to.put(&format!("d{:02}", n % 20), json!({ "rank": n }))).await;
+        to.write(to.put(&format!("d{:02}", n % 20), json!({ "rank": n }))).await;
     }
     let target = Target::of(vec!["scans_*".into()]);
     engine.refresh(&target, None).await.expect("indices can be refreshed");
-    let found = scanned(engine, &target, Query::all(), See::Plain).await;
+    let found = scan_all(engine, &target, Query::all(), See::Plain).await;
     assert_eq!(found.len(), 20);
     let indices: Vec<_> = found.iter().map(|doc| doc.at.index.as_str()).collect();
     assert!(indices.is_sorted(), "{indices:?}");
@@ -1048,7 +1062,7 @@ pub(super) async fn scans_in_index_order(engine: &dyn Engine) {
         ..Default::default()
     };
     assert_eq!(
-        scanned(engine, &target, dsl::query::Clause::Range(range).into(), See::Plain)
+        scan_all(engine, &target, dsl::query::Clause::Range(range).into(), See::Plain)
             .await
             .len(),
         10

@@ -90,8 +90,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Writes one document; it must be done.
-    pub(crate) async fn done(&self, write: Write) -> Written {
-        written(self.engine.write_one(write, Refresh::No).await.expect("a write is answered"))
+    pub(crate) async fn write(&self, write: Write) -> Written {
+        expect_written(self.engine.write_one(write, Refresh::No).await.expect("a write is answered"))
     }
 
     pub(crate) async fn outcome(&self, write: Write) -> Outcome {
@@ -166,7 +166,7 @@ pub(crate) async fn ids(engine: &dyn Engine, target: &Target, body: Value) -> Ve
 }
 
 /// Everything a scan gives.
-pub(crate) async fn scanned(engine: &dyn Engine, target: &Target, query: Query, see: See) -> Vec<Document> {
+pub(crate) async fn scan_all(engine: &dyn Engine, target: &Target, query: Query, see: See) -> Vec<Document> {
     let stream = engine
         .scan(target, query, see, Barrier::None)
         .await
@@ -174,7 +174,7 @@ pub(crate) async fn scanned(engine: &dyn Engine, target: &Target, query: Query, 
     stream.map(|doc| doc.expect("a scanned document is there")).collect().await
 }
 
-pub(crate) fn written(outcome: Outcome) -> Written {
+pub(crate) fn expect_written(outcome: Outcome) -> Written {
     match outcome {
         Outcome::Written(written) => written,
         other => panic!("a write should have been done: {other:?}"),
@@ -226,7 +226,7 @@ mod tests {
             create(&other, bench.index, None, false)
                 .await
                 .expect("an index can be created");
-            bench.done(bench.put("d1", json!({ "rank": 1 }))).await;
+            bench.write(bench.put("d1", json!({ "rank": 1 }))).await;
         });
         block_on(random::same_answers(&memory(), &other, 3, 150, None));
     }

@@ -76,7 +76,7 @@ fn run_terms(terms: &TermsAgg, subs: &[Agg], docs: &[Match]) -> Result<Value> {
             match buckets.iter_mut().find(|bucket| bucket.order == order) {
                 Some(bucket) => bucket.docs.push(found.clone()),
                 None => {
-                    let (key, text) = shown(kind, value);
+                    let (key, text) = render_key(kind, value);
                     buckets.push(Bucket {
                         order,
                         key,
@@ -187,7 +187,7 @@ fn values<'a>(source: &'a ValueSource, (entry, doc): &'a Match) -> Result<Option
 }
 
 /// A bucket's key, and its text where that says more.
-fn shown(kind: &FieldType, value: &FieldValue) -> (Value, Option<Value>) {
+fn render_key(kind: &FieldType, value: &FieldValue) -> (Value, Option<Value>) {
     match value {
         FieldValue::Bool(flag) => (i64::from(*flag).into(), Some(flag.to_string().into())),
         FieldValue::Date(ms) => ((*ms).into(), Some(kind.render_value(value))),

@@ -3,7 +3,7 @@
 //! An alteration makes another catalog or is refused; then nothing has changed. Not here: documents; templates and
 //! date names, which this engine refuses or does not read.
 
-use crate::catalog::{self, Behind, closed, flatten, missing};
+use crate::catalog::{self, Behind, flatten, index_closed, missing};
 use crate::{AliasAction, Alteration, Altered, IndexInfo};
 use mapping::settings::{limits, registry};
 use mapping::{Mapping, MappingLimits, Registry, TypedMappings};
@@ -53,7 +53,7 @@ pub(super) struct Moment {
 pub(super) struct Catalog(pub(super) BTreeMap<String, Arc<Entry>>);
 
 impl Entry {
-    pub(super) fn typed(&self) -> bool {
+    pub(super) fn has_types(&self) -> bool {
         matches!(self.mappings, Mappings::Typed(_))
     }
 
@@ -69,7 +69,7 @@ impl Entry {
     pub(super) fn identity(&self, id: &DocId) -> Result<DocId> {
         match (&self.mappings, &id.doc_type) {
             (Mappings::Typed(types), None) => match types.types().map(|(name, _)| name).collect::<Vec<_>>()[..] {
-                [only] => Ok(DocId::typed(only, id.id.clone())),
+                [only] => Ok(DocId::with_type(only, id.id.clone())),
                 _ => Err(Error::new(
                     ErrorKind::ActionRequestValidation,
                     "Validation Failed: 1: type is missing;",
@@ -83,7 +83,7 @@ impl Entry {
     /// Refuses who means an index that had this name before.
     pub(super) fn must_be(&self, uuid: Option<&str>) -> Result<()> {
         match uuid {
-            Some(uuid) if uuid != self.uuid => Err(crate::catalog::replaced(self.name.as_str(), uuid)),
+            Some(uuid) if uuid != self.uuid => Err(crate::catalog::index_replaced(self.name.as_str(), uuid)),
             _ => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ impl Entry {
         if self.open {
             Ok(())
         } else {
-            Err(closed(&self.name, &self.uuid))
+            Err(index_closed(&self.name, &self.uuid))
         }
     }
 
@@ -122,7 +122,7 @@ impl Entry {
             uuid: self.uuid.clone(),
             created_ms: self.created_ms,
             open: self.open,
-            typed: self.typed(),
+            typed: self.has_types(),
             settings: self.settings.clone(),
             mappings: self.render_mappings(),
             mapping: self.mapping.clone(),
@@ -185,7 +185,7 @@ impl Entry {
             }
         }
         let registry = registry(&merged)?;
-        let mappings = parse_mappings(&self.render_mappings(), self.typed(), &registry, &limits(&merged))?;
+        let mappings = parse_mappings(&self.render_mappings(), self.has_types(), &registry, &limits(&merged))?;
         Entry {
             settings: merged,
             registry,
@@ -216,7 +216,7 @@ impl Catalog {
                     return Err(missing(expression));
                 }
             } else {
-                self.named(expression, target, &mut found)?;
+                self.resolve_name(expression, target, &mut found)?;
             }
         }
         if found.is_empty() && !target.allow_no_indices {
@@ -253,7 +253,7 @@ impl Catalog {
         any
     }
 
-    fn named<'a>(&'a self, wanted: &str, target: &Target, found: &mut BTreeMap<&'a str, Resolved>) -> Result<()> {
+    fn resolve_name<'a>(&'a self, wanted: &str, target: &Target, found: &mut BTreeMap<&'a str, Resolved>) -> Result<()> {
         let mut any = false;
         for (name, entry) in &self.0 {
             let filter = match entry.aliases.get(wanted) {
@@ -265,7 +265,7 @@ impl Catalog {
             if entry.open || !target.forbid_closed {
                 add(found, name, entry, filter);
             } else if !target.ignore_unavailable {
-                return Err(closed(&entry.name, &entry.uuid));
+                return Err(index_closed(&entry.name, &entry.uuid));
             }
         }
         if any || target.ignore_unavailable {
@@ -306,7 +306,7 @@ impl Catalog {
     }
 
     /// The catalog after an alteration.
-    pub(super) fn altered(&self, wish: &Alteration, moment: Moment) -> Result<(Catalog, Altered)> {
+    pub(super) fn apply(&self, wish: &Alteration, moment: Moment) -> Result<(Catalog, Altered)> {
         let mut next = self.clone();
         let mut altered = Altered::default();
         match wish {

@@ -100,7 +100,7 @@ impl Slot {
             Slot::There(doc) => doc.stamp,
         }
     }
-    fn seen(&self, see: See) -> Option<&Arc<Stored>> {
+    fn visible(&self, see: See) -> Option<&Arc<Stored>> {
         match self {
             Slot::There(doc) if doc.is_seen(see) => Some(doc),
             _ => None,
@@ -121,10 +121,10 @@ struct Store {
 }
 
 impl Store {
-    fn found(&self, id: &DocId, see: See) -> Found {
+    fn lookup(&self, id: &DocId, see: See) -> Found {
         match self.slots.get(id) {
             None => Found::Nothing,
-            Some(slot) if slot.seen(see).is_some() => Found::Here(slot.stamp()),
+            Some(slot) if slot.visible(see).is_some() => Found::Here(slot.stamp()),
             Some(slot) => Found::Deleted(slot.stamp()),
         }
     }
@@ -147,7 +147,7 @@ impl Store {
             let mut docs: Vec<_> = self
                 .slots
                 .values()
-                .filter_map(|slot| slot.seen(See::Everything).cloned())
+                .filter_map(|slot| slot.visible(See::Everything).cloned())
                 .collect();
             docs.sort_by_key(|doc| doc.stamp.seq_no);
             debug_assert!(
@@ -278,13 +278,13 @@ impl State {
         } else {
             See::Everything
         };
-        let here = store.slots.get(&id).and_then(|slot| slot.seen(See::Everything)).cloned();
+        let here = store.slots.get(&id).and_then(|slot| slot.visible(See::Everything)).cloned();
         let mark = here.as_ref().and_then(|doc| doc.hidden.clone());
         if let Some(mark) = mark.as_ref().filter(|mark| mark.held && see == See::Plain) {
             return Ok(Outcome::Held(mark.body.clone()));
         }
-        let found = store.found(&id, see);
-        if let Err(conflict) = write.check(&at, found, store.found(&id, See::Everything)) {
+        let found = store.lookup(&id, see);
+        if let Err(conflict) = write.check(&at, found, store.lookup(&id, See::Everything)) {
             refuse_unreadable(&entry, &id, write)?;
             return Ok(Outcome::Conflict(conflict));
         }
@@ -389,7 +389,7 @@ impl State {
         let found = if read.searchable_only {
             store.searchable.iter().find(|doc| doc.at.id == id)
         } else {
-            store.slots.get(&id).and_then(|slot| slot.seen(See::Everything))
+            store.slots.get(&id).and_then(|slot| slot.visible(See::Everything))
         };
         Ok(found.filter(|doc| doc.is_seen(read.see)).map(|doc| doc.document()))
     }
@@ -412,7 +412,10 @@ impl State {
             WriteOp::Delete => return Ok(None),
             WriteOp::Put(source) => source.parse()?,
             WriteOp::Update(update) => {
-                let old = self.stores.get(&entry.uuid).and_then(|store| store.slots.get(&id)?.seen(see));
+                let old = self
+                    .stores
+                    .get(&entry.uuid)
+                    .and_then(|store| store.slots.get(&id)?.visible(see));
                 let mut timing = write.timing.clone();
                 match apply_update(update, &at, old.map(|doc| &**doc), write.routing.as_deref(), &mut timing)? {
                     Doing::Put(_, value) => value,
@@ -701,7 +704,7 @@ impl Engine for MemoryEngine {
                 state.scripts.remove(id).map(drop).ok_or_else(missing)?;
             }
             _ => {
-                let (catalog, altered) = state.catalog.altered(&alteration, moment)?;
+                let (catalog, altered) = state.catalog.apply(&alteration, moment)?;
                 state.catalog = catalog;
                 let alive: Vec<String> = state.catalog.0.values().map(|entry| entry.uuid.clone()).collect();
                 state.stores.retain(|uuid, _| alive.contains(uuid));
@@ -780,7 +783,7 @@ fn stats(entry: &Entry, store: Option<&Arc<Store>>) -> IndexStats {
     for doc_type in visible.iter().filter_map(|doc| doc.at.id.doc_type.as_deref()) {
         *by_type.entry(doc_type.to_owned()).or_default() += 1;
     }
-    debug_assert!(entry.typed() || by_type.is_empty(), "only typed indices have types");
+    debug_assert!(entry.has_types() || by_type.is_empty(), "only typed indices have types");
     IndexStats {
         docs: visible.len() as u64,
         docs_by_type: by_type.into_iter().collect(),
@@ -807,7 +810,7 @@ impl Newest for Reading<'_> {
         Ok(WriteIndex {
             name: entry.name.clone(),
             uuid: entry.uuid.clone(),
-            typed: entry.typed(),
+            typed: entry.has_types(),
             settings: Arc::new(entry.settings.clone()),
         })
     }
@@ -841,7 +844,7 @@ impl AtomicWrites for MemoryEngine {
                 now_ms: self.clock.wall_ms(),
                 uuid: uuid(&*self.clock),
             };
-            next.catalog = next.catalog.altered(alteration, moment)?.0;
+            next.catalog = next.catalog.apply(alteration, moment)?.0;
         }
         let (sealed, seal) = plan.seal.map_or((None, None), |(place, seal)| (Some(place), Some(seal)));
         let mut outcomes: Vec<Outcome> = plan.writes.iter().map(|write| next.write(write, now_ms)).collect();

@@ -181,7 +181,7 @@ fn hit(request: &SearchRequest, keys: &order::Keys, doc: &Stored) -> Result<Hit>
 
 /// Any of these must match; `None`: all documents do.
 fn read_filters(entry: &Entry, filters: Option<&[Value]>) -> Result<Option<Vec<Query>>> {
-    let dialect = if entry.typed() {
+    let dialect = if entry.has_types() {
         Dialect::of(Persona::Es2)
     } else {
         Dialect::default()

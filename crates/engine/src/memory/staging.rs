@@ -33,7 +33,7 @@ fn missing(view: &str) -> Error {
 impl State {
     /// The newest document of an address, as plain readers see it.
     fn plain(&self, entry_uuid: &str, id: &DocId) -> Option<&Arc<Stored>> {
-        self.stores.get(entry_uuid)?.slots.get(id)?.seen(See::Plain)
+        self.stores.get(entry_uuid)?.slots.get(id)?.visible(See::Plain)
     }
 
     /// The same state in which no document is held by a mark, and everything is searchable.
@@ -70,7 +70,7 @@ impl StagingView {
         self.now.snapshot(target)
     }
 
-    fn seen(&self, read: &Read) -> Result<Seen> {
+    fn read(&self, read: &Read) -> Result<Seen> {
         let entry = self.now.catalog.read_index(read.at.index.as_str())?;
         let at = DocAddress {
             index: entry.name.clone(),
@@ -79,7 +79,7 @@ impl StagingView {
         let own = self.written.contains(&at);
         let document = self.now.read(read)?.map(|document| match own {
             true => Document {
-                stamp: Stamp::staged(document.stamp.version),
+                stamp: Stamp::provisional(document.stamp.version),
                 ..document
             },
             false => document,
@@ -111,7 +111,7 @@ impl StagingView {
         let is_missing = matches!(&found, Err(e) if e.kind() == ErrorKind::IndexNotFound);
         if let Some(typed) = creates.filter(|_| is_missing && !write.require_alias) {
             let wish = Alteration::index_if_missing(name, typed);
-            next.catalog = next.catalog.altered(&wish, moment)?.0;
+            next.catalog = next.catalog.apply(&wish, moment)?.0;
             made = Some(typed);
         }
         let entry = next.catalog.write_index(name, write.require_alias)?;
@@ -140,11 +140,11 @@ impl StagingView {
         if !self.written.contains(&written.at) {
             self.written.push(written.at.clone());
         }
-        let stamp = Stamp::staged(written.stamp.version);
+        let stamp = Stamp::provisional(written.stamp.version);
         Ok(Outcome::Written(Written { stamp, ..written }))
     }
 
-    fn staged(&self) -> Result<Vec<Staged>> {
+    fn staged_documents(&self) -> Result<Vec<Staged>> {
         let one = |at: &DocAddress| {
             let entry = self.now.catalog.write_index(at.index.as_str(), false)?;
             let put = self.now.plain(&entry.uuid, &at.id).map(|doc| StagedPut {
@@ -174,7 +174,7 @@ impl StagingView {
     }
 
     fn bytes(&self) -> Result<u64> {
-        let puts = self.staged()?.into_iter().filter_map(|staged| staged.put);
+        let puts = self.staged_documents()?.into_iter().filter_map(|staged| staged.put);
         Ok(puts.map(|put| put.source.0.len() as u64).sum())
     }
 }
@@ -224,7 +224,7 @@ impl Staging for MemoryEngine {
     async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>> {
         let stagings = self.stagings();
         let staging = stagings.get(view).ok_or_else(|| missing(view))?;
-        Ok(reads.iter().map(|read| staging.seen(read)).collect())
+        Ok(reads.iter().map(|read| staging.read(read)).collect())
     }
 
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
@@ -240,9 +240,9 @@ impl Staging for MemoryEngine {
         Ok(writes.into_iter().map(&mut one).collect())
     }
 
-    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
+    async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {
         let stagings = self.stagings();
-        stagings.get(view).ok_or_else(|| missing(view))?.staged()
+        stagings.get(view).ok_or_else(|| missing(view))?.staged_documents()
     }
 
     async fn staged_bytes(&self, view: &str) -> Result<u64> {

@@ -4,7 +4,7 @@ use super::Context;
 use crate::field::{FieldType, Kind, Params, TreeField};
 use crate::tree::TreePart;
 use crate::types;
-use crate::wording::{java, malformed, text_of};
+use crate::wording::{java, mapper_parsing, text_of};
 use analysis::Analyzer;
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
@@ -46,7 +46,7 @@ pub(super) fn build(
     };
     let tree = read_tree(name, kind, &params, fields.is_empty())?;
     if kind == Kind::Alias && !params.contains_key("path") {
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "The [path] property must be specified for field [{name}]."
         )));
     }
@@ -113,7 +113,7 @@ fn read_tree(name: &str, kind: Kind, params: &Params, without_fields: bool) -> R
         return Ok(None);
     }
     if !(without_fields && copy_to_is_empty(params.get("copy_to"))) {
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "field [{name}] of type [tree_path] cannot have [fields] or [copy_to]: a move of its directory would not reach them"
         )));
     }
@@ -161,7 +161,7 @@ fn read_analyzers(context: &Context<'_>, name: &str, kind: Kind, params: &Params
 
 fn read_normalizer(context: &Context<'_>, name: &str, wanted: &str) -> Result<Analyzer> {
     let found = context.registry.normalizer(wanted);
-    found.ok_or_else(|| malformed(format!("normalizer [{wanted}] not found for field [{name}]")))
+    found.ok_or_else(|| mapper_parsing(format!("normalizer [{wanted}] not found for field [{name}]")))
 }
 
 /// The format of dates; other fields have none.
@@ -181,7 +181,7 @@ fn read_format(context: &Context<'_>, name: &str, kind: Kind, pattern: Option<St
 /// The factor of `scaled_float`, which needs one; 1 for others.
 fn read_scaling_factor(name: &str, kind: Kind, given: Option<&Value>) -> Result<f64> {
     match (kind, given) {
-        (Kind::ScaledFloat, None) => Err(malformed(format!(
+        (Kind::ScaledFloat, None) => Err(mapper_parsing(format!(
             "Field [{name}] misses required parameter [scaling_factor]"
         ))),
         (Kind::ScaledFloat, Some(value)) => text_of(value)
@@ -204,7 +204,9 @@ fn read_copy_to(name: &str, given: Option<&Value>) -> Result<Vec<String>> {
         Some(path) => vec![text_of(path)],
     };
     match copy_to.iter().find(|path| path.is_empty()) {
-        Some(target) => Err(malformed(format!("[copy_to] of field [{name}] names no field: [{target}]"))),
+        Some(target) => Err(mapper_parsing(format!(
+            "[copy_to] of field [{name}] names no field: [{target}]"
+        ))),
         None => Ok(copy_to),
     }
 }
@@ -216,22 +218,22 @@ fn check_null_value(context: &Context<'_>, name: &str, field: &FieldType) -> Res
     };
     types::read(field, null_value).map(drop).map_err(|e| {
         if context.rules.mapping_refusal_words {
-            return malformed(e.reason());
+            return mapper_parsing(e.reason());
         }
-        malformed(format!(
+        mapper_parsing(format!(
             "Failed to parse mapping: null_value [{}] of field [{name}]: {}",
             java(null_value),
             e.reason()
         ))
-        .caused_by(e)
+        .with_cause(e)
     })
 }
 
 fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {
     if context.rules.mapping_refusal_words {
-        return malformed(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
+        return mapper_parsing(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
     }
-    Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).caused_by(e)
+    Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).with_cause(e)
 }
 
 /// A field of 2015 that is not indexed has no column either.
@@ -244,7 +246,11 @@ fn find_analyzer(context: &Context<'_>, field: &str, value: Option<&Value>) -> R
     let name = text_of(value);
     match context.registry.analyzer(&name) {
         Some(analyzer) => Ok(Some(analyzer)),
-        None if context.rules.mapping_refusal_words => Err(malformed(format!("analyzer [{name}] not found for field [{field}]"))),
-        None => Err(malformed(format!("analyzer [{name}] has not been configured in mappings"))),
+        None if context.rules.mapping_refusal_words => {
+            Err(mapper_parsing(format!("analyzer [{name}] not found for field [{field}]")))
+        }
+        None => Err(mapper_parsing(format!(
+            "analyzer [{name}] has not been configured in mappings"
+        ))),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::field::Kind;
-use crate::wording::{java, java_class, malformed, text_of};
+use crate::wording::{java, java_class, mapper_parsing, text_of};
 use model::{Error, Result};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(super) fn check_similarity(context: &Context<'_>, field: &str, value: &Value
     match &context.limits.similarities {
         Some(names) if !matches!(given.as_str(), "BM25" | "boolean" | "default") && !names.contains(&given) => {
             let meant = model::nearest::question(&given, names.iter().map(String::as_str).chain(["BM25", "boolean"]));
-            Err(malformed(format!(
+            Err(mapper_parsing(format!(
                 "Unknown Similarity type [{given}] for field [{field}]{meant}"
             )))
         }
@@ -27,14 +27,14 @@ pub(super) fn check(name: &str, kind: Kind, key: &str, value: &Value, multi: boo
         if accepted.contains(&given.as_str()) {
             return Ok(());
         }
-        Err(malformed(format!(
+        Err(mapper_parsing(format!(
             "Unknown value [{given}] for field [{key}] - accepted values are [{}]",
             accepted.join(", ")
         )))
     };
     match key {
         "meta" => check_meta(name, value),
-        "copy_to" if multi => Err(malformed(format!(
+        "copy_to" if multi => Err(mapper_parsing(format!(
             "copy_to in multi fields is not allowed. Found the copy_to in field [{name}] which is within a multi field."
         ))),
         "boost" if text_of(value).trim().parse::<f32>().is_err() => Err(Error::no_number(&text_of(value))),
@@ -59,7 +59,7 @@ pub(super) fn check(name: &str, kind: Kind, key: &str, value: &Value, multi: boo
             let known = |key: &String| ["min_chars", "max_chars"].contains(&key.as_str());
             bounds.iter().find(|(key, _)| !known(key))
         }) {
-            Some((unknown, given)) => Err(malformed(format!(
+            Some((unknown, given)) => Err(mapper_parsing(format!(
                 "Mapping definition for [{name}] has unsupported parameters:  [{unknown} : {}]",
                 java(given)
             ))),
@@ -84,14 +84,14 @@ fn check_meta(name: &str, value: &Value) -> Result<()> {
         format!("{class}[{}]", java(value))
     };
     let Value::Object(meta) = value else {
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "[meta] must be an object, got {} for field [{name}]",
             got(value)
         )));
     };
     if meta.len() > 5 {
         let found = meta.len();
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "[meta] can't have more than 5 entries, but got {found} on field [{name}]"
         )));
     }
@@ -105,7 +105,7 @@ fn check_meta(name: &str, value: &Value) -> Result<()> {
             Value::Null => format!("[meta] values can't be null (field [{name}])"),
             other => format!("[meta] values can only be strings, but got {}", got(other)),
         };
-        return Err(malformed(format!("{why} for field [{name}]")));
+        return Err(mapper_parsing(format!("{why} for field [{name}]")));
     }
     Ok(())
 }

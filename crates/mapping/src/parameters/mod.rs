@@ -15,7 +15,7 @@ use crate::field::{FieldType, Kind, Params};
 use crate::limits::MappingLimits;
 use crate::spec::{Param, Shape};
 use crate::types;
-use crate::wording::{java, java_class, malformed, text_of};
+use crate::wording::{java, java_class, mapper_parsing, text_of};
 use analysis::Registry;
 use build::build;
 use check::{check, check_similarity};
@@ -86,39 +86,14 @@ pub(crate) struct Context<'a> {
 pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>, multi: bool) -> Result<FieldType> {
     let Some(type_value) = body.get("type") else {
         if context.rules.mapping_refusal_words && multi {
-            return Err(malformed(format!("no type specified for property [{name}]")));
+            return Err(mapper_parsing(format!("no type specified for property [{name}]")));
         }
-        return Err(malformed(format!("No type specified for field [{name}]")));
+        return Err(mapper_parsing(format!("No type specified for field [{name}]")));
     };
     let type_name = text_of(type_value);
     let (kind, string) = match (type_name.as_str(), context.rules.has_string_fields) {
         ("string", true) => (string_kind(body), true),
-        _ => match Kind::from_name(&type_name) {
-            Some(Kind::Object | Kind::Nested) if multi => {
-                return Err(malformed(format!("Type [{type_name}] cannot be used in multi field")));
-            }
-            Some(Kind::Alias | Kind::Join) if multi => {
-                return Err(malformed(format!("Type [{type_name}] cannot be used in multi field")));
-            }
-            Some(kind) => (kind, false),
-            None if UNSUPPORTED.contains(&type_name.as_str())
-                && !(context.rules.mapping_refusal_words && NEVER_TYPED.contains(&type_name.as_str())) =>
-            {
-                return Err(malformed(format!(
-                    "field type [{type_name}] of field [{name}] is not supported yet"
-                )));
-            }
-            None => {
-                let no = if context.rules.mapping_refusal_words && multi {
-                    "no"
-                } else {
-                    "No"
-                };
-                return Err(malformed(format!(
-                    "{no} handler for type [{type_name}] declared on field [{name}]"
-                )));
-            }
-        },
+        _ => (read_kind(context, name, &type_name, multi)?, false),
     };
     let mut params = Params::new();
     let mut fields = Vec::new();
@@ -135,7 +110,7 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         let only_of_2015 =
             !context.rules.takes_former_parameters && types::keyword::OF_2015.contains(&key.as_str()) && kind.is_keyword();
         let Some(param) = known.filter(|_| !only_of_2015) else {
-            return Err(malformed(if context.rules.mapping_refusal_words {
+            return Err(mapper_parsing(if context.rules.mapping_refusal_words {
                 format!(
                     "Mapping definition for [{name}] has unsupported parameters:  [{key} : {}]",
                     java(value)
@@ -145,10 +120,10 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
             }));
         };
         if value.is_null() && key == "null_value" && context.rules.mapping_refusal_words {
-            return Err(malformed("Property [null_value] cannot be null."));
+            return Err(mapper_parsing("Property [null_value] cannot be null."));
         }
         if value.is_null() && key != "null_value" {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "[{key}] on mapper [{name}] of type [{type_name}] must not have a [null] value"
             )));
         }
@@ -173,9 +148,29 @@ pub(crate) fn parse(context: &Context<'_>, name: &str, body: &Map<String, Value>
         check_string(name, &params, body)?;
     }
     if context.rules.mapping_refusal_words && kind == Kind::Boolean && params.get("index").is_some_and(|v| v == "analyzed") {
-        return Err(malformed("bool field can't be tokenized"));
+        return Err(mapper_parsing("bool field can't be tokenized"));
     }
     build(context, name, kind, string, params, fields)
+}
+
+/// The kind of a type by its name.
+fn read_kind(context: &Context<'_>, name: &str, type_name: &str, multi: bool) -> Result<Kind> {
+    let is_2015 = context.rules.mapping_refusal_words;
+    match Kind::from_name(type_name) {
+        Some(Kind::Object | Kind::Nested | Kind::Alias | Kind::Join) if multi => {
+            Err(mapper_parsing(format!("Type [{type_name}] cannot be used in multi field")))
+        }
+        Some(kind) => Ok(kind),
+        None if UNSUPPORTED.contains(&type_name) && !(is_2015 && NEVER_TYPED.contains(&type_name)) => Err(mapper_parsing(
+            format!("field type [{type_name}] of field [{name}] is not supported yet"),
+        )),
+        None => {
+            let no = if is_2015 && multi { "no" } else { "No" };
+            Err(mapper_parsing(format!(
+                "{no} handler for type [{type_name}] declared on field [{name}]"
+            )))
+        }
+    }
 }
 
 /// Types that Elasticsearch has and we have not.
@@ -215,24 +210,24 @@ fn parse_fields(context: &Context<'_>, of: &str, value: &Value, multi: bool) -> 
         if value.as_array().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "expected map for property [fields] on field [{}] or [fields] but got a {}",
             java(value),
             java_class(value)
         )));
     };
     if multi {
-        return Err(malformed("Multi-fields cannot have multi-fields of their own"));
+        return Err(mapper_parsing("Multi-fields cannot have multi-fields of their own"));
     }
     let mut fields = Vec::with_capacity(object.len());
     for (name, body) in object {
         let Value::Object(body) = body else {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "illegal field [{name}], only fields can be specified inside fields"
             )));
         };
         if name.contains('.') && !context.rules.tolerates_mapping_mistakes {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "Field name [{name}] which is a multi field of [{of}] cannot contain '.'"
             )));
         }
@@ -266,7 +261,7 @@ fn read_value(param: &Param, value: &Value, rules: &IndexRules) -> Result<Value>
         },
         Int => match text_of(value).parse::<i64>() {
             Ok(number) => Ok(number.into()),
-            Err(_) if rules.mapping_refusal_words => Err(malformed(format!("For input string: \"{}\"", text_of(value)))),
+            Err(_) if rules.mapping_refusal_words => Err(mapper_parsing(format!("For input string: \"{}\"", text_of(value)))),
             Err(_) => Err(Error::illegal(format!(
                 "Failed to parse value [{}] for [{}] as an integer",
                 text_of(value),

@@ -1,7 +1,7 @@
 //! `string` of 2015, a text or a keyword by its parameters, and `multi_field` of 1.x.
 
 use crate::field::{Kind, Params};
-use crate::wording::{malformed, text_of};
+use crate::wording::{mapper_parsing, text_of};
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) fn check_string(name: &str, params: &Params, body: &Params) -> Result
     if let Some(index) = &index
         && !["analyzed", "not_analyzed", "no"].contains(&index.as_str())
     {
-        return Err(malformed(format!("wrong value for index [{index}] for field [{name}]")));
+        return Err(mapper_parsing(format!("wrong value for index [{index}] for field [{name}]")));
     }
     let vectors = [
         "no",
@@ -35,7 +35,9 @@ pub(super) fn check_string(name: &str, params: &Params, body: &Params) -> Result
     if let Some(vector) = text("term_vector")
         && !vectors.contains(&vector.as_str())
     {
-        return Err(malformed(format!("wrong value for termVector [{vector}] for field [{name}]")));
+        return Err(mapper_parsing(format!(
+            "wrong value for termVector [{vector}] for field [{name}]"
+        )));
     }
     if let Some(options) = text("index_options")
         && !["docs", "freqs", "positions", "offsets"].contains(&options.as_str())
@@ -47,10 +49,12 @@ pub(super) fn check_string(name: &str, params: &Params, body: &Params) -> Result
     }
     let analyzed = index.as_deref().is_none_or(|i| i == "analyzed");
     if analyzed && body.get("doc_values").is_some_and(|v| text_of(v) == "true") {
-        return Err(malformed(format!("Field [{name}] cannot be analyzed and have doc values")));
+        return Err(mapper_parsing(format!(
+            "Field [{name}] cannot be analyzed and have doc values"
+        )));
     }
     if params.contains_key("search_analyzer") && !params.contains_key("analyzer") && !params.contains_key("index_analyzer") {
-        return Err(malformed(format!(
+        return Err(mapper_parsing(format!(
             "analyzer on field [{name}] must be set when search_analyzer is set"
         )));
     }

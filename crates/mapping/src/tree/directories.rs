@@ -25,7 +25,7 @@ pub(super) enum Place {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct DirectoryNode {
     pub(super) place: Place,
     pub(super) name: Arc<str>,
     /// The number of the operation that last moved, merged or removed it; 0: none did.
@@ -80,7 +80,7 @@ pub(super) fn fold(name: &str) -> String {
 /// Every directory of an index, of all its `tree_path` fields.
 #[derive(Clone, Default)]
 pub struct Tree {
-    pub(super) nodes: Vector<Node>,
+    pub(super) nodes: Vector<DirectoryNode>,
     /// The live directories by place and name.
     pub(super) names: OrdMap<Key, DirId>,
     /// Directories that were merged, by what they were merged into.
@@ -116,11 +116,11 @@ impl Tree {
     }
     /// The number of the newest operation that moved, merged or removed something: two trees of an index with the same number
     /// give each directory the same path.
-    pub fn moved(&self) -> u64 {
+    pub fn last_move_seq(&self) -> u64 {
         self.moved
     }
     /// The number of the newest operation that removed something; 0: none did.
-    pub fn removed(&self) -> u64 {
+    pub fn last_removal_seq(&self) -> u64 {
         self.removed.get_max().map_or(0, |(seq, _)| *seq)
     }
     /// The root of a field.
@@ -179,7 +179,7 @@ impl Tree {
         let (mut at, mut rest) = (Some(top), after);
         while let (Some(dir), Some((name, deeper))) = (at, rest.split_first()) {
             levels.push(Box::new(self.children_after(dir, name)));
-            // What is in a directory comes behind it.
+            // A directory comes before those in it.
             at = self.child(dir, name).filter(|_| levels.len() < depth);
             rest = deeper;
             if let Some(dir) = at {
@@ -383,7 +383,7 @@ impl Tree {
     pub fn bytes(&self) -> usize {
         let names: usize = self.nodes.iter().map(|node| node.name.len().next_multiple_of(8) + 16).sum();
         // Chunks of persistent collections are two thirds full on average.
-        let each = size_of::<Node>() + size_of::<(Key, DirId)>();
+        let each = size_of::<DirectoryNode>() + size_of::<(Key, DirId)>();
         names + self.nodes.len() * each * 3 / 2 + (self.merged.len() + self.removed.len()) * 12
     }
 }

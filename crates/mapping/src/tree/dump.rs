@@ -3,7 +3,7 @@
 //! Not here: the file that the bytes lie in, and its checksums.
 
 use super::DirId;
-use super::directories::{Node, Place, Tree};
+use super::directories::{DirectoryNode, Place, Tree};
 use model::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn read(bytes: &[u8]) -> Option<Tree> {
             GONE => Place::Gone,
             _ => return None,
         };
-        nodes.push(Node { place, name, moved });
+        nodes.push(DirectoryNode { place, name, moved });
     }
     tree.nodes = nodes.into_iter().collect();
     tree.index();

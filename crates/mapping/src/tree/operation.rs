@@ -3,7 +3,7 @@
 //! Not here: which operations a wish needs, and refusals (`plan`).
 
 use super::DirId;
-use super::directories::{Key, NOWHERE, Node, Place, Tree};
+use super::directories::{DirectoryNode, Key, NOWHERE, Place, Tree};
 use model::{Error, ErrorKind};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -159,7 +159,7 @@ impl Tree {
             self.names.insert(key, there);
             return Some(there);
         }
-        self.nodes.push_back(Node {
+        self.nodes.push_back(DirectoryNode {
             place: Place::In(parent),
             name,
             moved: 0,
@@ -191,7 +191,7 @@ impl Tree {
         debug_assert!(before.is_none(), "trees.md D2: a name is that of one directory");
         let moved = self.seq + 1;
         if let Some(node) = self.nodes.get_mut(id as usize) {
-            *node = Node {
+            *node = DirectoryNode {
                 place: Place::In(parent),
                 name,
                 moved,

@@ -50,7 +50,7 @@ impl Placed {
     }
     /// Whether one of its directories was removed since: then the document is gone (trees.md D10).
     pub fn is_removed(&self, tree: &Tree) -> bool {
-        tree.removed() > self.seq && self.dirs.iter().any(|dir| tree.find(*dir).is_none())
+        tree.last_removal_seq() > self.seq && self.dirs.iter().any(|dir| tree.find(*dir).is_none())
     }
     /// Whether one of its paths may be another than when it was written.
     fn has_moved(&self, tree: &Tree) -> bool {

@@ -11,18 +11,18 @@ use std::sync::Arc;
 pub struct Made {
     /// The directory of the path.
     pub dir: DirId,
-    /// What makes it, in order.
+    /// The operations that make it, in order.
     pub operations: Vec<Operation>,
 }
 
 /// A move that can be done.
 #[derive(Debug, Default)]
 pub struct Moved {
-    /// What does it, in order; none: it is there already.
+    /// The operations that do it, in order; none: it is there already.
     pub operations: Vec<Operation>,
     /// The directory that moves.
     pub dir: DirId,
-    /// What it is merged into.
+    /// The directory that it is merged into.
     pub merged_into: Option<DirId>,
 }
 
@@ -50,7 +50,7 @@ impl Tree {
             next - 1
         };
         let known = then.root(field).map(|root| then.deepest(root, components));
-        // What is gone since is made anew where it was.
+        // Directories that are gone since are made anew where they were.
         let known = known.and_then(|(dir, count)| Some((self.find(dir)?, count)));
         let (mut at, mut count) = match (known, self.root(field)) {
             (Some(known), _) => known,
@@ -117,7 +117,7 @@ impl Tree {
         if source == target {
             return Ok(Moved { dir, ..Moved::default() });
         }
-        // Of what is there already: in another case it may be the source itself.
+        // The target is there already: in another case it may be the source itself.
         let around = target.split_last().map_or(&target[..], |(_, around)| around);
         let root = self.root(field).unwrap_or(dir);
         if self.is_within(self.deepest(root, around).0, dir) {

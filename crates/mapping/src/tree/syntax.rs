@@ -29,7 +29,7 @@ impl Default for PathSyntax {
     }
 }
 
-/// What a field, or a sub-field of it, shows of a directory.
+/// The part of a directory that a field, or a sub-field of it, shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreePart {
     /// `path`: the whole path.

@@ -98,16 +98,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
     };
     let mut entries = Vec::with_capacity(inputs.len());
     for input in inputs {
-        if input.trim().is_empty() {
-            return Err(Error::illegal("value must have a length > 0"));
-        }
-        if let Some(bad) = input.chars().find(|c| matches!(*c, '\u{0}' | '\u{1e}' | SEPARATOR)) {
-            let reason = format!(
-                "Illegal input [{input}] UTF-16 codepoint [0x{:x}] is a reserved character",
-                u32::from(bad)
-            );
-            return Err(Error::illegal(reason));
-        }
+        check_input(input)?;
         let cut: String = input.chars().take(INPUT_CHARS_MAX).collect();
         let key = key(field.analyzer.as_ref(), &cut);
         if key.is_empty() {
@@ -122,6 +113,21 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         }
     }
     Ok(FieldValue::Completion(entries))
+}
+
+/// # Errors
+/// An empty input; a character that separates the parts of an entry.
+fn check_input(input: &str) -> Result<()> {
+    if input.trim().is_empty() {
+        return Err(Error::illegal("value must have a length > 0"));
+    }
+    match input.chars().find(|c| matches!(*c, '\u{0}' | '\u{1e}' | SEPARATOR)) {
+        None => Ok(()),
+        Some(bad) => Err(Error::illegal(format!(
+            "Illegal input [{input}] UTF-16 codepoint [0x{:x}] is a reserved character",
+            u32::from(bad)
+        ))),
+    }
 }
 
 fn read_weight(value: &Value) -> Result<u32> {

@@ -2,7 +2,7 @@
 
 use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
-use crate::wording::malformed;
+use crate::wording::mapper_parsing;
 use crate::wording::text_of;
 use model::{Error, ErrorKind, Result, geohash};
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub(crate) fn read(value: &Value) -> Result<FieldValue> {
 }
 
 fn point(text: &str) -> Result<(f64, f64)> {
-    let refuse = || malformed(format!("unsupported symbol in geohash or point [{text}]"));
+    let refuse = || mapper_parsing(format!("unsupported symbol in geohash or point [{text}]"));
     if let Some((lat, lon)) = text.split_once(',') {
         let lon = lon.split(',').next().unwrap_or(lon);
         return match (lat.trim().parse(), lon.trim().parse()) {

@@ -69,5 +69,5 @@ pub(crate) fn immense(path: &str, term: &str) -> Error {
          The prefix of the first immense term is: '[{}]...', original message: {got}",
         prefix.join(", ")
     ))
-    .caused_by(Error::illegal(got))
+    .with_cause(Error::illegal(got))
 }

@@ -6,7 +6,7 @@ use crate::field::FieldType;
 use crate::spec::{Param, Shape::*};
 use crate::tree::PathSyntax;
 use crate::value::FieldValue;
-use crate::wording::malformed;
+use crate::wording::mapper_parsing;
 use model::Result;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(crate) fn syntax(name: &str, delimiter: Option<&str>, case: Option<&str>) ->
         None | Some("sensitive") => false,
         Some("insensitive") => true,
         Some(other) => {
-            return Err(malformed(format!(
+            return Err(mapper_parsing(format!(
                 "[case] of field [{name}] of type [tree_path] must be one of [sensitive, insensitive], got [{other}]"
             )));
         }
@@ -38,7 +38,7 @@ pub(crate) fn syntax(name: &str, delimiter: Option<&str>, case: Option<&str>) ->
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(delimiter), None) => Ok(PathSyntax { delimiter, folds }),
-        _ => Err(malformed(format!(
+        _ => Err(mapper_parsing(format!(
             "[delimiter] of field [{name}] of type [tree_path] must be one character, got [{text}]"
         ))),
     }

@@ -37,7 +37,7 @@ const HALVES: [&str; 2] = ["AM", "PM"];
 
 /// One part of a pattern.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(super) enum JodaItem {
     Literal(String),
     Number {
         field: Field,
@@ -226,6 +226,10 @@ impl Field {
             Field::Milli | Field::MilliOfHour | Field::MilliOfMinute => clock.of_day + value - self.get(clock),
             _ => clock.of_day,
         };
+        debug_assert!(
+            (0..DAY_MS).contains(&of_day),
+            "[{self:?}] set to [{value}] is a time of one day: [{of_day}]"
+        );
         let set = Clock { days, of_day };
         Some(if floor { self.floor(set) } else { set })
     }
@@ -314,7 +318,7 @@ impl Clock {
 }
 
 /// A pattern of Joda's letters as items; otherwise the letter that is none, or nothing where a quote does not end.
-pub(super) fn pattern(text: &str) -> Result<Vec<Item>, Option<char>> {
+pub(super) fn pattern(text: &str) -> Result<Vec<JodaItem>, Option<char>> {
     let chars: Vec<char> = text.chars().collect();
     let mut items = Vec::new();
     let mut at = 0;
@@ -330,7 +334,7 @@ pub(super) fn pattern(text: &str) -> Result<Vec<Item>, Option<char>> {
         } else {
             let (literal, length) = literal(&chars[at..]);
             at += length;
-            items.push(Item::Literal(literal));
+            items.push(JodaItem::Literal(literal));
         }
     }
     Ok(items)
@@ -363,15 +367,15 @@ fn is_number(letter: char, rest: &[char]) -> bool {
     }
 }
 
-fn item(letter: char, count: usize, number_follows: bool) -> Option<Item> {
-    let number = |field: Field, max: usize| Item::Number {
+fn item(letter: char, count: usize, number_follows: bool) -> Option<JodaItem> {
+    let number = |field: Field, max: usize| JodaItem::Number {
         field,
         min: count,
         max: max.max(count),
     };
-    let text = |field: Field| Item::Text { field, full: count >= 4 };
+    let text = |field: Field| JodaItem::Text { field, full: count >= 4 };
     Some(match (letter, count) {
-        ('x' | 'y' | 'Y', 2) => Item::TwoDigitYear {
+        ('x' | 'y' | 'Y', 2) => JodaItem::TwoDigitYear {
             field: if letter == 'x' { Field::Weekyear } else { Field::Year },
             lenient: !number_follows,
         },
@@ -399,21 +403,21 @@ fn item(letter: char, count: usize, number_follows: bool) -> Option<Item> {
         ('h', _) => number(Field::HourOfHalfFromOne, 2),
         ('m', _) => number(Field::Minute, 2),
         ('s', _) => number(Field::Second, 2),
-        ('S', _) => Item::Fraction {
+        ('S', _) => JodaItem::Fraction {
             reads: count,
             writes: count,
         },
-        ('Z', 1 | 2) => Item::Zone(ZoneText::Offset { colon: count == 2 }),
-        ('Z', _) => Item::Zone(ZoneText::Id),
-        ('z', 4..) => Item::Zone(ZoneText::LongName),
-        ('z', _) => Item::Zone(ZoneText::ShortName),
+        ('Z', 1 | 2) => JodaItem::Zone(ZoneText::Offset { colon: count == 2 }),
+        ('Z', _) => JodaItem::Zone(ZoneText::Id),
+        ('z', 4..) => JodaItem::Zone(ZoneText::LongName),
+        ('z', _) => JodaItem::Zone(ZoneText::ShortName),
         _ => return None,
     })
 }
 
 /// The parts of a text, in the order in which they stand.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct TextParts {
     pub(super) fields: Vec<(Field, i64)>,
     /// Milliseconds.
     pub(super) offset: Option<i64>,
@@ -421,8 +425,8 @@ pub(super) struct Said {
 }
 
 /// Reads a text to milliseconds since 1970.
-pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
-    let mut said = Said::default();
+pub(super) fn read(items: &[JodaItem], text: &str, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
+    let mut said = TextParts::default();
     let mut rest = text;
     for item in items {
         rest = item.read(rest, &mut said)?;
@@ -433,7 +437,7 @@ pub(super) fn read(items: &[Item], text: &str, tz: Option<&TimeZone>, missing: M
     said.moment(tz, missing)
 }
 
-impl Said {
+impl TextParts {
     /// The moment that it says; see [`read`]. A date of a document begins with the least that each field can be; an end of
     /// a range is set into the first day of 1970 as it is (`parseMillis` and `parseInto` of Joda-Time).
     pub(super) fn moment(mut self, tz: Option<&TimeZone>, missing: Missing) -> Option<i64> {
@@ -464,8 +468,8 @@ impl Said {
 }
 
 /// A literal text of a format.
-pub(super) fn literal_of(text: &str) -> Item {
-    Item::Literal(text.to_owned())
+pub(super) fn literal_of(text: &str) -> JodaItem {
+    JodaItem::Literal(text.to_owned())
 }
 
 /// The first characters of a text, if it has so many and they are whole.
@@ -495,31 +499,31 @@ fn word<'a, T: Copy>(text: &'a str, words: &[(&str, T)]) -> Option<(T, &'a str)>
     found.max_by_key(|(length, ..)| *length).map(|(_, value, rest)| (value, rest))
 }
 
-impl Item {
+impl JodaItem {
     /// Reads what it stands for from the beginning of a text, and gives what is left.
-    pub(super) fn read<'a>(&self, text: &'a str, said: &mut Said) -> Option<&'a str> {
+    pub(super) fn read<'a>(&self, text: &'a str, said: &mut TextParts) -> Option<&'a str> {
         match self {
-            Item::Literal(literal) => {
+            JodaItem::Literal(literal) => {
                 let (head, rest) = head(text, literal.len())?;
                 head.eq_ignore_ascii_case(literal).then_some(rest)
             }
-            Item::Number { field, max, .. } => {
+            JodaItem::Number { field, max, .. } => {
                 let (value, rest) = number(text, *max, field.is_signed())?;
                 said.fields.push((*field, value));
                 Some(rest)
             }
-            Item::TwoDigitYear { field, lenient } => {
+            JodaItem::TwoDigitYear { field, lenient } => {
                 let (year, rest) = two_digit_year(text, *lenient)?;
                 said.fields.push((*field, year));
                 Some(rest)
             }
-            Item::Fixed { field, width } => {
+            JodaItem::Fixed { field, width } => {
                 let (value, rest) = number(text, *width, field.is_signed())?;
                 let sign = usize::from(field.is_signed() && text.starts_with(['-', '+']));
                 said.fields.push((*field, value));
                 (text.len() - rest.len() == width + sign).then_some(rest)
             }
-            Item::Fraction { reads, .. } => {
+            JodaItem::Fraction { reads, .. } => {
                 let count = text.bytes().take(*reads).take_while(u8::is_ascii_digit).count();
                 if count == 0 {
                     return None;
@@ -528,22 +532,22 @@ impl Item {
                 said.fields.push((Field::Milli, thousandths.parse().ok()?));
                 Some(&text[count..])
             }
-            Item::Text { field, .. } => {
+            JodaItem::Text { field, .. } => {
                 let (value, rest) = word(text, &field.words())?;
                 said.fields.push((*field, value));
                 Some(rest)
             }
-            Item::Zone(ZoneText::Offset { .. } | ZoneText::Zulu { .. }) => {
+            JodaItem::Zone(ZoneText::Offset { .. } | ZoneText::Zulu { .. }) => {
                 let (offset, rest) = offset(text)?;
                 said.offset = Some(offset);
                 Some(rest)
             }
-            Item::Zone(ZoneText::ShortName) => {
+            JodaItem::Zone(ZoneText::ShortName) => {
                 let (zone, rest) = word(text, ZONE_NAMES)?;
                 said.zone = Some(TimeZone::get(zone).ok()?);
                 Some(rest)
             }
-            Item::Zone(ZoneText::Id) => {
+            JodaItem::Zone(ZoneText::Id) => {
                 let length = text
                     .bytes()
                     .take_while(|b| b.is_ascii_alphanumeric() || b"/_+-".contains(b))
@@ -551,7 +555,7 @@ impl Item {
                 said.zone = Some(TimeZone::get(&text[..length]).ok()?);
                 Some(&text[length..])
             }
-            Item::Zone(ZoneText::LongName) => None,
+            JodaItem::Zone(ZoneText::LongName) => None,
         }
     }
 }
@@ -606,7 +610,7 @@ pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
 }
 
 /// Writes milliseconds since 1970.
-pub(super) fn write(items: &[Item], ms: i64, tz: &TimeZone, out: &mut String) {
+pub(super) fn write(items: &[JodaItem], ms: i64, tz: &TimeZone, out: &mut String) {
     let offset = if DAYS.contains(&ms.div_euclid(DAY_MS)) {
         offset_ms(tz, ms)
     } else {
@@ -619,19 +623,21 @@ pub(super) fn write(items: &[Item], ms: i64, tz: &TimeZone, out: &mut String) {
     };
     for item in items {
         match item {
-            Item::Literal(literal) => out.push_str(literal),
-            Item::Number { field, min, .. } | Item::Fixed { field, width: min } => {
+            JodaItem::Literal(literal) => out.push_str(literal),
+            JodaItem::Number { field, min, .. } | JodaItem::Fixed { field, width: min } => {
                 let value = field.get(clock);
                 out.push_str(if value < 0 { "-" } else { "" });
                 crate::text::push_digits(out, value.unsigned_abs(), *min);
             }
-            Item::TwoDigitYear { field, .. } => crate::text::push_digits(out, (field.get(clock).abs() % 100).unsigned_abs(), 2),
-            Item::Fraction { writes, .. } => {
+            JodaItem::TwoDigitYear { field, .. } => {
+                crate::text::push_digits(out, (field.get(clock).abs() % 100).unsigned_abs(), 2)
+            }
+            JodaItem::Fraction { writes, .. } => {
                 let width = (*writes).min(FRACTION_DIGITS_MAX);
                 let thousandths = format!("{:03}", Field::Milli.get(clock));
                 out.extend(thousandths.chars().chain(std::iter::repeat('0')).take(width));
             }
-            Item::Text { field, full } => {
+            JodaItem::Text { field, full } => {
                 let value = field.get(clock);
                 let word = match field {
                     Field::Month => MONTHS[(value - 1) as usize],
@@ -642,7 +648,7 @@ pub(super) fn write(items: &[Item], ms: i64, tz: &TimeZone, out: &mut String) {
                 let short = *full || word.len() < 3;
                 out.push_str(if short { word } else { &word[..3] });
             }
-            Item::Zone(style) => out.push_str(&zone(*style, tz, ms, offset)),
+            JodaItem::Zone(style) => out.push_str(&zone(*style, tz, ms, offset)),
         }
     }
 }

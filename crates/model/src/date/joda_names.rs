@@ -4,14 +4,14 @@
 //! `joda_cases.tsv` has answers of Elasticsearch 2.4.6. Not here: reading and writing of items (`joda`), the same names from
 //! Elasticsearch 7 on (`pattern`).
 
-use super::joda::{Field, Item, Said, ZoneText, literal_of, number};
+use super::joda::{Field, JodaItem, TextParts, ZoneText, literal_of, number};
 use super::*;
 
 /// A named format.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     reading: Reading,
-    pub(super) writes: Vec<Item>,
+    pub(super) writes: Vec<JodaItem>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,15 +141,15 @@ fn capitals(name: &str, first: bool) -> String {
 }
 
 /// Basic forms have all digits of every number but the year's.
-fn item(word: &str, strict: bool, basic: bool) -> Option<Item> {
+fn item(word: &str, strict: bool, basic: bool) -> Option<JodaItem> {
     let year = |field: Field| match (strict, basic) {
-        (true, _) => Item::Fixed { field, width: 4 },
-        (false, true) => Item::Number { field, min: 4, max: 4 },
-        (false, false) => Item::Number { field, min: 4, max: 9 },
+        (true, _) => JodaItem::Fixed { field, width: 4 },
+        (false, true) => JodaItem::Number { field, min: 4, max: 4 },
+        (false, false) => JodaItem::Number { field, min: 4, max: 9 },
     };
     let digits = |field: Field, width: usize| match strict || basic {
-        true => Item::Fixed { field, width },
-        false => Item::Number {
+        true => JodaItem::Fixed { field, width },
+        false => JodaItem::Number {
             field,
             min: width,
             max: width,
@@ -166,10 +166,10 @@ fn item(word: &str, strict: bool, basic: bool) -> Option<Item> {
         "H" => digits(Field::Hour, 2),
         "m" => digits(Field::Minute, 2),
         "s" => digits(Field::Second, 2),
-        "S" => Item::Fraction { reads: 9, writes: 3 },
-        "s3" => Item::Fraction { reads: 3, writes: 3 },
-        "Z" => Item::Zone(ZoneText::Zulu { colon: true }),
-        "z" => Item::Zone(ZoneText::Zulu { colon: false }),
+        "S" => JodaItem::Fraction { reads: 9, writes: 3 },
+        "s3" => JodaItem::Fraction { reads: 3, writes: 3 },
+        "Z" => JodaItem::Zone(ZoneText::Zulu { colon: true }),
+        "z" => JodaItem::Zone(ZoneText::Zulu { colon: false }),
         literal => literal_of(literal),
     })
 }
@@ -180,7 +180,7 @@ impl Named {
         match self.reading {
             Reading::Items => joda::read(&self.writes, text, tz, missing),
             Reading::Optional { strict } => {
-                let mut said = Said::default();
+                let mut said = TextParts::default();
                 let rest = date_optional_time(text, strict, &mut said)?;
                 rest.is_empty().then(|| said.moment(tz, missing)).flatten()
             }
@@ -203,16 +203,16 @@ impl Named {
 }
 
 /// One number of a date, with all its digits where those are asked for.
-fn part<'a>(text: &'a str, field: Field, width: usize, strict: bool, said: &mut Said) -> Option<&'a str> {
+fn part<'a>(text: &'a str, field: Field, width: usize, strict: bool, said: &mut TextParts) -> Option<&'a str> {
     let is_year = matches!(field, Field::Year | Field::Weekyear);
     let item = match (strict, is_year) {
-        (true, _) => Item::Fixed { field, width },
-        (false, true) => Item::Number {
+        (true, _) => JodaItem::Fixed { field, width },
+        (false, true) => JodaItem::Number {
             field,
             min: width,
             max: 9,
         },
-        (false, false) => Item::Number {
+        (false, false) => JodaItem::Number {
             field,
             min: width,
             max: width,
@@ -222,7 +222,7 @@ fn part<'a>(text: &'a str, field: Field, width: usize, strict: bool, said: &mut 
 }
 
 /// The state after the part that follows if it can be read, else the state before it.
-fn optional<'a>(text: &'a str, said: &mut Said, read: impl FnOnce(&'a str, &mut Said) -> Option<&'a str>) -> &'a str {
+fn optional<'a>(text: &'a str, said: &mut TextParts, read: impl FnOnce(&'a str, &mut TextParts) -> Option<&'a str>) -> &'a str {
     let before = said.fields.len();
     read(text, said).unwrap_or_else(|| {
         said.fields.truncate(before);
@@ -232,8 +232,8 @@ fn optional<'a>(text: &'a str, said: &mut Said, read: impl FnOnce(&'a str, &mut 
 
 /// `dateOptionalTimeParser`: a date of months, of weeks or of days of a year, whichever reads most; then `T`, a time and an
 /// offset, each of which may be missing.
-fn date_optional_time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Option<&'a str> {
-    let months = |said: &mut Said| {
+fn date_optional_time<'a>(text: &'a str, strict: bool, said: &mut TextParts) -> Option<&'a str> {
+    let months = |said: &mut TextParts| {
         let rest = part(text, Field::Year, 4, strict, said)?;
         Some(optional(rest, said, |rest, said| {
             let rest = part(rest.strip_prefix('-')?, Field::Month, 2, strict, said)?;
@@ -242,7 +242,7 @@ fn date_optional_time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Optio
             }))
         }))
     };
-    let weeks = |said: &mut Said| {
+    let weeks = |said: &mut TextParts| {
         let rest = part(text, Field::Weekyear, 4, strict, said)?;
         let rest = literal_of("-W").read(rest, said)?;
         let rest = part(rest, Field::WeekOfWeekyear, 2, strict, said)?;
@@ -250,14 +250,14 @@ fn date_optional_time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Optio
             part(rest.strip_prefix('-')?, Field::Weekday, 1, strict, said)
         }))
     };
-    let days = |said: &mut Said| {
+    let days = |said: &mut TextParts| {
         let rest = part(text, Field::Year, 4, strict, said)?;
         part(rest.strip_prefix('-')?, Field::DayOfYear, 3, strict, said)
     };
-    let ways: [&dyn Fn(&mut Said) -> Option<&'a str>; 3] = [&months, &weeks, &days];
-    let mut best: Option<(Said, &str)> = None;
+    let ways: [&dyn Fn(&mut TextParts) -> Option<&'a str>; 3] = [&months, &weeks, &days];
+    let mut best: Option<(TextParts, &str)> = None;
     for way in ways {
-        let mut own = Said::default();
+        let mut own = TextParts::default();
         if let Some(rest) = way(&mut own)
             && best.as_ref().is_none_or(|(_, left)| rest.len() < left.len())
         {
@@ -280,7 +280,7 @@ fn date_optional_time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Optio
 }
 
 /// Hours, minutes and seconds, the last of which may have a fraction.
-fn time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Option<&'a str> {
+fn time<'a>(text: &'a str, strict: bool, said: &mut TextParts) -> Option<&'a str> {
     let mut rest = part(text, Field::Hour, 2, strict, said)?;
     let units = [
         (Field::MilliOfHour, Some(Field::Minute)),
@@ -298,7 +298,7 @@ fn time<'a>(text: &'a str, strict: bool, said: &mut Said) -> Option<&'a str> {
 }
 
 /// A point or a comma, and up to nine digits of the unit before them.
-fn fraction_of<'a>(text: &'a str, field: Field, said: &mut Said) -> Option<&'a str> {
+fn fraction_of<'a>(text: &'a str, field: Field, said: &mut TextParts) -> Option<&'a str> {
     let unit_ms: i64 = match field {
         Field::MilliOfHour => 3_600_000,
         Field::MilliOfMinute => 60_000,

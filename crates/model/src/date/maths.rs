@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result};
 /// Reads a date with date math: `now-1d/d`, `2014-01-01||+1M/M`. With `round_up` a rounded date is the
 /// last millisecond of its unit, and missing parts are filled up.
 pub fn parse_math(text: &str, format: &DateFormat, tz: Option<&TimeZone>, now_ms: i64, round_up: bool) -> Result<i64> {
-    let wrap = |cause: Error| Error::new(ErrorKind::Parse, format!("{}: [{}]", cause.reason(), cause.reason())).caused_by(cause);
+    let wrap = |cause: Error| Error::new(ErrorKind::Parse, format!("{}: [{}]", cause.reason(), cause.reason())).with_cause(cause);
     let (start, math) = match (text.strip_prefix("now"), text.split_once("||")) {
         (Some(math), _) => (now_ms, math),
         (None, Some((date, math))) => (format.parse_bound(date, tz, false).map_err(wrap)?, math),

@@ -107,7 +107,7 @@ pub fn of_all_parsers(error: Error) -> Error {
         return error;
     }
     let cause = Error::new(ErrorKind::DateTimeParse, "Failed to parse with all enclosed parsers");
-    error.caused_by(cause)
+    error.with_cause(cause)
 }
 
 impl DateFormat {

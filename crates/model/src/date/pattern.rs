@@ -10,7 +10,7 @@ pub(super) enum Form {
     EpochMillis,
     EpochSecond,
     Pattern(Vec<Item>),
-    Joda(Vec<joda::Item>),
+    Joda(Vec<joda::JodaItem>),
     JodaNamed(Named),
 }
 

@@ -40,6 +40,32 @@ enum Brought {
     Left(Vec<(DocAddress, Error)>),
 }
 
+/// How an outcome that was written over its intent was answered.
+enum Acknowledgement {
+    /// It is to be tried again.
+    None,
+    Written(Stamp),
+    /// It was refused, and an operator has said that it may be.
+    Skipped,
+    /// It cannot be written.
+    Left(Error),
+}
+
+/// # Errors
+/// The engine itself takes nothing now.
+fn acknowledgement(record: &Record, at: &DocAddress, outcome: Outcome) -> Result<Acknowledgement> {
+    Ok(match outcome {
+        Outcome::Written(written) => Acknowledgement::Written(written.stamp),
+        Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
+        // Its index is gone, as the next turn finds.
+        Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound => Acknowledgement::None,
+        // A mark of what is done is dead: whoever meets it takes it off.
+        Outcome::Refused(_) if record.skips(at) => Acknowledgement::Skipped,
+        Outcome::Refused(error) => Acknowledgement::Left(error),
+        Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => Acknowledgement::None,
+    })
+}
+
 impl Runner {
     /// W6 and W7: every outcome reaches its document, by the marks. `at_hand` are documents as this process has just
     /// written them; the others, and those that have moved, are read.
@@ -118,7 +144,7 @@ impl Runner {
             });
             // The second guard: what was read before this is not written after somebody else has finished.
             if turn > 0 {
-                match self.touched_again(change).await? {
+                match self.touch_again(change).await? {
                     RecordState::Committed => {}
                     RecordState::Stuck => return Ok(Brought::Elsewhere(Resolved::Stuck)),
                     _ => return Ok(Brought::Elsewhere(Resolved::Done)),
@@ -137,24 +163,15 @@ impl Runner {
                 true => self.engine.write_together(writes, Refresh::No).await?,
                 false => self.engine.write(writes, Refresh::No).await?,
             };
+            debug_assert_eq!(outcomes.len(), written.len(), "an engine answers each write, in order");
             for (at, outcome) in written.into_iter().zip(outcomes) {
-                match outcome {
-                    Outcome::Written(written) => {
-                        stamped.insert(at.clone(), written.stamp);
-                        acknowledged.insert(at);
-                    }
-                    // The engine itself takes nothing now.
-                    Outcome::Refused(error) if error.is_transient() && !is_of_an_index(&error) => return Err(error),
-                    // Its index is gone, as the next turn finds.
-                    Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound => {}
-                    // A mark of what is done is dead: whoever meets it takes it off.
-                    Outcome::Refused(_) if record.skips(at) => drop(acknowledged.insert(at)),
-                    Outcome::Refused(error) => {
-                        left.push((at.clone(), error));
-                        acknowledged.insert(at);
-                    }
-                    Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {}
+                match acknowledgement(record, at, outcome)? {
+                    Acknowledgement::None => continue,
+                    Acknowledgement::Written(stamp) => drop(stamped.insert(at.clone(), stamp)),
+                    Acknowledgement::Skipped => {}
+                    Acknowledgement::Left(error) => left.push((at.clone(), error)),
                 }
+                acknowledged.insert(at);
             }
             open.retain(|touched| !acknowledged.contains(&touched.at));
             turn += 1;
@@ -324,13 +341,13 @@ impl Runner {
 
     /// Touches the record: acknowledged, it is still committed.
     pub(super) async fn still_committed(&self, change: &Owner) -> Result<bool> {
-        Ok(self.touched_again(change).await? == RecordState::Committed)
+        Ok(self.touch_again(change).await? == RecordState::Committed)
     }
 
     /// The state of the record, acknowledged. Where there is none it may be collected, or an isolated primary
     /// has none yet: that nothing was there is acknowledged as well, by what is put there.
     #[boxed]
-    async fn touched_again(&self, change: &Owner) -> Result<RecordState> {
+    async fn touch_again(&self, change: &Owner) -> Result<RecordState> {
         let mut turn = 1;
         loop {
             let (state, next, expect) = match self.read_record(change).await? {

@@ -11,7 +11,7 @@ use super::runner::Runner;
 use crate::digest;
 use crate::locks::Owner;
 use engine::{EngineExt as _, Expect, Hide, Outcome, Read, Refresh, Source, Write, WriteOp};
-use model::text::quoted;
+use model::text::to_json_string;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use serde_json::Value;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ impl Default for Room {
 /// Where the outcomes of a committed change are, if not in its record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunks {
-    /// Of this plan of the change.
+    /// The name of this plan of the change.
     pub name: Arc<str>,
     /// How many.
     pub count: u64,
-    /// Of what they hold, in their order.
+    /// The digest of their contents, in their order.
     pub digest: String,
 }
 
@@ -75,6 +75,11 @@ fn cut(documents: &[Touched], room: Room) -> Vec<&[Touched]> {
         bytes += more;
     }
     parts.push(&documents[from..]);
+    debug_assert_eq!(
+        parts.iter().map(|part| part.len()).sum::<usize>(),
+        documents.len(),
+        "T1: each outcome is in one chunk"
+    );
     parts
 }
 
@@ -94,7 +99,7 @@ impl Runner {
         for (number, part) in (0u64..).zip(&parts) {
             let documents = Value::Array(part.iter().map(Touched::render).collect()).to_string();
             all.update(documents.as_bytes());
-            let change_name = quoted(change.as_str());
+            let change_name = to_json_string(change.as_str());
             let body = format!(r#"{{"kind":"{KIND}","change":{change_name},"at":{written_ms},"docs":{documents}}}"#);
             self.write_chunk(address(change, &name, number), &Source(body.into_bytes().into()))
                 .await?;

@@ -48,7 +48,7 @@ impl Marked {
         let document = self.document.as_ref().filter(|_| !self.is_hidden())?;
         let known = self.mark.since.as_ref().filter(|since| self.holds(since));
         let stamp = known.map(|since| since.stamp).or(self.mark.before).unwrap_or(document.stamp);
-        Some(Since::kept(stamp, document))
+        Some(Since::rewrite_of(stamp, document))
     }
 }
 
@@ -79,13 +79,13 @@ pub(super) fn rewrite_as(at: &DocAddress, read: &Marked, mark: &Mark) -> Write {
         hide: if mark.is_empty() {
             Hide::Drop
         } else {
-            Hide::Set(mark.hidden())
+            Hide::Set(mark.to_hidden())
         },
         routing: read.document.as_ref().and_then(|d| d.routing.clone()),
         parent: read.document.as_ref().and_then(|d| d.parent.clone()),
         judge: Judge::Unseen,
         // A stub has none, and what it says is seen by nobody.
-        timing: Timing::untouched(read.document.as_ref().map_or_else(Times::default, |d| d.times), 0),
+        timing: Timing::keep_even_expired(read.document.as_ref().map_or_else(Times::default, |d| d.times), 0),
         ..Write::new(at.clone(), WriteOp::Put(source))
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn apply_write(at: &DocAddress, read: &Marked, effect: &Effects, toke
         }
         Effects::Delete => Write {
             expect: read.expect(),
-            hide: Hide::Set(mark.hidden()),
+            hide: Hide::Set(mark.to_hidden()),
             judge: Judge::Decided,
             ..Write::new(at.clone(), WriteOp::Delete)
         },
@@ -129,7 +129,7 @@ pub(super) fn apply_write(at: &DocAddress, read: &Marked, effect: &Effects, toke
             timing,
         } => Write {
             expect: read.expect(),
-            hide: Hide::Set(mark.hidden()),
+            hide: Hide::Set(mark.to_hidden()),
             judge: Judge::Decided,
             routing: routing.clone(),
             parent: parent.clone(),

@@ -168,7 +168,7 @@ impl Touched {
             at: DocAddress {
                 index: IndexName::new(entry["index"].as_str()?),
                 id: match entry["type"].as_str() {
-                    Some(doc_type) => DocId::typed(doc_type, id),
+                    Some(doc_type) => DocId::with_type(doc_type, id),
                     None => DocId::plain(id),
                 },
             },
@@ -276,7 +276,7 @@ impl NotApplied {
             at: DocAddress {
                 index: IndexName::new(entry["_index"].as_str()?),
                 id: match entry["_type"].as_str() {
-                    Some(doc_type) => DocId::typed(doc_type, id),
+                    Some(doc_type) => DocId::with_type(doc_type, id),
                     None => DocId::plain(id),
                 },
             },
@@ -462,7 +462,7 @@ pub struct Since {
 
 impl Since {
     /// The state of a document that is written again as it is.
-    pub fn kept(stamp: Stamp, document: &Document) -> Since {
+    pub fn rewrite_of(stamp: Stamp, document: &Document) -> Since {
         Since {
             stamp,
             version: document.stamp.version + 1,
@@ -532,7 +532,7 @@ impl Mark {
     }
 
     /// As the engine keeps it.
-    pub fn hidden(&self) -> Hidden {
+    pub fn to_hidden(&self) -> Hidden {
         let mut body = serde_json::Map::new();
         if let Some(change) = &self.intent {
             body.insert("i".into(), change.as_str().into());
@@ -574,7 +574,7 @@ mod tests {
             id,
         };
         let effect = |effect| Touched {
-            at: at(DocId::typed("t", "1")),
+            at: at(DocId::with_type("t", "1")),
             index_uuid: "u".into(),
             effect,
         };
@@ -620,7 +620,7 @@ mod tests {
             }],
             skipped: vec![NotApplied {
                 at: DocAddress {
-                    id: DocId::typed("t", "1"),
+                    id: DocId::with_type("t", "1"),
                     ..record_address(&Owner::new("x"))
                 },
                 why: Value::Null,
@@ -708,7 +708,7 @@ mod tests {
                 false,
             ),
         ] {
-            let hidden = mark.hidden();
+            let hidden = mark.to_hidden();
             assert_eq!((hidden.visible, hidden.held), (visible, held), "{mark:?}");
             assert_eq!(Mark::of(Some(&hidden)).expect("a mark"), mark);
             assert!(!mark.is_empty());

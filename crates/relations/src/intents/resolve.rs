@@ -71,7 +71,7 @@ impl Runner {
         );
         let mut open: BTreeSet<DocAddress> = record.documents.iter().map(|touched| touched.at.clone()).collect();
         let touched: Vec<&Touched> = record.documents.iter().collect();
-        let gone = self.gone(&touched).await?;
+        let gone = self.replaced_indices(&touched).await?;
         open.retain(|at| !gone.contains(at.index.as_str()));
         match self.take_off(change, open, &record.uuids()).await {
             // A dead mark in an index that is closed is taken off by whoever meets it.
@@ -152,7 +152,7 @@ impl Runner {
     }
 
     /// The refusal of whoever waited too long for another change.
-    pub(super) async fn held_by(&self, other: &Owner, what: String) -> Result<Error> {
+    pub(super) async fn wait_timeout(&self, other: &Owner, what: String) -> Result<Error> {
         let stuck = matches!(self.read_record(other).await?, Some((record, _)) if record.state == RecordState::Stuck);
         Ok(match stuck {
             false => Error::new(ErrorKind::Timeout, what),
@@ -190,7 +190,7 @@ impl Runner {
             let is_gone = self.meet(None, &other, &at).await?;
             if self.clock.monotonic() > deadline {
                 let what = format!("[{}][{}] is held by change [{other}]", write.at.index, write.at.id.id);
-                return Err(self.held_by(&other, what).await?);
+                return Err(self.wait_timeout(&other, what).await?);
             }
             // Who takes a mark off may be refused: it is there again then.
             if !is_gone || turn > 1 {

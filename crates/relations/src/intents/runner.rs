@@ -23,7 +23,7 @@ use crate::kept_time::KeptTime;
 use crate::locks::{Age, Owner};
 use crate::sessions::SessionName;
 use async_recursion::async_recursion as boxed;
-use engine::catalog::closed;
+use engine::catalog::index_closed;
 use engine::{Clock, Document, Engine, EngineExt as _, Expect, Hide, Outcome, Read, Refresh, See, Source, Write, WriteOp};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,15 @@ pub struct Runner {
     pause: Arc<dyn Pause>,
     session: SessionName,
     pub(super) room: Room,
+}
+
+/// The result of one turn of an attempt.
+enum AttemptTurn {
+    Ended(Ended),
+    /// The next one may come at once.
+    Again,
+    /// The next one comes after a rest.
+    Later,
 }
 
 /// The result of marking the documents of a change.
@@ -74,6 +83,17 @@ pub fn session_address(session: &str) -> DocAddress {
         index: IndexName::new(CONTROL_INDEX),
         id: DocId::plain(format!("s:{session}")),
     }
+}
+
+/// The documents that intents of other changes are on, by the change.
+fn foreign_intents(own: &Owner, read: &BTreeMap<DocAddress, Marked>) -> BTreeMap<Owner, BTreeSet<DocAddress>> {
+    let mut foreign: BTreeMap<Owner, BTreeSet<DocAddress>> = BTreeMap::new();
+    for (at, marked) in read {
+        if let Some(owner) = marked.mark.intent.as_ref().filter(|owner| *owner != own) {
+            foreign.entry(owner.clone()).or_default().insert(at.clone());
+        }
+    }
+    foreign
 }
 
 impl Runner {
@@ -182,94 +202,71 @@ impl Runner {
                     other => unreachable!("nobody but us commits our change, and it is {other:?}"),
                 };
             }
-            // The record is looked at first: who has been aborted must not go on leaving marks.
-            match self.read_record(&change.id).await? {
-                Some((found, _)) if found.state == RecordState::Pending => {}
-                Some((found, _)) if found.state == RecordState::Aborted => {
-                    self.abort(&change.id).await?;
-                    return Ok(Ended::Aborted { age });
-                }
-                // A stale read.
-                _ => {
-                    self.rest(patience).await;
-                    patience += 1;
-                    continue;
-                }
-            }
-            let read = self.read_marked(&change.addresses).await?;
-            let mut foreign: BTreeMap<Owner, BTreeSet<DocAddress>> = BTreeMap::new();
-            for (at, marked) in &read {
-                if let Some(owner) = marked.mark.intent.as_ref().filter(|owner| **owner != change.id) {
-                    foreign.entry(owner.clone()).or_default().insert(at.clone());
-                }
-            }
-            if !foreign.is_empty() {
-                planning.waits();
-                let mut waits = false;
-                for (other, at) in &foreign {
-                    waits |= !self.meet(Some(age), other, at).await?;
-                }
-                if waits {
+            match self.take_turn(change, &record, age, planning).await? {
+                AttemptTurn::Ended(ended) => return Ok(ended),
+                AttemptTurn::Again => {}
+                AttemptTurn::Later => {
                     self.rest(patience).await;
                     patience += 1;
                 }
-                continue;
             }
-            let before: BTreeMap<DocAddress, Before> = read.iter().map(|(at, marked)| (at.clone(), marked.before())).collect();
-            let planned = match planning.plan(&before).await {
-                Ok(planned) => planned,
-                Err(error) => {
-                    self.abort(&change.id).await?;
-                    return Ok(Ended::Refused { at: None, error });
-                }
-            };
-            let outcomes = match planned {
-                Planned::Stop => {
-                    self.abort(&change.id).await?;
-                    return Ok(Ended::Stopped);
-                }
-                Planned::Later => {
-                    self.rest(patience).await;
-                    patience += 1;
-                    continue;
-                }
-                Planned::Commit(outcomes) => Some(outcomes),
-                Planned::Impossible => None,
-            };
-            let committed = match &outcomes {
-                Some(outcomes) => Some(self.with_outcomes(&change.id, &record, age, outcomes).await?),
-                None => None,
-            };
-            // Marks prove what was read, for failures as well as for success.
-            let stamps = match self.mark(&change.id, &read, &record.uuids()).await? {
-                Marking::Done(stamps) => stamps,
-                Marking::Moved => {
-                    self.rest(patience).await;
-                    patience += 1;
-                    continue;
-                }
-                Marking::Refused(at, error) => {
-                    self.abort(&change.id).await?;
-                    return Ok(Ended::Refused { at: Some(at), error });
-                }
-            };
-            debug_assert_eq!(stamps.len(), read.len(), "T7: an intent is missing before the commit");
-            let Some(committed) = committed else {
-                self.abort(&change.id).await?;
-                return Ok(Ended::Stopped);
-            };
-            let Some((committed, token)) = self.commit(&change.id, committed).await? else {
-                self.abort(&change.id).await?;
-                return Ok(Ended::Aborted { age });
-            };
-            let mut stamped = BTreeMap::new();
-            let state = self.apply_all(&change.id, &committed, token, stamps, &mut stamped).await?;
-            assert!(state != Resolved::Aborted, "T6: what is committed goes forward");
-            if state == Resolved::Stuck {
-                return Err(self.why_stuck(&change.id).await?);
-            }
-            return Ok(Ended::Committed { token, stamps: stamped });
         }
+    }
+
+    /// One turn of an attempt: reads, plans, marks, commits.
+    async fn take_turn(&self, change: &Attempt, record: &Record, age: Age, planning: &mut dyn Planning) -> Result<AttemptTurn> {
+        let id = &change.id;
+        // The record is looked at first: who has been aborted must not go on leaving marks.
+        match self.read_record(id).await? {
+            Some((found, _)) if found.state == RecordState::Pending => {}
+            Some((found, _)) if found.state == RecordState::Aborted => return self.give_up(id, Ended::Aborted { age }).await,
+            // A stale read.
+            _ => return Ok(AttemptTurn::Later),
+        }
+        let read = self.read_marked(&change.addresses).await?;
+        let foreign = foreign_intents(id, &read);
+        if !foreign.is_empty() {
+            planning.waits();
+            let mut waits = false;
+            for (other, at) in &foreign {
+                waits |= !self.meet(Some(age), other, at).await?;
+            }
+            return Ok(if waits { AttemptTurn::Later } else { AttemptTurn::Again });
+        }
+        let before: BTreeMap<DocAddress, Before> = read.iter().map(|(at, marked)| (at.clone(), marked.before())).collect();
+        let committed = match planning.plan(&before).await {
+            Err(error) => return self.give_up(id, Ended::Refused { at: None, error }).await,
+            Ok(Planned::Stop) => return self.give_up(id, Ended::Stopped).await,
+            Ok(Planned::Later) => return Ok(AttemptTurn::Later),
+            Ok(Planned::Commit(outcomes)) => Some(self.with_outcomes(id, record, age, &outcomes).await?),
+            Ok(Planned::Impossible) => None,
+        };
+        // Marks prove what was read, for failures as well as for success.
+        let stamps = match self.mark(id, &read, &record.uuids()).await? {
+            Marking::Done(stamps) => stamps,
+            Marking::Moved => return Ok(AttemptTurn::Later),
+            Marking::Refused(at, error) => return self.give_up(id, Ended::Refused { at: Some(at), error }).await,
+        };
+        debug_assert_eq!(stamps.len(), read.len(), "T7: an intent is missing before the commit");
+        let Some(committed) = committed else {
+            return self.give_up(id, Ended::Stopped).await;
+        };
+        let Some((committed, token)) = self.commit(id, committed).await? else {
+            return self.give_up(id, Ended::Aborted { age }).await;
+        };
+        let mut stamped = BTreeMap::new();
+        let state = self.apply_all(id, &committed, token, stamps, &mut stamped).await?;
+        assert!(state != Resolved::Aborted, "T6: what is committed goes forward");
+        if state == Resolved::Stuck {
+            return Err(self.why_stuck(id).await?);
+        }
+        Ok(AttemptTurn::Ended(Ended::Committed { token, stamps: stamped }))
+    }
+
+    /// Aborts the change, which ends so.
+    async fn give_up(&self, change: &Owner, ended: Ended) -> Result<AttemptTurn> {
+        self.abort(change).await?;
+        Ok(AttemptTurn::Ended(ended))
     }
 
     /// W4: a mark on every document at the version that was read, in the index that the record names.
@@ -292,7 +289,12 @@ impl Runner {
             writes.push(uuids.address(rewrite_as(at, marked, &mark)));
             marks.push((at, marked, mark));
         }
+        debug_assert!(
+            writes.iter().all(|write| write.index_uuid.is_some()),
+            "T11: a mark carries the index uuid that the record names"
+        );
         let outcomes = self.engine.write(writes, Refresh::No).await?;
+        assert_eq!(outcomes.len(), marks.len(), "T7: an engine answers each write, in order");
         let mut stamped = BTreeMap::new();
         for ((at, marked, mark), outcome) in marks.into_iter().zip(outcomes) {
             let written = match outcome {
@@ -331,6 +333,11 @@ impl Runner {
             ..touched.clone()
         });
         let documents: Vec<Touched> = named.collect();
+        debug_assert_eq!(
+            documents.iter().filter(|touched| outcomes.contains_key(&touched.at)).count(),
+            outcomes.len(),
+            "T1: every outcome is of a document that the record names, each once"
+        );
         Ok(Record {
             state: RecordState::Committed,
             age: Some(age),
@@ -383,7 +390,7 @@ impl Runner {
     }
 
     /// Names of indices that are not the ones the change was made for: its operations there count as done.
-    pub(super) async fn gone(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
+    pub(super) async fn replaced_indices(&self, touched: &[&Touched]) -> Result<BTreeSet<String>> {
         Ok(self.places(touched).await?.gone)
     }
 
@@ -402,7 +409,7 @@ impl Runner {
             let found = self.engine.indices(&target).await?;
             match found.first().filter(|info| info.uuid == uuid) {
                 None => drop(places.gone.insert(name.to_owned())),
-                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), closed(&info.name, &info.uuid))),
+                Some(info) if !info.open => drop(places.shut.insert(name.to_owned(), index_closed(&info.name, &info.uuid))),
                 Some(_) => {}
             }
         }
@@ -415,6 +422,7 @@ impl Runner {
             ..Read::whole(at.clone())
         });
         let found = self.engine.read(reads.collect()).await?;
+        assert_eq!(found.len(), addresses.len(), "T7: an engine answers each read, in order");
         addresses
             .iter()
             .cloned()

@@ -81,7 +81,7 @@ impl Runner {
     pub async fn collect(&self, kept_ms: i64) -> Result<u64> {
         let before = self.kept_time.now_ms(self.clock.as_ref()).saturating_sub(kept_ms);
         let mut collected = 0;
-        let Found {
+        let ControlScan {
             records,
             mut chunks,
             tombstones,
@@ -100,7 +100,7 @@ impl Runner {
                 continue;
             }
             let touched: Vec<&Touched> = record.documents.iter().collect();
-            let gone = self.gone(&touched).await?;
+            let gone = self.replaced_indices(&touched).await?;
             let here = touched
                 .iter()
                 .map(|t| t.at.clone())
@@ -161,8 +161,8 @@ impl Runner {
 
     /// Every record and chunk, as a search finds them: to look for work, not to act on.
     #[boxed]
-    async fn scan_control(&self) -> Result<Found> {
-        let mut out = Found::default();
+    async fn scan_control(&self) -> Result<ControlScan> {
+        let mut out = ControlScan::default();
         let target = Target::index(CONTROL_INDEX);
         match self.engine.refresh(&target, None).await {
             Err(error) if error.kind() == ErrorKind::IndexNotFound => return Ok(out),
@@ -208,7 +208,7 @@ impl Runner {
 
 /// Records, chunks and tombstones that a scan of the control index finds.
 #[derive(Default)]
-struct Found {
+struct ControlScan {
     records: Vec<(Owner, Record, Stamp)>,
     chunks: BTreeMap<Owner, Vec<Chunk>>,
     /// Tombstones in the control index, with the writes that take them away and the changes that they are of.

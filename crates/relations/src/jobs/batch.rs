@@ -3,7 +3,7 @@
 //! Foreign locks and what has been written since the job looked are found inside the critical section. What cannot be
 //! written is left out and counted, and the rest is decided again; a job that is one change is left whole, or undone.
 
-use super::record::Record;
+use super::record::TaskRecord;
 use super::run::{Destinations, Progress, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::atomically::{Refused, Step, Transaction};
@@ -25,7 +25,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// One document of a batch.
-pub(super) struct Item {
+pub(super) struct BatchItem {
     /// As it was found.
     pub(super) document: Document,
     /// The index that it was found in, by uuid.
@@ -34,12 +34,12 @@ pub(super) struct Item {
     pub(super) write: Option<Write>,
     /// It was written after the job began: in a destination it may be already.
     pub(super) later: bool,
-    pub(super) fate: Option<Done>,
+    pub(super) fate: Option<ItemOutcome>,
 }
 
-impl Item {
-    pub(super) fn new(document: Document, source: Arc<str>, write: Option<Write>, later: bool) -> Item {
-        Item {
+impl BatchItem {
+    pub(super) fn new(document: Document, source: Arc<str>, write: Option<Write>, later: bool) -> BatchItem {
+        BatchItem {
             document,
             source,
             write,
@@ -50,7 +50,7 @@ impl Item {
 }
 
 /// Every index that a batch reads or writes, by the name it is called by, with the uuid that it had when the job met it first.
-pub(super) fn indices_of(items: &[Item]) -> BTreeSet<(&str, &str)> {
+pub(super) fn indices_of(items: &[BatchItem]) -> BTreeSet<(&str, &str)> {
     let read = items.iter().map(|item| (item.document.at.index.as_str(), &*item.source));
     let written = items.iter().filter_map(|item| item.write.as_ref());
     let written = written.filter_map(|write| Some((write.at.index.as_str(), write.index_uuid.as_deref()?)));
@@ -59,7 +59,7 @@ pub(super) fn indices_of(items: &[Item]) -> BTreeSet<(&str, &str)> {
 
 /// The result of one item.
 #[derive(Clone, Debug)]
-pub(super) enum Done {
+pub(super) enum ItemOutcome {
     Wrote(Effect),
     Noop,
     Conflict(Error),
@@ -85,7 +85,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A lock of the job that is over; an engine that cannot. Then nothing was written.
-    pub(super) async fn commit(&self, run: &mut Run, items: &mut [Item], to: &Progress) -> Result<Settled> {
+    pub(super) async fn commit(&self, run: &mut Run, items: &mut [BatchItem], to: &Progress) -> Result<Settled> {
         if let Some(settled) = self.commit_portably(run, items, to).await? {
             return Ok(settled);
         }
@@ -104,7 +104,7 @@ impl crate::Relations {
         let done = match self.atomically(&mut batch).await {
             // An index went between the judgement of the batch and its place in the log.
             Err(error) if error.kind() == ErrorKind::IndexNotFound => {
-                let Some(gone) = self.gone_of(items).await? else {
+                let Some(gone) = self.replaced_index_of(items).await? else {
                     return Err(error);
                 };
                 run.counts.fail(&gone);
@@ -113,16 +113,16 @@ impl crate::Relations {
             done => done?,
         };
         match done.answer {
-            Came::Stopped => Ok(Settled::Stopped),
-            Came::Gone(error) => {
+            BatchOutcome::Stopped => Ok(Settled::Stopped),
+            BatchOutcome::Gone(error) => {
                 run.counts.fail(&error);
                 Ok(Settled::Written { ended: true })
             }
-            Came::Undone(counts) => {
+            BatchOutcome::Undone(counts) => {
                 run.counts = *counts;
                 Ok(Settled::Written { ended: true })
             }
-            Came::Written { counts, ended } => {
+            BatchOutcome::Written { counts, ended } => {
                 if let (Some(record), Some(stamp)) = (&mut run.record, done.stamps.last()) {
                     record.at = Some(*stamp);
                 }
@@ -137,7 +137,7 @@ impl crate::Relations {
 }
 
 /// The result of a batch.
-enum Came {
+enum BatchOutcome {
     /// The job was cancelled before it.
     Stopped,
     /// An index of the batch is gone: nothing is written.
@@ -156,11 +156,11 @@ enum Came {
 struct Batch<'a> {
     relations: &'a crate::Relations,
     job: &'a Job,
-    record: Option<&'a Record>,
+    record: Option<&'a TaskRecord>,
     counts: &'a Counts,
     destinations: &'a Destinations,
     to: &'a Progress,
-    items: &'a mut [Item],
+    items: &'a mut [BatchItem],
     /// It writes lock documents: no other decision is made beside it.
     prepared: Option<PreparedLocks>,
     /// For each write of the last plan its item; `None`: the record of the job.
@@ -172,11 +172,11 @@ struct Batch<'a> {
 type Known = HashMap<String, Option<(WriteIndex, LockIndex)>>;
 
 impl Transaction for Batch<'_> {
-    type Answer = Came;
+    type Answer = BatchOutcome;
 
     fn options(&self) -> TxnOptions {
         let written = self.items.iter().filter_map(|item| Some(item.write.as_ref()?.at.clone()));
-        let kept = self.record.into_iter().flat_map(Record::touches);
+        let kept = self.record.into_iter().flat_map(TaskRecord::touches);
         let leases = self.prepared.iter().flat_map(PreparedLocks::touches);
         TxnOptions {
             touches: written.chain(kept).chain(leases).collect(),
@@ -190,19 +190,19 @@ impl Transaction for Batch<'_> {
         }
     }
 
-    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<Came>> {
+    fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<BatchOutcome>> {
         self.now_ms = self.relations.clock.wall_ms();
         self.plan(newest)
     }
 
     /// Refused writes are left out and counted, and the rest is decided again.
-    fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<Came>> {
+    fn on_refusal(&mut self, outcomes: &[Outcome]) -> Result<Refused<BatchOutcome>> {
         for (outcome, writer) in outcomes.iter().zip(&self.writers) {
             let fate = match outcome {
                 Outcome::Written(_) | Outcome::Unknown => continue,
-                Outcome::Conflict(conflict) => Done::Conflict(conflict_error(conflict)),
-                Outcome::Refused(error) => Done::Failed(error.clone()),
-                Outcome::Held(_) => Done::Conflict(Error::new(
+                Outcome::Conflict(conflict) => ItemOutcome::Conflict(conflict_error(conflict)),
+                Outcome::Refused(error) => ItemOutcome::Failed(error.clone()),
+                Outcome::Held(_) => ItemOutcome::Conflict(Error::new(
                     ErrorKind::VersionConflict,
                     "the document is held by a change that is not finished",
                 )),
@@ -228,15 +228,27 @@ impl Transaction for Batch<'_> {
     }
 }
 
+/// Applies writes of lock documents to the table. A refusal is the outcome of its document.
+fn apply_locks(table_changes: &mut TableChanges<'_>, lock_writes: &[LockWrite], all: &mut [ItemOutcome]) {
+    for lock in lock_writes {
+        if let Err(error) = table_changes.apply(lock) {
+            all[lock.operation] = match error.kind() {
+                ErrorKind::LockNotOwned | ErrorKind::LockConflict => ItemOutcome::Conflict(error),
+                _ => ItemOutcome::Failed(error),
+            };
+        }
+    }
+}
+
 impl Batch<'_> {
-    fn plan(&mut self, newest: &mut dyn Newest) -> Result<Step<Came>> {
+    fn plan(&mut self, newest: &mut dyn Newest) -> Result<Step<BatchOutcome>> {
         if let Some(record) = self.record
             && newest.read(&record.stop(), See::Everything)?.is_some()
         {
-            return Ok(Step::Reply(Came::Stopped));
+            return Ok(Step::Reply(BatchOutcome::Stopped));
         }
-        if let Some(gone) = self.gone(newest)? {
-            return Ok(Step::Reply(Came::Gone(gone)));
+        if let Some(gone) = self.replaced_index(newest)? {
+            return Ok(Step::Reply(BatchOutcome::Gone(gone)));
         }
         let mut trees = Vec::new();
         for at in &self.job.free {
@@ -252,10 +264,10 @@ impl Batch<'_> {
         for (n, item) in self.items.iter().enumerate() {
             let done = match (&item.fate, &item.write) {
                 (Some(fate), _) => fate.clone(),
-                (None, None) => Done::Noop,
+                (None, None) => ItemOutcome::Noop,
                 (None, Some(write)) => self.one(newest, &mut guard, &mut known, item, write)?,
             };
-            if let (Done::Wrote(_), Some(write)) = (&done, &item.write) {
+            if let (ItemOutcome::Wrote(_), Some(write)) = (&done, &item.write) {
                 lock_writes.extend(self.lock_write(newest, &known, item, write, n)?);
             }
             all.push(done);
@@ -269,14 +281,8 @@ impl Batch<'_> {
         let mut table_changes = table
             .as_ref()
             .map(|(table, prepared)| TableChanges::new(table, &self.job.caller, prepared, self.now_ms));
-        for lock in &lock_writes {
-            let Some(Err(error)) = table_changes.as_mut().map(|table_changes| table_changes.apply(lock)) else {
-                continue;
-            };
-            all[lock.operation] = match error.kind() {
-                ErrorKind::LockNotOwned | ErrorKind::LockConflict => Done::Conflict(error),
-                _ => Done::Failed(error),
-            };
+        if let Some(table_changes) = &mut table_changes {
+            apply_locks(table_changes, &lock_writes, &mut all);
         }
         let mut plan = Plan {
             trees,
@@ -284,7 +290,7 @@ impl Batch<'_> {
         };
         let mut writers = Vec::new();
         for (n, (item, done)) in self.items.iter().zip(&all).enumerate() {
-            if let (Done::Wrote(_), Some(write)) = (done, &item.write) {
+            if let (ItemOutcome::Wrote(_), Some(write)) = (done, &item.write) {
                 self.make(&known, write, &mut plan);
                 plan.writes.push(write.clone());
                 writers.push(Some(n));
@@ -298,7 +304,7 @@ impl Batch<'_> {
             }
         }
         if failed && self.job.whole.is_some() {
-            return Ok(Step::Reply(Came::Undone(Box::new(self.undone(counts)))));
+            return Ok(Step::Reply(BatchOutcome::Undone(Box::new(self.undone(counts)))));
         }
         // One change as a whole has a number of its own, also if it changes nothing.
         plan.numbered = self.job.whole.is_some();
@@ -312,11 +318,11 @@ impl Batch<'_> {
         }
         self.writers = writers;
         let counts = Box::new(counts);
-        Ok(Step::Commit(plan, Came::Written { counts, ended: failed }))
+        Ok(Step::Commit(plan, BatchOutcome::Written { counts, ended: failed }))
     }
 
     /// The refusal where an index of the batch is no longer the one that its documents were found in.
-    fn gone(&self, newest: &mut dyn Newest) -> Result<Option<Error>> {
+    fn replaced_index(&self, newest: &mut dyn Newest) -> Result<Option<Error>> {
         for (name, uuid) in indices_of(self.items) {
             let is_there = match newest.index(name) {
                 Ok(index) => index.uuid == uuid,
@@ -324,7 +330,7 @@ impl Batch<'_> {
                 Err(e) => return Err(e),
             };
             if !is_there {
-                return Ok(Some(engine::catalog::replaced(name, uuid)));
+                return Ok(Some(engine::catalog::index_replaced(name, uuid)));
             }
         }
         Ok(None)
@@ -341,27 +347,34 @@ impl Batch<'_> {
     }
 
     /// The result of a write, as far as it can be told before the engine judges it.
-    fn one(&self, newest: &mut dyn Newest, guard: &mut Guard<'_>, known: &mut Known, item: &Item, write: &Write) -> Result<Done> {
+    fn one(
+        &self,
+        newest: &mut dyn Newest,
+        guard: &mut Guard<'_>,
+        known: &mut Known,
+        item: &BatchItem,
+        write: &Write,
+    ) -> Result<ItemOutcome> {
         let name = write.at.index.as_str();
         if schema::is_system(name) {
-            return Ok(Done::Failed(schema::forbidden(name)));
+            return Ok(ItemOutcome::Failed(schema::forbidden(name)));
         }
         let copies = matches!(self.job.action, Action::Reindex { .. });
         if !known.contains_key(name) {
             let found = match newest.index(name) {
                 Ok(index) => match LockIndex::of(&index.settings) {
                     Ok(locks) => Some((index, locks)),
-                    Err(e) => return Ok(Done::Failed(e)),
+                    Err(e) => return Ok(ItemOutcome::Failed(e)),
                 },
                 Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
-                Err(e) => return Ok(Done::Failed(e)),
+                Err(e) => return Ok(ItemOutcome::Failed(e)),
             };
             known.insert(name.to_owned(), found);
         }
         let found = known.get(name).and_then(Option::as_ref);
         let is_lock = found.is_some_and(|(_, locks)| locks.has(write.at.id.doc_type.as_deref()));
         if !copies && (guard.is_open() || is_lock) {
-            return Ok(Done::Wrote(effect(true, &write.op)));
+            return Ok(ItemOutcome::Wrote(effect(true, &write.op)));
         }
         let index = found.map(|(index, _)| index);
         let mut at = write.at.clone();
@@ -371,7 +384,7 @@ impl Batch<'_> {
                 at.index = index.name.clone();
                 at.id = match newest.identity(&at) {
                     Ok(id) => id,
-                    Err(e) => return Ok(Done::Failed(e)),
+                    Err(e) => return Ok(ItemOutcome::Failed(e)),
                 };
                 if copies {
                     newest.read(&at, See::Plain)?
@@ -383,7 +396,7 @@ impl Batch<'_> {
         if !guard.is_open() && !is_lock {
             let fields = match index.map(|index| place_fields(&index.settings)).transpose() {
                 Ok(fields) => fields.filter(|fields| !fields.is_unset()),
-                Err(e) => return Ok(Done::Failed(e)),
+                Err(e) => return Ok(ItemOutcome::Failed(e)),
             };
             let mut places = Vec::new();
             if let Some(fields) = fields {
@@ -394,29 +407,29 @@ impl Batch<'_> {
                 for source in sources {
                     match source.parse().and_then(|value| fields.places(&value)) {
                         Ok(place) => places.extend(place),
-                        Err(e) => return Ok(Done::Failed(e)),
+                        Err(e) => return Ok(ItemOutcome::Failed(e)),
                     }
                 }
             }
             match guard.check(index.map(|index| &*index.settings), &at, &places) {
                 Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::LockConflict => return Ok(Done::Conflict(e)),
-                Err(e) => return Ok(Done::Failed(e)),
+                Err(e) if e.kind() == ErrorKind::LockConflict => return Ok(ItemOutcome::Conflict(e)),
+                Err(e) => return Ok(ItemOutcome::Failed(e)),
             }
         }
         if !copies {
-            return Ok(Done::Wrote(effect(true, &write.op)));
+            return Ok(ItemOutcome::Wrote(effect(true, &write.op)));
         }
         match (&before, &write.op, write.expect) {
-            (None, WriteOp::Delete, _) => Ok(Done::Noop),
+            (None, WriteOp::Delete, _) => Ok(ItemOutcome::Noop),
             // It was copied before a restart, and written again at its source.
-            (Some(_), _, Expect::Absent) if item.later => Ok(Done::Noop),
-            (Some(there), _, Expect::Absent) => Ok(Done::Conflict(conflict_error(&Conflict {
+            (Some(_), _, Expect::Absent) if item.later => Ok(ItemOutcome::Noop),
+            (Some(there), _, Expect::Absent) => Ok(ItemOutcome::Conflict(conflict_error(&Conflict {
                 at,
                 expect: Expect::Absent,
                 found: Found::Here(there.stamp),
             }))),
-            (before, op, _) => Ok(Done::Wrote(effect(before.is_some(), op))),
+            (before, op, _) => Ok(ItemOutcome::Wrote(effect(before.is_some(), op))),
         }
     }
 
@@ -425,7 +438,7 @@ impl Batch<'_> {
         &self,
         newest: &mut dyn Newest,
         known: &Known,
-        item: &Item,
+        item: &BatchItem,
         write: &Write,
         n: usize,
     ) -> Result<Option<LockWrite>> {
@@ -459,7 +472,7 @@ impl Batch<'_> {
             process_id: LockWrite::process_of(&write.op),
             steps: 1,
             operation: n,
-            ..LockWrite::begun(&at, index, before.as_ref())
+            ..LockWrite::new(&at, index, before.as_ref())
         }))
     }
 
@@ -485,18 +498,19 @@ fn effect(there: bool, op: &WriteOp) -> Effect {
 }
 
 /// Counts what came of a batch; true if the job ends by it.
-pub(super) fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job) -> bool {
+pub(super) fn tally(counts: &mut Counts, items: &[BatchItem], all: &[ItemOutcome], job: &Job) -> bool {
+    debug_assert_eq!(items.len(), all.len(), "each document of a batch has its outcome");
     let mut ended = false;
     for (item, done) in items.iter().zip(all) {
         let at = item.write.as_ref().map_or(&item.document.at, |write| &write.at);
         let of_index = counts.by_index.entry(item.document.at.index.to_string()).or_default();
         of_index.0 += 1;
         let failure = match done {
-            Done::Noop => {
+            ItemOutcome::Noop => {
                 counts.noops += 1;
                 continue;
             }
-            Done::Wrote(effect) => {
+            ItemOutcome::Wrote(effect) => {
                 match effect {
                     Effect::Created => counts.created += 1,
                     Effect::Deleted => {
@@ -507,14 +521,14 @@ pub(super) fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job
                 }
                 continue;
             }
-            Done::Conflict(error) => {
+            ItemOutcome::Conflict(error) => {
                 counts.conflicts += 1;
                 if job.proceed {
                     continue;
                 }
                 error
             }
-            Done::Failed(error) => error,
+            ItemOutcome::Failed(error) => error,
         };
         ended = true;
         let mut entry = Map::new();
@@ -527,7 +541,7 @@ pub(super) fn tally(counts: &mut Counts, items: &[Item], all: &[Done], job: &Job
         entry.insert("status".into(), failure.status().into());
         counts.failures.push(Value::Object(entry));
     }
-    counts.looked_at(items.len() as u64, job.batch);
+    counts.add_done(items.len() as u64, job.batch);
     ended
 }
 

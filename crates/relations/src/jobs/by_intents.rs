@@ -6,12 +6,12 @@
 //!
 //! Not here: copies by external versions, which no mark can keep, and lock documents: one decision each (`batch`).
 
-use super::batch::{Done, Item, Settled, conflict_error, indices_of, tally};
+use super::batch::{BatchItem, ItemOutcome, Settled, conflict_error, indices_of, tally};
 use super::record::Reached;
 use super::run::{Progress, Run};
 use super::{Action, Counts, Job, WARNINGS_MAX};
 use crate::intents::origin;
-use crate::transactions::by_intents::{Asked, Beside};
+use crate::transactions::by_intents::{Beside, ChangeReply};
 use crate::transactions::{Change, Committed, Kind, NotDone, Operation, Verdict};
 use engine::{Document, Effect, EngineExt as _, Expect, Source, WriteOp};
 use model::{Error, ErrorKind, Result};
@@ -22,7 +22,7 @@ impl crate::Relations {
     ///
     /// # Errors
     /// A lock of the job that is over; the engine's.
-    pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [Item], to: &Progress) -> Result<Option<Settled>> {
+    pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [BatchItem], to: &Progress) -> Result<Option<Settled>> {
         let Some(portable) = &self.portable else { return Ok(None) };
         let (external, whole) = (
             matches!(run.job.action, Action::Reindex { external: Some(_), .. }),
@@ -35,7 +35,7 @@ impl crate::Relations {
             if self.engine.read_one(record.stop()).await?.is_some() {
                 return Ok(Some(Settled::Stopped));
             }
-            if let Some(error) = self.gone_of(items).await? {
+            if let Some(error) = self.replaced_index_of(items).await? {
                 run.counts.fail(&error);
                 return Ok(Some(Settled::Written { ended: true }));
             }
@@ -51,7 +51,7 @@ impl crate::Relations {
                     return Err(Error::new(ErrorKind::IllegalState, reason));
                 }
                 let (counts, ended) = count_batch(&run.counts, &run.job, items, &places, Some(came));
-                Ok(record.reached_at(to, &counts, &run.destinations, ended))
+                Ok(record.progress_source(to, &counts, &run.destinations, ended))
             };
             let beside = Beside {
                 at: record.progress_at(),
@@ -69,10 +69,12 @@ impl crate::Relations {
                 // Others are in its way: a job has time.
                 Err(error) if error.kind() == ErrorKind::Timeout => return Ok(Some(Settled::Elsewhere)),
                 // Since it was looked for.
-                Err(error) if error.kind() == ErrorKind::IndexNotFound && self.gone_of(items).await?.is_some() => continue,
+                Err(error) if error.kind() == ErrorKind::IndexNotFound && self.replaced_index_of(items).await?.is_some() => {
+                    continue;
+                }
                 Err(error) => return Err(error),
-                Ok(Asked::Exclusive) => return Ok(None),
-                Ok(Asked::Beside(committed, stamp)) => {
+                Ok(ChangeReply::Exclusive) => return Ok(None),
+                Ok(ChangeReply::Beside(committed, stamp)) => {
                     let (counts, ended) = count_batch(&run.counts, &run.job, items, &places, Some(&committed));
                     run.counts = Counts {
                         commit_seq: whole.then_some(committed.commit_seq),
@@ -83,14 +85,14 @@ impl crate::Relations {
                     }
                     return Ok(Some(Settled::Written { ended }));
                 }
-                Ok(Asked::Verdict(Verdict::Failed(failures))) => failures.operations,
-                Ok(Asked::Verdict(verdict)) => {
+                Ok(ChangeReply::Verdict(Verdict::Failed(failures))) => failures.operations,
+                Ok(ChangeReply::Verdict(verdict)) => {
                     let reason = format!("a batch without locks and keys of its own came to {verdict:?}");
                     return Err(Error::new(ErrorKind::Internal, reason));
                 }
             };
             let is_gone = |failure: &NotDone| matches!(failure, NotDone::Refused(e) if e.kind() == ErrorKind::IndexNotFound);
-            if failures.iter().any(is_gone) && self.gone_of(items).await?.is_some() {
+            if failures.iter().any(is_gone) && self.replaced_index_of(items).await?.is_some() {
                 continue;
             }
             for (failure, n) in failures.into_iter().zip(&places) {
@@ -106,10 +108,10 @@ impl crate::Relations {
 
 impl crate::Relations {
     /// The refusal of a batch one of whose indices is not the one that the job met first.
-    pub(super) async fn gone_of(&self, items: &[Item]) -> Result<Option<Error>> {
+    pub(super) async fn replaced_index_of(&self, items: &[BatchItem]) -> Result<Option<Error>> {
         for (name, uuid) in indices_of(items) {
             if !self.is_there(name, uuid).await? {
-                return Ok(Some(engine::catalog::replaced(name, uuid)));
+                return Ok(Some(engine::catalog::index_replaced(name, uuid)));
             }
         }
         Ok(None)
@@ -117,7 +119,7 @@ impl crate::Relations {
 }
 
 /// The change of what is not left out, and for each operation its item.
-fn change_of(job: &Job, items: &[Item]) -> Result<(Change, Vec<usize>)> {
+fn change_of(job: &Job, items: &[BatchItem]) -> Result<(Change, Vec<usize>)> {
     let creates = match &job.action {
         Action::Reindex { makes: true, typed, .. } => Some(*typed),
         _ => None,
@@ -160,13 +162,16 @@ fn change_of(job: &Job, items: &[Item]) -> Result<(Change, Vec<usize>)> {
 }
 
 /// The counts of the job after a batch that came to this, and whether it ends by it.
-fn count_batch(before: &Counts, job: &Job, items: &[Item], places: &[usize], came: Option<&Committed>) -> (Counts, bool) {
-    let mut all: Vec<Done> = items.iter().map(|item| item.fate.clone().unwrap_or(Done::Noop)).collect();
+fn count_batch(before: &Counts, job: &Job, items: &[BatchItem], places: &[usize], came: Option<&Committed>) -> (Counts, bool) {
+    let mut all: Vec<ItemOutcome> = items
+        .iter()
+        .map(|item| item.fate.clone().unwrap_or(ItemOutcome::Noop))
+        .collect();
     let done = came.into_iter().flat_map(|came| &came.items);
     for (n, came) in places.iter().zip(done) {
         all[*n] = match came.written.effect {
-            Effect::NotFound | Effect::Noop => Done::Noop,
-            effect => Done::Wrote(effect),
+            Effect::NotFound | Effect::Noop => ItemOutcome::Noop,
+            effect => ItemOutcome::Wrote(effect),
         };
     }
     let mut counts = before.clone();
@@ -178,19 +183,19 @@ fn count_batch(before: &Counts, job: &Job, items: &[Item], places: &[usize], cam
 }
 
 /// Why an item is left out; `None`: it is not.
-fn fate(item: &Item, failure: NotDone) -> Option<Done> {
+fn fate(item: &BatchItem, failure: NotDone) -> Option<ItemOutcome> {
     Some(match failure {
         NotDone::NotApplied => return None,
         // It was copied before a restart, and written again at its source.
-        NotDone::Conflict(conflict) if item.later && conflict.expect == Expect::Absent => Done::Noop,
-        NotDone::Conflict(conflict) => Done::Conflict(conflict_error(&conflict)),
-        NotDone::Refused(error) if error.kind() == ErrorKind::LockConflict => Done::Conflict(error),
-        NotDone::Refused(error) => Done::Failed(error),
+        NotDone::Conflict(conflict) if item.later && conflict.expect == Expect::Absent => ItemOutcome::Noop,
+        NotDone::Conflict(conflict) => ItemOutcome::Conflict(conflict_error(&conflict)),
+        NotDone::Refused(error) if error.kind() == ErrorKind::LockConflict => ItemOutcome::Conflict(error),
+        NotDone::Refused(error) => ItemOutcome::Failed(error),
     })
 }
 
 /// One change, of which something cannot be: what is told of it.
-fn counts_if_undone(before: &Counts, job: &Job, items: &[Item]) -> Option<Counts> {
+fn counts_if_undone(before: &Counts, job: &Job, items: &[BatchItem]) -> Option<Counts> {
     let (counts, failed) = count_batch(before, job, items, &[], None);
     failed.then(|| Counts {
         total: counts.total,

@@ -15,8 +15,8 @@ mod record;
 mod run;
 
 pub(crate) use record::is_sound;
-pub use record::{Found, Kept, Order, State};
-pub use run::{Begun, Run, Step};
+pub use record::{Found, Kept, Order, TaskState};
+pub use run::{Begun, JobStep, Run};
 
 use crate::leases::Caller;
 use dsl::query::Query;
@@ -162,7 +162,7 @@ impl Counts {
             commit_seq: kept["commit_seq"].as_u64(),
             ..Counts::default()
         };
-        out.looked_at(number(6)?, batch);
+        out.add_done(number(6)?, batch);
         Some(out)
     }
 
@@ -175,7 +175,7 @@ impl Counts {
             .push(json!({ "index": index, "cause": members, "status": status }));
     }
 
-    fn looked_at(&mut self, more: u64, batch: usize) {
+    fn add_done(&mut self, more: u64, batch: usize) {
         self.done += more;
         self.batches = self.done.div_ceil(batch.max(1) as u64);
     }
@@ -206,7 +206,7 @@ mod tests {
             commit_seq: Some(7),
             ..Counts::default()
         };
-        counts.looked_at(2001, 1000);
+        counts.add_done(2001, 1000);
         assert_eq!(counts.batches, 3);
         assert_eq!(Counts::recall(&counts.keep(), 1000), Some(counts.clone()));
         assert_eq!(Counts::recall(&json!({}), 1000), None);

@@ -62,19 +62,11 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
             {
                 return Ok(None);
             }
+            write.at = copy.address(document, *typed);
             write.routing = match routing.as_deref() {
                 Some("discard") => None,
                 Some(text) if text.starts_with('=') => Some(text[1..].to_owned()),
                 _ => copy.routing,
-            };
-            let doc_type = document.at.id.doc_type.clone();
-            write.at = DocAddress {
-                index: IndexName::new(copy.index),
-                id: match doc_type {
-                    Some(doc_type) if *typed => DocId::typed(doc_type, copy.id),
-                    None if *typed => DocId::typed("_doc", copy.id),
-                    _ => DocId::plain(copy.id),
-                },
             };
             write.expect = match (create, external) {
                 _ if copy.delete => Expect::Anything,
@@ -212,6 +204,19 @@ struct Copy {
 }
 
 impl Copy {
+    /// Where it goes. An index with types has documents without one as `_doc`.
+    fn address(&self, document: &Document, typed: bool) -> DocAddress {
+        let id = self.id.as_str();
+        DocAddress {
+            index: IndexName::new(self.index.as_str()),
+            id: match document.at.id.doc_type.clone() {
+                Some(doc_type) if typed => DocId::with_type(doc_type, id),
+                None if typed => DocId::with_type("_doc", id),
+                _ => DocId::plain(id),
+            },
+        }
+    }
+
     /// Runs the script over it; false: it is not copied.
     fn run_script(&mut self, script: &(Program, Params), document: &Document, now_ms: i64) -> Result<bool> {
         let given = meta_of(document, &self.index, self.routing.as_deref());

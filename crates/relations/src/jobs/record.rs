@@ -39,12 +39,12 @@ pub struct Found {
     /// Milliseconds since 1970.
     pub start_ms: i64,
     /// Where it stands.
-    pub state: State,
+    pub state: TaskState,
 }
 
 /// Where a task stands.
 #[derive(Clone, Debug)]
-pub enum State {
+pub enum TaskState {
     /// It has not ended.
     Unfinished {
         /// See [`Order`].
@@ -79,7 +79,7 @@ pub struct Kept {
 
 /// The documents of a task.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct TaskRecord {
     pub(super) number: u64,
     /// The stamp of its progress.
     pub(super) at: Option<Stamp>,
@@ -92,9 +92,9 @@ fn at(number: u64, part: &str) -> DocAddress {
     }
 }
 
-impl Record {
-    pub(super) fn new(number: u64) -> Record {
-        Record { number, at: None }
+impl TaskRecord {
+    pub(super) fn new(number: u64) -> TaskRecord {
+        TaskRecord { number, at: None }
     }
     fn task(&self) -> DocAddress {
         at(self.number, "")
@@ -111,7 +111,7 @@ impl Record {
     }
     /// How far the job is after a batch, on condition that nobody else has run one.
     pub(super) fn progress(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Write {
-        let source = self.reached_at(to, counts, destinations, ended);
+        let source = self.progress_source(to, counts, destinations, ended);
         let mut write = Write::new(self.progress_at(), WriteOp::Put(source));
         write.expect = self.at.map_or(Expect::Absent, |stamp| Expect::Unchanged {
             seq_no: stamp.seq_no,
@@ -141,9 +141,9 @@ fn render_destinations(destinations: &Destinations) -> Value {
     Value::Object(destinations.iter().map(one).collect())
 }
 
-impl Record {
+impl TaskRecord {
     /// The source of how far the job is.
-    pub(super) fn reached_at(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
+    pub(super) fn progress_source(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
         Source::from_value(&json!({
             "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after.as_ref().map(Cursor::render), "ended": ended, "counts": counts.keep(),
             "destinations": render_destinations(destinations),
@@ -206,7 +206,7 @@ impl crate::Relations {
 
     /// Is there a record of this task? There is while it runs, and of one that is kept for a day after its end.
     async fn is_written_down(&self, number: u64) -> Result<bool> {
-        Ok(self.engine.read_one(Record::new(number).task()).await?.is_some())
+        Ok(self.engine.read_one(TaskRecord::new(number).task()).await?.is_some())
     }
 
     /// Writes a job down before its first batch. `deletes`: that is all it does.
@@ -219,7 +219,7 @@ impl crate::Relations {
         destinations: &Destinations,
         total: u64,
     ) -> Result<Written> {
-        let record = Record::new(task.id);
+        let record = TaskRecord::new(task.id);
         let (now_ms, kept_now) = (self.clock.wall_ms(), self.kept_now());
         let source = Source::from_value(&json!({
             "kind": "task", "at": now_ms, "n": task.id, "action": task.action, "description": task.description,
@@ -234,7 +234,7 @@ impl crate::Relations {
                 match newest.read(&key.at(), See::Everything) {
                     Ok(Some(document)) => {
                         let there = match Key::task_named(&document.source)? {
-                            Some(number) => newest.read(&Record::new(number).task(), See::Everything)?.is_some(),
+                            Some(number) => newest.read(&TaskRecord::new(number).task(), See::Everything)?.is_some(),
                             None => false,
                         };
                         let known = match there {
@@ -272,7 +272,7 @@ impl crate::Relations {
     /// The engine's.
     #[boxed]
     pub async fn stop(&self, number: u64) -> Result<bool> {
-        let record = Record::new(number);
+        let record = TaskRecord::new(number);
         let now_ms = self.clock.wall_ms();
         let body = |newest: &mut dyn Newest| {
             let found = match newest.read(&record.task(), See::Everything) {
@@ -302,8 +302,8 @@ impl crate::Relations {
     /// # Errors
     /// The engine's; then a restarted server ends it.
     #[boxed]
-    pub async fn ended(&self, task: &Task, keep: bool, outcome: &Result<Value>) -> Result<()> {
-        let record = Record::new(task.id);
+    pub async fn end_job(&self, task: &Task, keep: bool, outcome: &Result<Value>) -> Result<()> {
+        let record = TaskRecord::new(task.id);
         let now_ms = self.clock.wall_ms();
         let (name, content) = match outcome {
             Ok(value) => ("response", value.clone()),
@@ -370,7 +370,7 @@ impl crate::Relations {
         tasks.sort_by_key(|(number, _)| *number);
         tasks
             .into_iter()
-            .map(|(number, source)| found(number, &source, reached.remove(&number)).ok_or_else(|| unsound(&source)))
+            .map(|(number, source)| parse_found(number, &source, reached.remove(&number)).ok_or_else(|| unsound(&source)))
             .collect()
     }
 }
@@ -379,7 +379,7 @@ impl crate::Relations {
 pub(crate) fn is_sound(source: &Value) -> bool {
     let Some(number) = source["n"].as_u64() else { return false };
     match source["kind"].as_str() {
-        Some("task" | "task_done") => found(number, source, None).is_some(),
+        Some("task" | "task_done") => parse_found(number, source, None).is_some(),
         _ => true,
     }
 }
@@ -388,11 +388,11 @@ fn unsound(source: &Value) -> Error {
     Error::new(ErrorKind::Corruption, format!("no sound record of a task: {source}"))
 }
 
-fn found(number: u64, source: &Value, at: Option<(Stamp, Value)>) -> Option<Found> {
+fn parse_found(number: u64, source: &Value, at: Option<(Stamp, Value)>) -> Option<Found> {
     let text = |name: &str| source[name].as_str().map(str::to_owned);
     let start_ms = source["start"].as_i64()?;
     let state = if source["kind"] == "task" {
-        State::Unfinished {
+        TaskState::Unfinished {
             request: source["request"].clone(),
             keep: source["keep"].as_bool()?,
             kept: Box::new(Kept {
@@ -412,7 +412,7 @@ fn found(number: u64, source: &Value, at: Option<(Stamp, Value)>) -> Option<Foun
             Some(members) => Err(error_of(members, 0)),
             None => Ok(source["response"].clone()),
         };
-        State::Ended {
+        TaskState::Ended {
             ended_ms: source["at"].as_i64()?,
             status: source["status"].clone(),
             outcome,
@@ -441,7 +441,7 @@ fn error_of(members: &Map<String, Value>, depth: usize) -> Error {
         }
     }
     match members.get("caused_by").and_then(Value::as_object) {
-        Some(cause) if depth < 20 => error.caused_by(error_of(cause, depth + 1)),
+        Some(cause) if depth < 20 => error.with_cause(error_of(cause, depth + 1)),
         _ => error,
     }
 }
@@ -463,7 +463,7 @@ mod tests {
             let counts = Counts::default();
             let kept = json!({ "reach": 2, "after": after, "counts": counts.keep(), "ended": false });
             let reached = Reached::of(&kept, 10).expect("a sound record");
-            let again = Record::new(1).reached_at(&reached.at, &counts, &reached.destinations, false);
+            let again = TaskRecord::new(1).progress_source(&reached.at, &counts, &reached.destinations, false);
             assert_eq!(again.parse().expect("JSON")["after"], after);
             assert_eq!(reached.at.reach, 2);
         }
@@ -477,7 +477,7 @@ mod tests {
     fn an_error_is_recalled() {
         let error = Error::new(ErrorKind::LockExpired, "over")
             .with("lock", "n1:1")
-            .caused_by(Error::illegal("why"));
+            .with_cause(Error::illegal("why"));
         let mut kept = error.to_json();
         kept.insert("status".into(), 409.into());
         assert_eq!(error_of(&kept, 0).to_json(), error.to_json());

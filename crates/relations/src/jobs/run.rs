@@ -1,8 +1,8 @@
 //! A job from its beginning to its end, a step at a time.
 
-use super::batch::{Item, Settled};
+use super::batch::{BatchItem, Settled};
 use super::plan::work;
-use super::record::{Kept, Order, Reached, Record, Written};
+use super::record::{Kept, Order, Reached, TaskRecord, Written};
 use super::{Action, BATCH_MAX, Counts, Job, Whole};
 use crate::intents::origin;
 use crate::schema;
@@ -33,7 +33,7 @@ pub enum Begun {
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum JobStep {
     /// There is more to do.
     More,
     /// It has ended.
@@ -77,7 +77,7 @@ pub struct Run {
     /// Its counters.
     pub counts: Counts,
     /// As it is remembered; `None`: it is one batch.
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<TaskRecord>,
     query: dsl::query::Query,
     view: String,
     reaches: Vec<Reach>,
@@ -200,7 +200,7 @@ impl crate::Relations {
             if let Written::Known(number) = written.await? {
                 return Ok(Begun::Known(number));
             }
-            record = Some(Record::new(task.id));
+            record = Some(TaskRecord::new(task.id));
         }
         let counts = Counts {
             total,
@@ -243,7 +243,7 @@ impl crate::Relations {
             total: kept.total,
             ..Counts::default()
         };
-        let mut record = Record::new(task.id);
+        let mut record = TaskRecord::new(task.id);
         let (mut at, mut ended) = (Progress::default(), false);
         let mut destinations = kept.destinations.clone();
         if let Some((stamp, reached)) = &kept.at {
@@ -256,7 +256,7 @@ impl crate::Relations {
         let mut gone = None;
         for reach in kept.reaches.iter().skip(at.reach) {
             if gone.is_none() && !self.is_there(reach.index.as_str(), &reach.uuid).await? {
-                gone = Some(engine::catalog::replaced(reach.index.as_str(), &reach.uuid));
+                gone = Some(engine::catalog::index_replaced(reach.index.as_str(), &reach.uuid));
             }
         }
         let order = Order {
@@ -317,18 +317,18 @@ impl crate::Relations {
     /// A script's, the engine's, a lock of the job that is over: nothing of the batch was written. A step that was
     /// refused for want of room may be tried again.
     #[boxed]
-    pub async fn step(&self, run: &mut Run, task: &Task) -> Result<Step> {
+    pub async fn step(&self, run: &mut Run, task: &Task) -> Result<JobStep> {
         if run.ended {
-            return Ok(Step::Ended);
+            return Ok(JobStep::Ended);
         }
         if task.is_cancelled() {
             run.counts.cancelled = true;
-            return Ok(Step::Ended);
+            return Ok(JobStep::Ended);
         }
         if let Some(error) = run.gone.take() {
             run.counts.fail(&error);
             run.ended = true;
-            return Ok(Step::Ended);
+            return Ok(JobStep::Ended);
         }
         // A view that was read ahead of is kept for the next reading; a limit of the store may shorten that.
         let _ = self.engine.renew_view(&run.view, VIEW_ALIVE).await;
@@ -341,13 +341,13 @@ impl crate::Relations {
             Err(error) if error.kind() == ErrorKind::TaskCancelled => {
                 run.counts.cancelled = true;
                 run.ended = true;
-                return Ok(Step::Ended);
+                return Ok(JobStep::Ended);
             }
             read => read?,
         };
         if documents.is_empty() {
             run.ended = true;
-            return Ok(Step::Ended);
+            return Ok(JobStep::Ended);
         }
         let done = self.work_batch(run, task, documents).await;
         if done.is_err() {
@@ -358,9 +358,9 @@ impl crate::Relations {
         done
     }
 
-    async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Numbered)>) -> Result<Step> {
+    async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Numbered)>) -> Result<JobStep> {
         let begun = self.clock.monotonic();
-        let mut items: Vec<Item> = Vec::with_capacity(left.len());
+        let mut items: Vec<BatchItem> = Vec::with_capacity(left.len());
         let mut to = run.at.clone();
         let mut destinations = HashSet::new();
         let mut bytes = 0;
@@ -400,20 +400,22 @@ impl crate::Relations {
                 reach,
                 after: Some(numbered.cursor),
             };
-            items.push(Item::new(numbered.document, source, write, later));
+            items.push(BatchItem::new(numbered.document, source, write, later));
             match run.job.whole {
                 Some(whole) => fits(bytes, whole)?,
                 None if bytes >= BATCH_BYTES || self.clock.monotonic() - begun > BATCH_TIME => break,
                 None => {}
             }
         }
+        debug_assert!(!items.is_empty(), "a batch makes progress");
+        debug_assert!(to.reach >= run.at.reach, "a job goes through its indices in order");
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.
             let deletes = matches!(run.job.action, Action::Delete);
             self.write_down(task, &run.order, deletes, &run.reaches, &run.destinations, run.counts.total)
                 .await?;
-            run.record = Some(Record::new(task.id));
+            run.record = Some(TaskRecord::new(task.id));
         }
         match self.commit(run, &mut items, &to).await? {
             Settled::Stopped => {
@@ -430,7 +432,7 @@ impl crate::Relations {
                 run.read = run.at.clone();
             }
         }
-        Ok(if run.ended { Step::Ended } else { Step::More })
+        Ok(if run.ended { JobStep::Ended } else { JobStep::More })
     }
 
     /// The documents of the next batch; none: there are no more.
@@ -461,7 +463,7 @@ impl crate::Relations {
                 Vec::new()
             } else {
                 self.engine
-                    .numbered(&run.job.target, run.query.clone(), &run.view, part)
+                    .scan_by_seq_no(&run.job.target, run.query.clone(), &run.view, part)
                     .await?
             };
             let Some(newest) = found.last() else {
@@ -522,7 +524,7 @@ impl Run {
     fn new(
         job: Job,
         counts: Counts,
-        record: Option<Record>,
+        record: Option<TaskRecord>,
         query: dsl::query::Query,
         view: &str,
         reaches: Vec<Reach>,

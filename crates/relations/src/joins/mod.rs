@@ -14,7 +14,7 @@ pub(crate) use inner_hits::{attach, fields};
 use async_trait::async_trait;
 use dsl::query::{Clause, InnerHits, JoinKind, Keys, Query, ScoreMode, TermsLookup};
 use dsl::search::{QueriesMut, Role, SearchRequest};
-use engine::joins::{JoinSides, ResolvedJoin, ResolvedLookup, looked_up, resolve};
+use engine::joins::{JoinSides, ResolvedJoin, ResolvedLookup, lookup_address, resolve};
 use engine::{Clock, Document, Engine, EngineExt as _, KeysOf, Read, View, is_staging};
 use futures::StreamExt as _;
 use model::{Cancellation, DocAddress, Error, Result, Target, settings};
@@ -132,7 +132,7 @@ fn gather_lookups(target: &Target, query: &Query, out: &mut Vec<Read>) {
 fn read_of(target: &Target, lookup: &TermsLookup) -> Option<Read> {
     Some(Read {
         routing: lookup.routing.clone(),
-        ..Read::whole(looked_up(target, lookup)?)
+        ..Read::whole(lookup_address(target, lookup)?)
     })
 }
 

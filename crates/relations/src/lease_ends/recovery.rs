@@ -35,7 +35,7 @@ impl crate::Relations {
         }
         self.finish_all().await?;
         if let Some(portable) = self.by_gate() {
-            // What is not applied yet is found by whoever needs it.
+            // Whoever needs an outcome that is not applied yet finds it.
             return self.bring_table_up(portable).await;
         }
         self.recover_links().await?;
@@ -43,13 +43,13 @@ impl crate::Relations {
             return Ok(());
         };
         // Their indices went while nobody could write it down.
-        let gone = self.restored(documents)?;
+        let gone = self.restore_table(documents)?;
         self.forget_leases(&gone).await?;
         self.forget_gone().await
     }
 
     /// The table as the documents of the leases say; which of them are lock documents' that are in the way of others.
-    fn restored(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
+    fn restore_table(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
         let (mut table, now) = self.locks.now(&self.clock);
         let mut gone = Vec::new();
         // A lease that went with a change may leave a tombstone.

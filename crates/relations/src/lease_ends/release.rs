@@ -47,7 +47,7 @@ impl Relations {
                 expected.unwrap_or_default(),
             )
         };
-        let mut end = End {
+        let mut end = LeaseEnd {
             relations: self,
             id,
             how,
@@ -70,7 +70,7 @@ impl Relations {
     /// # Errors
     /// The engine's.
     #[boxed]
-    pub async fn disconnected(&self, connection: u64) -> Result<()> {
+    pub async fn release_on_disconnect(&self, connection: u64) -> Result<()> {
         let any = {
             let (mut table, now) = self.locks.now(&self.clock);
             table.hung_up(connection);
@@ -87,7 +87,7 @@ impl Relations {
 }
 
 /// The end of one lease, with the grants to who waits for it.
-struct End<'a> {
+struct LeaseEnd<'a> {
     relations: &'a Relations,
     id: &'a str,
     how: Option<Ending>,
@@ -95,11 +95,11 @@ struct End<'a> {
     touches: Vec<DocAddress>,
     /// Nothing about those who come next keeps it from ending.
     hands_over: bool,
-    /// Of the last run.
+    /// The last run found heirs.
     has_heirs: bool,
 }
 
-impl Transaction for End<'_> {
+impl Transaction for LeaseEnd<'_> {
     type Answer = Vec<Grant>;
 
     fn options(&self) -> TxnOptions {

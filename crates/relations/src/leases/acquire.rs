@@ -72,7 +72,7 @@ impl crate::Relations {
         check_limits(&table, held.as_ref(), &lease)?;
         let running = table.running_on(&lease.claims);
         if !running.is_empty() {
-            if let Some(why) = self.held_up(&running) {
+            if let Some(why) = self.why_held_up(&running) {
                 let error = Error::new(ErrorKind::LockConflict, why.reason());
                 let details = why.details().iter();
                 return Err(details.fold(error, |error, (name, value)| error.with(name, value.clone())));

@@ -22,7 +22,7 @@ pub struct Caller {
 
 /// An identity that both sides know and that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct CallerDifference {
     pub(crate) name: &'static str,
     pub(crate) caller: Arc<str>,
     pub(crate) owner: Arc<str>,
@@ -41,13 +41,13 @@ impl Caller {
     }
 
     /// The difference from the owner. None: it is the owner.
-    pub(crate) fn differs(&self, owner: &Caller) -> Option<Difference> {
+    pub(crate) fn differs(&self, owner: &Caller) -> Option<CallerDifference> {
         let pairs = NAMES.into_iter().zip(self.words().into_iter().zip(owner.words()));
         let known = pairs.filter_map(|(name, (caller, owner))| Some((name, caller?, owner?)));
         known
             .into_iter()
             .find(|(_, caller, owner)| caller != owner)
-            .map(|(name, caller, owner)| Difference {
+            .map(|(name, caller, owner)| CallerDifference {
                 name,
                 caller: caller.clone(),
                 owner: owner.clone(),

@@ -37,7 +37,7 @@ pub(crate) struct Heir {
 /// Documents that granting what this lease leaves is expected to touch.
 pub(crate) fn expected_touches(table: &Table, ending: &Lease) -> Vec<DocAddress> {
     let asked = candidates(table, ending).filter_map(|(_, owner)| {
-        let (ask, _) = table.asked_by(&owner)?;
+        let (ask, _) = table.request_of(&owner)?;
         Some(touches(&Arc::from(owner.as_str()), &ask.targets))
     });
     asked.flatten().collect()
@@ -60,7 +60,7 @@ pub(crate) fn heirs(table: &Table, newest: &mut dyn Newest, ending: &Lease, now_
     let room = (settings::node_count(settings::LOCKS_MAX) + 1).saturating_sub(table.count());
     let mut out: Vec<Heir> = Vec::new();
     for (age, owner) in candidates(table, ending) {
-        let Some((ask, keys)) = table.asked_by(&owner).filter(|_| out.len() < room) else {
+        let Some((ask, keys)) = table.request_of(&owner).filter(|_| out.len() < room) else {
             continue;
         };
         let Some(lease) = lease_of(newest, ask, &owner, keys, now_ms) else {

@@ -257,7 +257,7 @@ impl Lease {
                     at: DocAddress {
                         index: IndexName::new(word("index")?),
                         id: match lock_document["type"].as_str() {
-                            Some(doc_type) => DocId::typed(doc_type, id),
+                            Some(doc_type) => DocId::with_type(doc_type, id),
                             None => DocId::plain(id),
                         },
                     },

@@ -108,7 +108,7 @@ impl Turn {
     /// The place is kept for the next attempt, which gives it up if it fails; or what was granted is taken.
     pub fn keep(mut self) {
         self.kept = true;
-        locked(&self.table).note_told(&self.owner);
+        lock(&self.table).note_told(&self.owner);
     }
 }
 impl Future for Turn {
@@ -121,7 +121,7 @@ impl Future for Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if !self.kept {
-            locked(&self.table).withdraw(&self.owner);
+            lock(&self.table).withdraw(&self.owner);
         }
     }
 }
@@ -136,7 +136,7 @@ pub(crate) struct Locks {
 
 impl Locks {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
-        locked(&self.table)
+        lock(&self.table)
     }
     /// The table, and the time at which everything in it is judged until it is given back.
     pub(crate) fn now(&self, clock: &Arc<dyn Clock>) -> (MutexGuard<'_, Table>, Duration) {
@@ -159,6 +159,6 @@ impl Locks {
 }
 
 /// A panic elsewhere leaves the table sound: what is fallible comes before what changes it.
-fn locked(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

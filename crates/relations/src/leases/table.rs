@@ -74,7 +74,7 @@ pub(crate) struct Running {
     /// The leases that it is made under, and those of lock documents that it writes.
     pub(crate) under: Vec<Arc<str>>,
     /// The alteration of the table once it is committed and finished, whoever finishes it.
-    pub(crate) after: Option<After>,
+    pub(crate) after: Option<LockEffects>,
 }
 
 impl Running {
@@ -86,7 +86,7 @@ impl Running {
 }
 
 /// The effect of a change that writes lock documents on the table of locks.
-pub(crate) struct After {
+pub(crate) struct LockEffects {
     /// The first of its lease documents among all that it writes.
     pub(crate) first: usize,
     /// The documents of leases that begin with it.
@@ -95,7 +95,7 @@ pub(crate) struct After {
     pub(crate) then: Then,
 }
 
-impl fmt::Debug for After {
+impl fmt::Debug for LockEffects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("After").field("begun", &self.begun).finish_non_exhaustive()
     }
@@ -104,6 +104,12 @@ impl fmt::Debug for After {
 /// Bytes of a lease's targets.
 pub(crate) fn text_bytes(lease: &Lease) -> u64 {
     lease.targets.iter().map(|wanted| wanted.target.text_bytes()).sum()
+}
+
+/// Is no lock claimed twice?
+fn claims_each_once(claims: &[Claim]) -> bool {
+    let keys: BTreeSet<&LockKey> = claims.iter().map(|claim| &claim.key).collect();
+    keys.len() == claims.len()
 }
 
 /// Do any of them exclude each other?
@@ -136,7 +142,7 @@ impl Table {
         self.running.remove(change);
     }
     /// It is committed and finished; what is still to be done about it, by who asks first.
-    pub(crate) fn conclude(&mut self, change: &Owner) -> Option<After> {
+    pub(crate) fn conclude(&mut self, change: &Owner) -> Option<LockEffects> {
         self.running.remove(change)?.after
     }
     /// The documents of leases that begin with it, and the first of its lease documents among all that it writes; `None`: it
@@ -189,7 +195,8 @@ impl Table {
     }
     /// The read has its moment.
     pub(crate) fn lift_barrier(&mut self, number: u64) {
-        self.barriers.remove(&number);
+        let lifted = self.barriers.remove(&number);
+        debug_assert!(lifted.is_some(), "T23: a barrier stands until its read has its moment");
     }
     /// Every one.
     pub(crate) fn running(&self) -> Vec<Owner> {
@@ -243,6 +250,7 @@ impl Table {
     }
     /// A lease that nothing is in the way of holds what it claims.
     pub(crate) fn hold(&mut self, lease: Lease, age: Age) {
+        debug_assert!(claims_each_once(&lease.claims), "T13: a lease claims a lock once: {lease:?}");
         for claim in &lease.claims {
             let lock = self
                 .locks
@@ -408,9 +416,9 @@ impl Table {
         let now = self.now();
         match self.leases.get(id) {
             Some(lease) if !lease.is_over(now) => Ok(lease),
-            Some(lease) => Err(expired(id, Some(now.saturating_sub(lease.deadline)))),
+            Some(lease) => Err(expiry_error(id, Some(now.saturating_sub(lease.deadline)))),
             None => match self.ended.get(id) {
-                Some((Ending::Expired, at)) => Err(expired(id, at.map(|at| now.saturating_sub(at)))),
+                Some((Ending::Expired, at)) => Err(expiry_error(id, at.map(|at| now.saturating_sub(at)))),
                 Some((Ending::Broken, _)) => {
                     Err(Error::new(ErrorKind::LockBroken, format!("lock [{id}] was broken")).with("lock", id))
                 }
@@ -463,6 +471,7 @@ impl Table {
     }
     /// The same, to be altered and put back.
     fn take_locks(&mut self, claims: &[Claim]) -> Vec<(Lock, Mode)> {
+        debug_assert!(claims_each_once(claims), "T13: a lock is taken once: {claims:?}");
         let mut taken = |key: &LockKey| self.locks.remove(key).unwrap_or_else(|| Lock::new(key.clone()));
         claims.iter().map(|claim| (taken(&claim.key), claim.mode)).collect()
     }
@@ -499,7 +508,7 @@ impl Table {
         told
     }
     /// The request of somebody in the queue of these keys, if it may be granted beside the asking.
-    pub(crate) fn asked_by(&self, owner: &Owner) -> Option<(&Ask, &[LockKey])> {
+    pub(crate) fn request_of(&self, owner: &Owner) -> Option<(&Ask, &[LockKey])> {
         let waiting = self.waiting.get(owner)?;
         waiting.turn.as_ref()?;
         Some((waiting.ask.as_deref()?, &waiting.keys))
@@ -515,6 +524,10 @@ impl Table {
         debug_assert!(
             self.gate > 0 || self.runs_under(&under).is_empty(),
             "T18: a lease ends before what runs under it"
+        );
+        debug_assert!(
+            heirs.is_sorted_by(|a, b| (a.request.age, &a.request.owner) < (b.request.age, &b.request.owner)),
+            "T14: heirs stand by age, each once"
         );
         // They stay in their queues meanwhile, so that nobody is woken who would have to wait for them.
         let turns: Vec<_> = heirs.iter().map(|heir| self.waiting.remove(&heir.request.owner)).collect();
@@ -641,7 +654,7 @@ impl Table {
 
     /// The refusal that names who is in the way, and by which lock: of an intention the one below that it is for.
     pub(crate) fn conflict(&self, key: &LockKey, blocker: &Blocker) -> Error {
-        let below = self.meant_by(key, blocker);
+        let below = self.requested_below(key, blocker);
         let (key, mode) = below.as_ref().map_or((key, blocker.mode), |(key, mode)| (key, *mode));
         let (place, facts) = match key {
             LockKey::All => ("[_all]".to_owned(), json!({ "name": "_all" })),
@@ -671,9 +684,9 @@ impl Table {
         error.with("holder", holder)
     }
 
-    /// What a blocker asked for outright, if it is in the way of `key` only for the sake of that: the nearest below it. Of a
-    /// document below a path the table knows no place: one of its index.
-    fn meant_by(&self, key: &LockKey, blocker: &Blocker) -> Option<(LockKey, Mode)> {
+    /// The target of a blocker that is in the way of `key` by implication only: the nearest one below it. The table does not know
+    /// the path of a document, so below a path it gives a document of the index.
+    fn requested_below(&self, key: &LockKey, blocker: &Blocker) -> Option<(LockKey, Mode)> {
         let own = |wanted: &Wanted| (wanted.target.key(), wanted.mode);
         let targets: Vec<(LockKey, Mode)> = match self.leases.get(blocker.session.as_ref()) {
             Some(lease) if lease.claims.iter().any(|claim| claim.key == *key && claim.implied) => {
@@ -744,7 +757,7 @@ impl Table {
     }
 }
 
-fn expired(id: &str, ago: Option<Duration>) -> Error {
+fn expiry_error(id: &str, ago: Option<Duration>) -> Error {
     let ago = ago.map(|ago| format!(" {:.1}s ago", ago.as_secs_f64())).unwrap_or_default();
     Error::new(ErrorKind::LockExpired, format!("lock [{id}] expired{ago}")).with("lock", id)
 }

@@ -6,7 +6,7 @@ use crate::Relations;
 use crate::joins::read_in_view;
 use crate::links::Policy;
 use crate::links::carriers::query_of_all;
-use crate::links::references::{Copied, Fate, copied, keys, rewrite};
+use crate::links::references::{Copied, Fate, copied_values, keys, rewrite};
 use async_recursion::async_recursion as boxed;
 use engine::ViewPromise;
 use futures::StreamExt as _;
@@ -81,7 +81,7 @@ impl Relations {
                 }
                 let source = read_in_view(self.engine.as_ref(), policy.source_at(&key), view).await?;
                 let source = source.map(|source| source.source.parse()).transpose()?;
-                sources.insert(key, source.map(|source| copied(policy, &source)));
+                sources.insert(key, source.map(|source| copied_values(policy, &source)));
             }
             let mut expected = is.clone();
             let (mut copies, mut missing) = (0, 0);

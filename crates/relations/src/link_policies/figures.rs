@@ -65,7 +65,7 @@ impl Relations {
             pending: jobs.len() as u64,
             stale,
             lag_ms: u64::try_from(lag).unwrap_or(0),
-            propagated: self.links.pending.propagated(name),
+            propagated: self.links.pending.propagated_count(name),
             failed: jobs.iter().filter(|(_, job)| job.failures > 0).count() as u64,
             failure: jobs.into_iter().find_map(|(_, job)| job.error),
         })

@@ -13,7 +13,7 @@ pub use figures::LinkStats;
 
 use crate::Relations;
 use crate::atomically::Step;
-use crate::links::{Policy, Table, job_at, no_policy, recall_job};
+use crate::links::{Policy, PolicyTable, job_at, no_policy, recall_job};
 use crate::schema;
 use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
@@ -69,7 +69,7 @@ impl Relations {
             return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
         }
         self.check_control()?;
-        let policy = validate::checked(self.engine.as_ref(), Policy::parse(name, body)?).await?;
+        let policy = validate::check(self.engine.as_ref(), Policy::parse(name, body)?).await?;
         let _alone = self.links.altering.lock().await;
         let before = self.links.table();
         if let Some(known) = before.policy(name) {
@@ -80,7 +80,8 @@ impl Relations {
             return Err(Error::new(ErrorKind::IndexAlreadyExists, reason).with("policy", name));
         }
         let policy = Arc::new(policy);
-        let after = Table::of(before.policies().cloned().chain([policy.clone()])).map_err(|error| named(&error, &policy))?;
+        let after =
+            PolicyTable::of(before.policies().cloned().chain([policy.clone()])).map_err(|error| circle_error(&error, &policy))?;
         check_limits(&before, &after)?;
         validate::check_beside(&policy, &before)?;
         drop(before);
@@ -139,13 +140,13 @@ impl Relations {
             .into_iter()
             .filter(|policy| policy.name != name)
             .collect();
-        let table = Table::of(others)?;
+        let table = PolicyTable::of(others)?;
         self.replace_when_idle(table).await;
         Ok(())
     }
 
     /// Other policies from now on. Returns once nobody writes by the former ones any more (K5).
-    async fn replace_when_idle(&self, table: Table) {
+    async fn replace_when_idle(&self, table: PolicyTable) {
         let former = self.links.replace(table);
         poll_fn(|context| {
             if Arc::strong_count(&former) == 1 {
@@ -174,7 +175,7 @@ impl Relations {
                 jobs.push(recall_job(&kept)?);
             }
         }
-        self.links.replace(Table::of(policies)?);
+        self.links.replace(PolicyTable::of(policies)?);
         for (id, since_ms) in jobs {
             self.links.pending.add(id, since_ms, 0);
         }
@@ -226,7 +227,7 @@ pub(crate) fn check_kept(kept: &serde_json::Value) -> Result<()> {
 }
 
 /// The circle that a policy would close.
-fn named(error: &Error, policy: &Policy) -> Error {
+fn circle_error(error: &Error, policy: &Policy) -> Error {
     let (from, to) = (&policy.source.index, &policy.target.index);
     let reason = format!(
         "link policy [{}] from [{from}] to [{to}] would copy an index into itself, by itself or by others",
@@ -235,7 +236,7 @@ fn named(error: &Error, policy: &Policy) -> Error {
     Error::new(error.kind(), reason).with("policy", policy.name.as_str())
 }
 
-fn check_limits(before: &Table, after: &Table) -> Result<()> {
+fn check_limits(before: &PolicyTable, after: &PolicyTable) -> Result<()> {
     let count = before.policies().count();
     for (is, setting, what) in [
         (count + 1, LINKS_MAX_POLICIES, "link policies"),

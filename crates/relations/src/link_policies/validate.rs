@@ -2,7 +2,7 @@
 //!
 //! Not here: its own words (`links::policy`), circles (`links::table`).
 
-use crate::links::{KeyField, Policy, Table};
+use crate::links::{KeyField, Policy, PolicyTable};
 use engine::{Engine, EngineExt as _, IndexInfo};
 use mapping::{FieldType, Kind, Mapping};
 use model::lock_index::LockIndex;
@@ -15,7 +15,7 @@ const ID_MAX: usize = 512;
 ///
 /// # Errors
 /// `index_not_found_exception`; an index, a field or types that it cannot be with.
-pub(super) async fn checked(engine: &dyn Engine, mut policy: Policy) -> Result<Policy> {
+pub(super) async fn check(engine: &dyn Engine, mut policy: Policy) -> Result<Policy> {
     let source = index(engine, &policy.source.index).await?;
     let target = index(engine, &policy.target.index).await?;
     policy.source.uuid.clone_from(&source.uuid);
@@ -49,7 +49,7 @@ async fn index(engine: &dyn Engine, name: &str) -> Result<IndexInfo> {
         )));
     }
     if !info.open {
-        return Err(engine::catalog::closed(&info.name, &info.uuid));
+        return Err(engine::catalog::index_closed(&info.name, &info.uuid));
     }
     let unfit = |why: &str| Err(Error::illegal(format!("index [{name}] {why}")).with("index", name));
     if info.typed {
@@ -190,7 +190,7 @@ fn fits(from: &FieldType, to: &FieldType) -> bool {
 ///
 /// # Errors
 /// They are in each other's way.
-pub(super) fn check_beside(policy: &Policy, others: &Table) -> Result<()> {
+pub(super) fn check_beside(policy: &Policy, others: &PolicyTable) -> Result<()> {
     for other in others.to(&policy.target.index) {
         let overlap = policy.fields.iter().find(|field| {
             let at = format!("{}.{field}", policy.into);

@@ -14,10 +14,10 @@ use std::task::{Poll, Waker};
 
 /// All latches of a server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Latches(Arc<Mutex<State>>);
+pub(crate) struct Latches(Arc<Mutex<LatchState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LatchState {
     /// How many hold each.
     held: HashMap<DocAddress, usize>,
     waiting: Vec<Waker>,
@@ -31,7 +31,7 @@ pub(crate) struct Latch {
 }
 
 impl Latches {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LatchState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +50,7 @@ impl Latches {
     }
 
     /// Waits until nobody holds it. The caller holds none itself, so that two never wait for each other.
-    pub(crate) async fn released(&self, at: &DocAddress) {
+    pub(crate) async fn until_released(&self, at: &DocAddress) {
         poll_fn(|context| {
             let mut state = self.state();
             if !state.held.contains_key(at) {
@@ -99,7 +99,7 @@ mod tests {
         assert!(latches.is_held(&at, 0));
         let released = {
             let (latches, at) = (latches.clone(), at.clone());
-            std::thread::spawn(move || futures::executor::block_on(latches.released(&at)))
+            std::thread::spawn(move || futures::executor::block_on(latches.until_released(&at)))
         };
         drop(other);
         released.join().expect("it is woken");

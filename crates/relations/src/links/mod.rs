@@ -19,8 +19,8 @@ pub use policy::{End, KeyField, Mode, OnDelete, OnMissing, Policy};
 
 pub(crate) use latches::Latches;
 pub(crate) use pending::{JobId, LinkJob, Pending, job_at, recall_job};
-pub(crate) use table::Table;
-pub(crate) use upkeep::{LockCheck, Next, Origin, States, Upkeep, states_of};
+pub(crate) use table::PolicyTable;
+pub(crate) use upkeep::{ExpansionEnd, LockCheck, Origin, States, Upkeep, states_of};
 
 use model::{Error, ErrorKind};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,7 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The policies of a server, and the work that they leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
-    table: Arc<RwLock<Arc<Table>>>,
+    table: Arc<RwLock<Arc<PolicyTable>>>,
     pub(crate) latches: Latches,
     pub(crate) pending: Pending,
     /// One policy is put or deleted at a time.
@@ -37,12 +37,12 @@ pub(crate) struct Links {
 
 impl Links {
     /// The policies of now. Whoever writes by them holds it until the write has its place: a policy that is put waits for those.
-    pub(crate) fn table(&self) -> Arc<Table> {
+    pub(crate) fn table(&self) -> Arc<PolicyTable> {
         self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Other policies from now on; the former ones.
-    pub(crate) fn replace(&self, table: Table) -> Arc<Table> {
+    pub(crate) fn replace(&self, table: PolicyTable) -> Arc<PolicyTable> {
         std::mem::replace(
             &mut *self.table.write().unwrap_or_else(PoisonError::into_inner),
             Arc::new(table),
@@ -51,7 +51,7 @@ impl Links {
 }
 
 /// `resource_not_found_exception`: no policy of that name.
-pub(crate) fn no_policy(name: &str, known: &Table) -> Error {
+pub(crate) fn no_policy(name: &str, known: &PolicyTable) -> Error {
     let meant = model::nearest::question(name, known.policies().map(|policy| policy.name.as_str()));
     Error::new(ErrorKind::ResourceNotFound, format!("no link policy [{name}]{meant}")).with("policy", name)
 }

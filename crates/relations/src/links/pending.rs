@@ -40,7 +40,7 @@ pub(crate) struct LinkJob {
     next: Duration,
 }
 
-/// What became of the copies of one source.
+/// The outcome for the copies of one source.
 #[derive(Clone, Debug)]
 pub struct Propagated {
     /// The policy.
@@ -52,7 +52,7 @@ pub struct Propagated {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingState {
     jobs: BTreeMap<JobId, LinkJob>,
     finished: HashMap<JobId, (u64, u64)>,
     /// Copies rewritten since the start, by policy.
@@ -62,14 +62,14 @@ struct State {
 
 /// All of a server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pending(Arc<Mutex<State>>);
+pub(crate) struct Pending(Arc<Mutex<PendingState>>);
 
 impl Pending {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PendingState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alter<T>(&self, alter: impl FnOnce(&mut State) -> T) -> T {
+    fn alter<T>(&self, alter: impl FnOnce(&mut PendingState) -> T) -> T {
         let (out, woken) = {
             let mut state = self.state();
             let out = alter(&mut state);
@@ -147,6 +147,7 @@ impl Pending {
                 job.failures = job.failures.saturating_add(1);
                 job.error = Some(error);
                 job.next = now + wait.min(LONGEST_WAIT);
+                debug_assert!(job.next > now, "a job that failed waits before it is tried again");
             }
         });
     }
@@ -168,18 +169,18 @@ impl Pending {
     }
 
     /// Copies of a policy rewritten since the start.
-    pub(crate) fn propagated(&self, name: &str) -> u64 {
+    pub(crate) fn propagated_count(&self, name: &str) -> u64 {
         self.state().propagated.get(name).copied().unwrap_or(0)
     }
 
     /// Resolves once a job is there that has not failed.
-    pub(crate) async fn arrived(&self) {
+    pub(crate) async fn wait_for_job(&self) {
         self.until(|state| state.jobs.values().any(|job| job.failures == 0)).await;
     }
 
     /// Resolves once none of these is left that has not failed; what became of each since the source had this number.
-    pub(crate) async fn settled(&self, ids: &[JobId], seq_no: u64) -> Vec<Propagated> {
-        let is_settled = |state: &State, id: &JobId| state.jobs.get(id).is_none_or(|job| job.failures > 0);
+    pub(crate) async fn wait_for_jobs(&self, ids: &[JobId], seq_no: u64) -> Vec<Propagated> {
+        let is_settled = |state: &PendingState, id: &JobId| state.jobs.get(id).is_none_or(|job| job.failures > 0);
         self.until(|state| ids.iter().all(|id| is_settled(state, id))).await;
         let state = self.state();
         let one = |id: &JobId| {
@@ -198,12 +199,12 @@ impl Pending {
     }
 
     /// Resolves once every job that is there now has ended or failed.
-    pub(crate) async fn all_settled(&self) {
+    pub(crate) async fn wait_for_all_jobs(&self) {
         let ids: Vec<JobId> = self.state().jobs.keys().cloned().collect();
-        self.settled(&ids, 0).await;
+        self.wait_for_jobs(&ids, 0).await;
     }
 
-    async fn until(&self, mut holds: impl FnMut(&State) -> bool) {
+    async fn until(&self, mut holds: impl FnMut(&PendingState) -> bool) {
         poll_fn(|context| {
             let mut state = self.state();
             if holds(&state) {
@@ -216,7 +217,7 @@ impl Pending {
     }
 }
 
-fn remember(state: &mut State, id: JobId, seq_no: u64, updated: u64) {
+fn remember(state: &mut PendingState, id: JobId, seq_no: u64, updated: u64) {
     if state.finished.len() >= FINISHED_MAX {
         state.finished.clear();
     }
@@ -264,10 +265,10 @@ mod tests {
         assert_eq!((job.since_ms, job.seq_no), (5, 11));
         pending.note_progress(&id, 3);
         pending.end(&id, job.round);
-        let done = futures::executor::block_on(pending.settled(std::slice::from_ref(&id), 11));
+        let done = futures::executor::block_on(pending.wait_for_jobs(std::slice::from_ref(&id), 11));
         assert_eq!(done[0].updated, 3);
         assert_eq!(
-            futures::executor::block_on(pending.settled(&[id], 12))[0].updated,
+            futures::executor::block_on(pending.wait_for_jobs(&[id], 12))[0].updated,
             0,
             "of an earlier change"
         );
@@ -281,7 +282,7 @@ mod tests {
         pending.fail(&id, Error::illegal("no"), Duration::ZERO);
         assert!(pending.due(Duration::ZERO).is_none());
         assert!(pending.due(FIRST_WAIT).is_some());
-        let done = futures::executor::block_on(pending.settled(&[id], 10));
+        let done = futures::executor::block_on(pending.wait_for_jobs(&[id], 10));
         assert!(done[0].failure.is_some());
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Fate {
 pub(crate) type Copied = std::sync::Arc<[Option<Value>]>;
 
 /// The values that a policy copies out of a source.
-pub(crate) fn copied(policy: &Policy, source: &Value) -> Copied {
+pub(crate) fn copied_values(policy: &Policy, source: &Value) -> Copied {
     policy.fields.iter().map(|field| value_at(source, field)).collect()
 }
 
@@ -253,8 +253,11 @@ mod tests {
         let mut source = before.clone();
         let fate = &mut |key: &str| {
             Ok(match key {
-                "1" => Fate::Copy(copied(policy, &json!({ "name": "Ann", "address": { "city": "Rome" } }))),
-                "2" => Fate::Copy(copied(policy, &json!({ "name": ["B", "b"] }))),
+                "1" => Fate::Copy(copied_values(
+                    policy,
+                    &json!({ "name": "Ann", "address": { "city": "Rome" } }),
+                )),
+                "2" => Fate::Copy(copied_values(policy, &json!({ "name": ["B", "b"] }))),
                 "3" => Fate::Unset,
                 _ => Fate::Leave,
             })

@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 /// All policies, by name and by index.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct PolicyTable {
     by_name: BTreeMap<String, Arc<Policy>>,
     from: HashMap<String, Vec<Arc<Policy>>>,
     to: HashMap<String, Vec<Arc<Policy>>>,
-    /// Of each index that a policy names: how many policies may stand before it in a chain.
+    /// For each index that a policy names: how many policies may stand before it in a chain.
     ranks: HashMap<String, usize>,
     deepest: usize,
 }
 
-impl Table {
+impl PolicyTable {
     /// # Errors
     /// `link_cycle_exception`: an index would be copied into itself.
-    pub(crate) fn of(policies: impl IntoIterator<Item = Arc<Policy>>) -> Result<Table> {
-        let mut table = Table::default();
+    pub(crate) fn of(policies: impl IntoIterator<Item = Arc<Policy>>) -> Result<PolicyTable> {
+        let mut table = PolicyTable::default();
         for policy in policies {
             table
                 .from
@@ -47,6 +47,13 @@ impl Table {
             }
             let Some(policy) = rises else {
                 table.deepest = table.ranks.values().copied().max().unwrap_or(0);
+                debug_assert!(
+                    table
+                        .by_name
+                        .values()
+                        .all(|policy| table.rank(&policy.source.index) < table.rank(&policy.target.index)),
+                    "links.md K3: a source stands before its targets"
+                );
                 return Ok(table);
             };
             if table.ranks[&policy.target.index] > table.ranks.len() {
@@ -103,7 +110,7 @@ mod tests {
     #[test]
     fn sources_stand_before_targets_and_circles_are_refused() {
         let check = |pairs: &[(&str, &str)], deepest: Option<usize>| {
-            let table = Table::of(pairs.iter().map(|(from, to)| policy(from, to)));
+            let table = PolicyTable::of(pairs.iter().map(|(from, to)| policy(from, to)));
             match (table, deepest) {
                 (Ok(table), Some(deepest)) => {
                     assert_eq!(table.deepest(), deepest, "{pairs:?}");

@@ -1,4 +1,4 @@
-//! What the policies add to the plan of one decision, inside the critical section.
+//! The writes that policies add to the plan of one decision, inside the critical section.
 //!
 //! Indices are gone through in the order of the table, sources before targets. A document of a target gets its copies
 //! from its sources as they will be. A document of a source that changes brings the documents that refer to it into the plan,
@@ -12,8 +12,8 @@ use super::carriers::{self, Carriers};
 use super::latches::Latch;
 use super::pending::{JobId, job_write};
 use super::policy::{Mode, OnDelete, OnMissing, Policy};
-use super::references::{Copied, Fate, copied, has_key, keys, rewrite};
-use super::table::Table;
+use super::references::{Copied, Fate, copied_values, has_key, keys, rewrite};
+use super::table::PolicyTable;
 use crate::schema;
 use engine::{Decision, Document, Engine, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
 use model::settings::{LINKS_MAX_PENDING, LINKS_MAX_SYNC, node_count};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Documents that a refusal names.
 const SAMPLE: usize = 3;
 
-/// What a document was and will be; read only where an index has locks of paths.
+/// A document as it was and will be; read only where an index has locks of paths.
 pub(crate) type States<'a> = dyn Fn() -> Result<Vec<Cow<'a, Value>>> + 'a;
 
 /// The states of a document that was read like this and will be like that.
@@ -42,7 +42,7 @@ pub(crate) fn states_of<'a>(before: Option<&Document>, now: Option<&'a Value>) -
 pub(crate) type LockCheck<'a> = dyn FnMut(&WriteIndex, &DocAddress, &States<'_>) -> Result<()> + 'a;
 
 /// The end of an expansion.
-pub(crate) enum Next {
+pub(crate) enum ExpansionEnd {
     /// The plan is whole; whence the writes behind the first `own` come, and the sources of those that policies altered.
     Whole {
         own: usize,
@@ -84,7 +84,7 @@ impl Origin {
             .with("policy", &*self.policy)
             .with("index", self.at.index.as_str())
             .with("id", &*self.at.id.id)
-            .caused_by(cause)
+            .with_cause(cause)
     }
 }
 
@@ -92,7 +92,7 @@ impl Origin {
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     links: Links,
-    table: Arc<Table>,
+    table: Arc<PolicyTable>,
     latches: FxHashMap<DocAddress, Latch>,
     carriers: FxHashMap<(String, Arc<str>), Carriers>,
     now_ms: i64,
@@ -100,7 +100,7 @@ pub(crate) struct Upkeep {
 
 impl Upkeep {
     /// `None`: there are no policies. The table is held either way until the decision has its place.
-    pub(crate) fn of(links: &Links, table: &Arc<Table>, now_ms: i64) -> Option<Upkeep> {
+    pub(crate) fn of(links: &Links, table: &Arc<PolicyTable>, now_ms: i64) -> Option<Upkeep> {
         (!table.is_empty()).then(|| Upkeep {
             links: links.clone(),
             table: table.clone(),
@@ -111,7 +111,7 @@ impl Upkeep {
     }
 
     /// Is it about these policies?
-    pub(crate) fn is_of(&self, table: &Arc<Table>) -> bool {
+    pub(crate) fn is_of(&self, table: &Arc<PolicyTable>) -> bool {
         Arc::ptr_eq(&self.table, table)
     }
 
@@ -142,7 +142,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// An engine that cannot read.
-    pub(crate) fn expand(&mut self, newest: &mut dyn Newest, plan: &mut Plan, check: &mut LockCheck<'_>) -> Result<Next> {
+    pub(crate) fn expand(&mut self, newest: &mut dyn Newest, plan: &mut Plan, check: &mut LockCheck<'_>) -> Result<ExpansionEnd> {
         let own = plan.writes.len();
         let mut expansion = Expansion {
             upkeep: self,
@@ -160,20 +160,20 @@ impl Upkeep {
         let done = expansion.collect(plan).and_then(|()| expansion.pass());
         match done {
             Ok(()) => {}
-            // What is found may alter what was refused.
+            // Documents that are found may alter the refusal.
             Err(Stop::Refused(..)) if !expansion.wanted.is_empty() => {}
-            Err(Stop::Refused(cause, error)) => return Ok(Next::Refused(cause, error)),
+            Err(Stop::Refused(cause, error)) => return Ok(ExpansionEnd::Refused(cause, error)),
             Err(Stop::Failed(error)) => return Err(error),
         }
         if let Some(at) = expansion.waits.take() {
-            return Ok(Next::Wait(at));
+            return Ok(ExpansionEnd::Wait(at));
         }
         if !expansion.wanted.is_empty() {
-            return Ok(Next::Find(std::mem::take(&mut expansion.wanted)));
+            return Ok(ExpansionEnd::Find(std::mem::take(&mut expansion.wanted)));
         }
         match expansion.complete(plan, check) {
-            Ok((origins, altered)) => Ok(Next::Whole { own, origins, altered }),
-            Err(Stop::Refused(cause, error)) => Ok(Next::Refused(cause, error)),
+            Ok((origins, altered)) => Ok(ExpansionEnd::Whole { own, origins, altered }),
+            Err(Stop::Refused(cause, error)) => Ok(ExpansionEnd::Refused(cause, error)),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -188,11 +188,11 @@ enum Stop {
 }
 
 /// A document in the plan, or to be brought into it.
-struct Doc {
+struct PlannedDocument {
     at: DocAddress,
     index: WriteIndex,
     before: Option<Document>,
-    /// What it was, parsed; of a document that a policy brought only where policies copy out of its index.
+    /// Its source before, parsed. A document that a policy brought has it only where policies copy out of its index.
     old: Option<Value>,
     now: Option<Value>,
     /// Its write in the plan.
@@ -208,7 +208,7 @@ struct Doc {
 struct Expansion<'a> {
     upkeep: &'a mut Upkeep,
     newest: &'a mut dyn Newest,
-    docs: Vec<Doc>,
+    docs: Vec<PlannedDocument>,
     places: FxHashMap<DocAddress, usize>,
     indices: FxHashMap<String, Option<WriteIndex>>,
     /// The copies of sources that are not in the plan.
@@ -277,9 +277,9 @@ impl Expansion<'_> {
                     return Err(Stop::Failed(Error::new(ErrorKind::Internal, reason)));
                 }
             };
-            let old = parsed(before.as_ref())?;
+            let old = parse_source(before.as_ref())?;
             self.places.insert(at.clone(), self.docs.len());
-            self.docs.push(Doc {
+            self.docs.push(PlannedDocument {
                 at,
                 index,
                 before,
@@ -312,13 +312,25 @@ impl Expansion<'_> {
     fn pass(&mut self) -> Result<(), Stop> {
         let deepest = self.upkeep.table.deepest();
         for rank in 0..=deepest {
-            let at_rank = |doc: &Doc| self.upkeep.table.rank(doc.at.index.as_str()) == rank;
+            let at_rank = |doc: &PlannedDocument| self.upkeep.table.rank(doc.at.index.as_str()) == rank;
             let docs: Vec<usize> = (0..self.docs.len()).filter(|d| at_rank(&self.docs[*d])).collect();
+            let before = self.docs.len();
             for d in docs {
                 self.fill(d)?;
                 self.follow(d)?;
             }
+            debug_assert!(
+                self.docs[before..]
+                    .iter()
+                    .all(|doc| self.upkeep.table.rank(doc.at.index.as_str()) > rank),
+                "links.md K3: a document that joins the plan is gone through in its turn"
+            );
         }
+        debug_assert_eq!(
+            self.places.len(),
+            self.docs.len(),
+            "links.md K1: a document is in the plan once"
+        );
         Ok(())
     }
 
@@ -397,7 +409,7 @@ impl Expansion<'_> {
     /// The copies of a source as it will be; `None`: there will be none.
     fn source(&mut self, policy: &Policy, at: &DocAddress) -> Result<Option<Copied>, Stop> {
         if let Some(d) = self.places.get(at) {
-            return Ok(self.docs[*d].now.as_ref().map(|now| copied(policy, now)));
+            return Ok(self.docs[*d].now.as_ref().map(|now| copied_values(policy, now)));
         }
         let known = (policy.name.clone(), at.id.id.to_string());
         if let Some(known) = self.sources.get(&known) {
@@ -407,7 +419,7 @@ impl Expansion<'_> {
             Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
             found => found.map_err(Stop::Failed)?,
         };
-        let found = parsed(found.as_ref())?.map(|source| copied(policy, &source));
+        let found = parse_source(found.as_ref())?.map(|source| copied_values(policy, &source));
         self.sources.insert(known, found.clone());
         Ok(found)
     }
@@ -415,7 +427,7 @@ impl Expansion<'_> {
     /// The documents that refer to one that changes or goes.
     fn follow(&mut self, d: usize) -> Result<(), Stop> {
         for policy in self.upkeep.table.from(self.docs[d].at.index.as_str()) {
-            let of = |value: &Option<Value>| value.as_ref().map(|value| copied(&policy, value));
+            let of = |value: &Option<Value>| value.as_ref().map(|value| copied_values(&policy, value));
             let goes = match (of(&self.docs[d].old), of(&self.docs[d].now)) {
                 (None, None) => continue,
                 (Some(before), Some(after)) if before == after => continue,
@@ -440,12 +452,12 @@ impl Expansion<'_> {
                 self.wanted.push((policy, key));
                 continue;
             };
-            let linked = self.linked(&policy, d, &carriers, !restricts)?;
+            let linked = self.collect_linked(&policy, d, &carriers, !restricts)?;
             if restricts && !linked.is_empty() {
                 let more = carriers.more;
                 return Err(Stop::Refused(
                     self.docs[d].cause,
-                    self.restricted(&policy, &at, &linked, more),
+                    self.restriction_error(&policy, &at, &linked, more),
                 ));
             }
             if carriers.more && !restricts {
@@ -474,7 +486,13 @@ impl Expansion<'_> {
 
     /// The documents that will refer to a source, unless a policy alters that; all of them are in the plan from here on.
     /// `bounded`: they are written, so `links.max_sync` counts them.
-    fn linked(&mut self, policy: &Arc<Policy>, source: usize, carriers: &Carriers, bounded: bool) -> Result<Vec<usize>, Stop> {
+    fn collect_linked(
+        &mut self,
+        policy: &Arc<Policy>,
+        source: usize,
+        carriers: &Carriers,
+        bounded: bool,
+    ) -> Result<Vec<usize>, Stop> {
         let key = self.docs[source].at.id.id.clone();
         let cause = self.docs[source].cause;
         let refers = |value: &Option<Value>| value.as_ref().is_some_and(|value| has_key(policy, value, &key));
@@ -493,7 +511,7 @@ impl Expansion<'_> {
             let Some(before) = self.newest.read(at, See::Plain).map_err(Stop::Failed)? else {
                 continue;
             };
-            let now = parsed(Some(&before))?;
+            let now = parse_source(Some(&before))?;
             if !refers(&now) {
                 continue;
             }
@@ -506,7 +524,7 @@ impl Expansion<'_> {
             }
             linked.push(self.docs.len());
             self.places.insert(at.clone(), self.docs.len());
-            self.docs.push(Doc {
+            self.docs.push(PlannedDocument {
                 at: at.clone(),
                 index,
                 before: Some(before),
@@ -556,7 +574,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn restricted(&self, policy: &Policy, at: &DocAddress, linked: &[usize], more: bool) -> Error {
+    fn restriction_error(&self, policy: &Policy, at: &DocAddress, linked: &[usize], more: bool) -> Error {
         let (count, least) = (linked.len(), if more { "at least " } else { "" });
         let noun = if count == 1 { "document" } else { "documents" };
         let reason = format!(
@@ -666,7 +684,7 @@ impl Expansion<'_> {
     }
 }
 
-fn parsed(document: Option<&Document>) -> Result<Option<Value>, Stop> {
+fn parse_source(document: Option<&Document>) -> Result<Option<Value>, Stop> {
     document
         .map(|document| document.source.parse())
         .transpose()
@@ -674,7 +692,7 @@ fn parsed(document: Option<&Document>) -> Result<Option<Value>, Stop> {
 }
 
 /// The write of a document that a policy brought: on condition that it is as it was read.
-fn write_of(doc: &Doc) -> Write {
+fn write_of(doc: &PlannedDocument) -> Write {
     let op = match &doc.now {
         Some(now) => WriteOp::Put(Source::from_value(now)),
         None => WriteOp::Delete,

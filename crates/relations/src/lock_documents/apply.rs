@@ -11,7 +11,7 @@
 
 use super::format::{LockState, LockWrite, lease, target_of};
 use crate::leases::Locks;
-use crate::leases::caller::{Caller, Difference};
+use crate::leases::caller::{Caller, CallerDifference};
 use crate::leases::lease::{Lease, LockDocument, token_of};
 use crate::leases::table::Table;
 use crate::locks::{Action, Age, Answer, Claim, Lock, LockKey, Mode, Owner, Request, step};
@@ -94,6 +94,18 @@ pub(crate) struct TableChanges<'a> {
     renewed: Vec<Arc<str>>,
 }
 
+/// # Errors
+/// A count of holders that rises or falls by more than the operations on it.
+fn check_steps(write: &LockWrite, before: u64, after: u64) -> Result<()> {
+    if before.abs_diff(after) <= write.steps {
+        return Ok(());
+    }
+    Err(Error::illegal(format!(
+        "[lock_count] of lock document {} counts who holds it and changes by one, but from [{before}] to [{after}]",
+        name(&write.at)
+    )))
+}
+
 impl<'a> TableChanges<'a> {
     pub(crate) fn new(table: &'a Table, caller: &'a Caller, prepared: &PreparedLocks, now_ms: i64) -> TableChanges<'a> {
         TableChanges {
@@ -167,12 +179,7 @@ impl<'a> TableChanges<'a> {
                 Ok(())
             }
             (Some(LockState::Shared(before)), Some(LockState::Shared(after))) => {
-                if before.abs_diff(after) > write.steps {
-                    return Err(Error::illegal(format!(
-                        "[lock_count] of lock document {} counts who holds it and changes by one, but from [{before}] to [{after}]",
-                        name(&write.at)
-                    )));
-                }
+                check_steps(write, before, after)?;
                 if after > before {
                     return self.acquire(write, &caller, Mode::IntentExclusive, after - before);
                 }
@@ -282,7 +289,7 @@ impl<'a> TableChanges<'a> {
         write: &LockWrite,
         mut holders: Vec<&'a Lease>,
         caller: &Caller,
-        theirs: impl Fn(&Lease) -> Option<Difference>,
+        theirs: impl Fn(&Lease) -> Option<CallerDifference>,
         counted: u64,
         leaving: u64,
     ) -> Result<()> {
@@ -311,9 +318,9 @@ impl<'a> TableChanges<'a> {
         Ok(())
     }
 
-    fn check_owner(&self, write: &LockWrite, lease: &Lease, different: Option<Difference>) -> Result<()> {
+    fn check_owner(&self, write: &LockWrite, lease: &Lease, different: Option<CallerDifference>) -> Result<()> {
         let Some(different) = different else { return Ok(()) };
-        let Difference {
+        let CallerDifference {
             name: which,
             caller,
             owner,

@@ -109,7 +109,7 @@ pub(super) fn lease(id: Arc<str>, lock_document: LockDocument, mode: Mode, ttl: 
         mode,
         implied: false,
     };
-    // Of what lies above only its id without a type, for locks that were taken before the index had types.
+    // Claims above it: only its id without a type, for locks that were taken before the index had types.
     let above = target.claims(mode, &[]).into_iter();
     let above = above.filter(|claim| matches!(claim.key, LockKey::Document { .. }) && claim.implied);
     let claims = std::iter::once(own).chain(above).collect();
@@ -156,7 +156,7 @@ pub(crate) struct LockWrite {
 
 impl LockWrite {
     /// A write before its first operation; `before`: the document that is there.
-    pub(crate) fn begun(at: &DocAddress, index: &WriteIndex, before: Option<&Source>) -> LockWrite {
+    pub(crate) fn new(at: &DocAddress, index: &WriteIndex, before: Option<&Source>) -> LockWrite {
         LockWrite {
             at: at.clone(),
             uuid: index.uuid.clone(),
@@ -235,7 +235,7 @@ mod tests {
         ] {
             let at = DocAddress {
                 index: IndexName::new("fs"),
-                id: DocId::typed("lock", id),
+                id: DocId::with_type("lock", id),
             };
             assert_eq!(target_of(&at).key().to_string(), key, "{id}");
         }

@@ -162,6 +162,11 @@ impl Lock {
 
     /// An entry in the queue for an owner that has none, however long it is.
     pub(crate) fn line_up(&mut self, request: &Request, want: Mode) {
+        debug_assert!(
+            self.waiters.iter().all(|waiter| waiter.owner != request.owner),
+            "T14: an owner stands in a queue once: {:?}",
+            request.owner
+        );
         let place = self
             .waiters
             .partition_point(|w| (w.age, &w.owner) < (request.age, &request.owner));
@@ -202,6 +207,7 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
             age: request.age,
         };
         lock.holders.insert(owner.clone(), holder);
+        debug_assert_eq!(want.join(mode), want, "who is granted holds at least what it asked for");
         return Answer::Granted { mode: want };
     }
     if let Some(with) = lock.crossing(owner, want, request.age) {

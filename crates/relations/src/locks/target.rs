@@ -44,7 +44,7 @@ pub enum LockTarget {
     Name(String),
 }
 
-/// What one lock document is about. The order is the order of acquisition: what lies above comes first, so that
+/// The subject of one lock. The order is the order of acquisition: what lies above comes first, so that
 /// requests with known targets cannot wait in a circle.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKey {
@@ -242,7 +242,7 @@ impl LockTarget {
             (None, Some(index), Some(id), None) => Ok(LockTarget::Document(DocAddress {
                 index,
                 id: match doc_type {
-                    Some(doc_type) => DocId::typed(doc_type, id),
+                    Some(doc_type) => DocId::with_type(doc_type, id),
                     None => DocId::plain(id),
                 },
             })),
@@ -392,7 +392,7 @@ mod tests {
             (
                 LockTarget::Document(DocAddress {
                     index: IndexName::new("fs"),
-                    id: DocId::typed("file", "1"),
+                    id: DocId::with_type("file", "1"),
                 }),
                 r#"{"index":"fs","type":"file","id":"1"}"#,
             ),
@@ -549,7 +549,7 @@ mod tests {
         let typed = |doc_type: &str| {
             LockTarget::Document(DocAddress {
                 index: IndexName::new("fs"),
-                id: DocId::typed(doc_type, "1"),
+                id: DocId::with_type(doc_type, "1"),
             })
         };
         let plain = LockTarget::Document(at("fs", "1"));

@@ -34,6 +34,8 @@ impl Observed {
     /// One more sample, asked for at `sent` and answered at `now`. True: there was no beat for a time to live, though the
     /// session was looked at all the time. A gap between samples begins anew: the session could not beat then, either.
     pub fn is_suspect(&mut self, stamp: Stamp, sent: Duration, now: Duration, ttl: Duration) -> bool {
+        debug_assert!(sent <= now, "a sample is answered after it was asked for");
+        debug_assert!(self.beat <= self.seen, "a beat is seen by a sample");
         let has_gap = sent.saturating_sub(self.seen) > ttl / 2;
         self.seen = now;
         if stamp != self.stamp || has_gap {

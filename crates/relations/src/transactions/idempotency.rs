@@ -224,7 +224,7 @@ fn read(value: &Value) -> Option<Committed> {
         let text = |name: &str| item[name].as_str();
         let number = |n: usize| item["stamp"][n].as_u64();
         let id = match text("type") {
-            Some(doc_type) => DocId::typed(doc_type, text("id")?),
+            Some(doc_type) => DocId::with_type(doc_type, text("id")?),
             None => DocId::plain(text("id")?),
         };
         Some(Item {
@@ -272,7 +272,7 @@ mod tests {
                     effect: Effect::Updated,
                     at: DocAddress {
                         index: IndexName::new("i"),
-                        id: DocId::typed("t", "1"),
+                        id: DocId::with_type("t", "1"),
                     },
                     stamp: Stamp {
                         seq_no: 1,

@@ -196,7 +196,7 @@ impl crate::Relations {
                             "change [{change}] is committed and cannot be finished now: {}",
                             error.reason()
                         );
-                        Error::new(ErrorKind::Timeout, reason).caused_by(error)
+                        Error::new(ErrorKind::Timeout, reason).with_cause(error)
                     }
                 })?;
             }
@@ -233,7 +233,7 @@ impl crate::Relations {
             if running.is_empty() {
                 return Ok(barrier);
             }
-            if let Some(why) = self.held_up(&running) {
+            if let Some(why) = self.why_held_up(&running) {
                 return Err(why);
             }
             if self.clock.monotonic() > deadline {

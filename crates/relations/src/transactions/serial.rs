@@ -2,7 +2,7 @@
 //!
 //! Not here: what it comes to (`evaluate`), the path by intents (`by_intents`).
 
-use super::by_intents::Asked;
+use super::by_intents::ChangeReply;
 use super::evaluate::{ATTEMPTS_MAX, Evaluated, Evaluator, Folded, Updates, Where, items, refusals};
 use super::idempotency::Key;
 use super::request::{Change, Kind};
@@ -38,8 +38,8 @@ impl Relations {
             && !Box::pin(self.is_decided_at_once(change)).await?
         {
             return match Box::pin(self.change_portably(portable, change, &place, None)).await? {
-                Asked::Verdict(verdict) => Ok(verdict),
-                Asked::Beside(..) | Asked::Exclusive => unreachable!("nothing is written beside it"),
+                ChangeReply::Verdict(verdict) => Ok(verdict),
+                ChangeReply::Beside(..) | ChangeReply::Exclusive => unreachable!("nothing is written beside it"),
             };
         }
         let mut serial = Serial {
@@ -118,7 +118,7 @@ struct Serial<'a> {
     rounds: usize,
     /// The result of the last run, if the engine takes it.
     possible: Option<(Folded, bool, Vec<String>)>,
-    /// What came of its changes of directories.
+    /// The outcomes of its changes of directories.
     moved: Arc<Mutex<Vec<TreeMoved>>>,
 }
 

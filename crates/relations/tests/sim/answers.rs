@@ -217,7 +217,7 @@ fn chunks_are_found_and_forgotten() {
                     intent: Some(id.clone()),
                     ..Mark::default()
                 }
-                .hidden(),
+                .to_hidden(),
             ),
             ..put(at("a", &n.to_string()), &json!({"n": "before"}))
         };

@@ -28,7 +28,7 @@ use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use relations::leases::{Ask, Asked, OnExpire, Told, Wanted};
 use relations::locks::{LockTarget, Mode};
-use relations::transactions::interactive::{Begin, Finished, HeldWrite, State};
+use relations::transactions::interactive::{Begin, Finished, HeldWrite, TransactionState};
 use relations::transactions::{Change, Operation, Verdict};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -92,9 +92,9 @@ impl Staging for Section {
         self.world.turn().await;
         outcomes
     }
-    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
+    async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {
         self.world.turn().await;
-        Staging::staged(&self.engine, view).await
+        Staging::staged_documents(&self.engine, view).await
     }
     async fn staged_bytes(&self, view: &str) -> Result<u64> {
         Staging::staged_bytes(&self.engine, view).await
@@ -481,8 +481,8 @@ fn ask_again(world: &Arc<World>, relations: &Relations, log: &Log) {
                 Err(error) => panic!("a transaction that was begun is known: {error}"),
             };
             let ended = match state {
-                State::Committed(seq) => Ended::Committed(seq),
-                State::Aborted(_) => Ended::Not,
+                TransactionState::Committed(seq) => Ended::Committed(seq),
+                TransactionState::Aborted(_) => Ended::Not,
                 state => panic!("S14: [{id}] is {state:?} after a restart"),
             };
             heard(&log).held[n].ended = ended;

@@ -17,7 +17,7 @@ use engine::{Engine as _, EngineExt as _, Expect, Outcome, Refresh, Source, Writ
 use model::{DocAddress, DocId, ErrorKind, IndexName, Target};
 use relations::Relations;
 use relations::intents::{CONTROL_INDEX, Mark};
-use relations::jobs::{Action, Begun, Job, Order, Run, State, Step};
+use relations::jobs::{Action, Begun, Job, JobStep, Order, Run, TaskState};
 use relations::leases::Caller;
 use relations::sessions::Session;
 use relations::transactions::{Digest, Key};
@@ -128,8 +128,8 @@ async fn serve(world: Arc<World>, relations: Relations, log: Log) {
         assert_eq!(known, task.number, "S14: one key began two tasks");
         let restored = tasks.restore(task.number, &task.action, task.description, task.start_ms);
         match task.state {
-            State::Ended { .. } => return,
-            State::Unfinished { kept, .. } => {
+            TaskState::Ended { .. } => return,
+            TaskState::Unfinished { kept, .. } => {
                 let run = relations.resume(job(), &restored, &kept).await.expect("a job goes on");
                 return to_end(&world, &relations, run, &restored, &log).await;
             }
@@ -157,13 +157,13 @@ async fn serve(world: Arc<World>, relations: Relations, log: Log) {
 async fn to_end(world: &World, relations: &Relations, mut run: Run, task: &engine::tasks::Task, log: &Log) {
     loop {
         match relations.step(&mut run, task).await {
-            Ok(Step::More) => world.turn().await,
-            Ok(Step::Ended) => break,
+            Ok(JobStep::More) => world.turn().await,
+            Ok(JobStep::Ended) => break,
             Err(error) => panic!("a step fails by {error}"),
         }
     }
     relations.close(&mut run).await.expect("a view is closed");
-    match relations.ended(task, true, &Ok(json!({ "done": run.counts.done }))).await {
+    match relations.end_job(task, true, &Ok(json!({ "done": run.counts.done }))).await {
         Ok(()) => heard(log).ended = true,
         Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "an end fails by {error}"),
     }

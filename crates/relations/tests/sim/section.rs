@@ -199,7 +199,7 @@ impl Around for Section {
     fn section(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
     }
-    fn staged(&self) -> Option<&dyn Staging> {
+    fn inner_staging(&self) -> Option<&dyn Staging> {
         Some(self)
     }
 }

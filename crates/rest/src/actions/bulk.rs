@@ -81,7 +81,7 @@ impl Planned {
             None => call.dialect.rules.has_types || item.doc_type.as_deref().is_some_and(|t| t != "_doc"),
         };
         let id = match &item.doc_type {
-            Some(doc_type) if typed => DocId::typed(doc_type.as_str(), id),
+            Some(doc_type) if typed => DocId::with_type(doc_type.as_str(), id),
             _ => DocId::plain(id),
         };
         let at = DocAddress {

@@ -30,7 +30,7 @@ pub(crate) fn timing(call: &mut Call) -> Result<Timing> {
 
 /// The bytes that are kept: as sent, or re-written where the typed dialect was lenient about them.
 pub(crate) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
-    let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").caused_by(error);
+    let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").with_cause(error);
     if call.dialect.rules.reads_loose_json && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
         return Ok(node.into_value().to_string().into_bytes().into());

@@ -123,7 +123,7 @@ pub(crate) async fn read(
                 };
                 let read = rest
                     .engine
-                    .numbered(&target, Clause::MatchAll.into(), &place.view, part)
+                    .scan_by_seq_no(&target, Clause::MatchAll.into(), &place.view, part)
                     .await;
                 read.map_err(as_gone)?
             }

@@ -12,7 +12,7 @@ use crate::query_params::Params;
 use crate::respond::Answer;
 use engine::tasks::Task;
 use model::{Dialect, Error, ErrorKind, Persona, Result, settings};
-use relations::jobs::{Begun, Counts, Found, Job, Order, Run, State, Step};
+use relations::jobs::{Begun, Counts, Found, Job, JobStep, Order, Run, TaskState};
 use relations::leases::Caller;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -263,7 +263,7 @@ async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, k
     let outcome = done.as_ref().map(|counts| render(counts, shape, false)).map_err(Clone::clone);
     if recorded && !done.as_ref().is_err_and(goes_on_later) {
         // If this cannot be written now, the next start finds the job and ends it.
-        let _ = rest.relations.ended(&task, keep, &outcome).await;
+        let _ = rest.relations.end_job(&task, keep, &outcome).await;
     }
     rest.tasks.finish(&task, outcome, keep, rest.clock.wall_ms());
     done
@@ -286,7 +286,7 @@ async fn drive(rest: &Rest, run: &mut Run, task: &Task) -> Result<()> {
             Ok(step) => {
                 refused = 0;
                 task.progress(Value::Object(run.counts.to_json()));
-                if step == Step::Ended {
+                if step == JobStep::Ended {
                     break Ok(());
                 }
             }
@@ -360,13 +360,13 @@ pub(crate) fn restored(rest: &Rest, found: Vec<Found>) -> Vec<Left> {
             .tasks
             .restore(found.number, &found.action, found.description, found.start_ms);
         match found.state {
-            State::Unfinished { request, keep, kept } => left.push(Left {
+            TaskState::Unfinished { request, keep, kept } => left.push(Left {
                 task,
                 request,
                 keep,
                 kept,
             }),
-            State::Ended {
+            TaskState::Ended {
                 ended_ms,
                 status,
                 outcome,
@@ -391,7 +391,7 @@ pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
                 let outcome = Err(error);
                 if !later {
                     // If this cannot be written now, the next start finds the job and ends it.
-                    let _ = rest.relations.ended(&task, keep, &outcome).await;
+                    let _ = rest.relations.end_job(&task, keep, &outcome).await;
                 }
                 rest.tasks.finish(&task, outcome, keep, rest.clock.wall_ms());
             }

@@ -190,7 +190,7 @@ pub(crate) async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
     let existing = match call.arg("id") {
         Some(id) => Some(DocAddress {
             index: IndexName::new(call.needed("index")?),
-            id: DocId::typed(doc_type.as_str(), id),
+            id: DocId::with_type(doc_type.as_str(), id),
         }),
         None => None,
     };
@@ -260,7 +260,7 @@ pub(crate) async fn tried(call: &Call, place: Place, content: &[u8], shape: Shap
         }
         Err(error) => {
             let error = match error.kind() {
-                ErrorKind::MapperParsing => Error::new(ErrorKind::Parse, "failed to parse request").caused_by(error),
+                ErrorKind::MapperParsing => Error::new(ErrorKind::Parse, "failed to parse request").with_cause(error),
                 _ => error,
             };
             let index = infos.first().map_or("_all", |info| info.name.as_str());
@@ -302,7 +302,7 @@ pub(crate) fn shown(asked: &Asked, done: &Percolated, shape: Shape) -> Value {
 
 /// The body of a percolation.
 pub(crate) fn read(call: &Call, place: Place, content: &[u8], existing: Option<Value>) -> Result<Asked> {
-    let unread = |cause: Error| Error::new(ErrorKind::Parse, "failed to parse request").caused_by(cause);
+    let unread = |cause: Error| Error::new(ErrorKind::Parse, "failed to parse request").with_cause(cause);
     let parse = |reason: &str| unread(Error::new(ErrorKind::Parse, reason));
     let mut queries = SearchRequest::new(call.dialect);
     let (mut doc, mut size, mut highlight, mut scored, mut sorted) = (None, None, None, false, false);

@@ -343,7 +343,7 @@ pub(crate) async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
     let of_type = |doc_type: String| Read {
         at: DocAddress {
             index: read.at.index.clone(),
-            id: DocId::typed(doc_type, read.at.id.id.clone()),
+            id: DocId::with_type(doc_type, read.at.id.id.clone()),
         },
         ..read.clone()
     };

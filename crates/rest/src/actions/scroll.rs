@@ -273,8 +273,8 @@ pub(crate) fn missing_context(cause: Error) -> Error {
             "failed_shards",
             json!([{ "shard": -1, "index": Value::Null, "reason": cause.to_json() }]),
         )
-        .rooted_in(cause.clone())
-        .caused_by(cause)
+        .with_root_cause(cause.clone())
+        .with_cause(cause)
 }
 
 /// Refuses an id that no view ever had: they are two numbers of 128 bits in letters and digits.

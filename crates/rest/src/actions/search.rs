@@ -574,7 +574,7 @@ pub(crate) fn failed_to_parse(error: Error, dialect: Dialect) -> Error {
     if dialect.rules.refusals_are_unwrapped || error.kind() == ErrorKind::Parsing {
         return error;
     }
-    Error::parsing("Failed to parse", 1, 1).caused_by(error)
+    Error::parsing("Failed to parse", 1, 1).with_cause(error)
 }
 
 /// A body with `query` and nothing else.

@@ -301,7 +301,7 @@ pub(crate) async fn not_done(call: &Call, planned: &[Planned], failures: &[NotDo
         ErrorKind::TransactionFailed
     };
     let reason = format!("{count} of {} operations failed; nothing was changed", failures.len());
-    let error = Error::new(kind, reason).status_of(status).caused_by(first);
+    let error = Error::new(kind, reason).status_of(status).with_cause(first);
     (
         status,
         envelope::render(&error, call.dialect)["error"].clone(),

@@ -92,7 +92,7 @@ pub(crate) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     return Err(if call.dialect.rules.script_failures_are_remote {
                         es2_errors::in_update(error)
                     } else {
-                        Error::illegal("failed to execute script").caused_by(error)
+                        Error::illegal("failed to execute script").with_cause(error)
                     });
                 }
                 None

@@ -470,7 +470,7 @@ pub(crate) fn refuse_pipeline(call: &mut Call) -> Result<()> {
             Ok(_) => {}
             Err(_) => {
                 let cause = Error::no_number(given);
-                return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")).caused_by(cause));
+                return Err(Error::illegal(format!("cannot parse ActiveShardCount[{given}]")).with_cause(cause));
             }
         }
     }

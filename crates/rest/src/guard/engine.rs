@@ -256,9 +256,9 @@ impl Engine for GuardedEngine {
         self.inner().extents(&target, query, view, cancellation).await
     }
 
-    async fn numbered(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
+    async fn scan_by_seq_no(&self, target: &Target, query: Query, view: &str, part: Part) -> Result<Vec<Numbered>> {
         let target = self.reading(target).await?;
-        self.inner().numbered(&target, query, view, part).await
+        self.inner().scan_by_seq_no(&target, query, view, part).await
     }
 
     async fn align(&self, targets: &[Target], promise: ViewPromise) -> Result<View> {

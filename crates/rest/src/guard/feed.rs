@@ -29,9 +29,9 @@ impl GuardedEngine {
 
 #[async_trait]
 impl ChangeFeed for GuardedEngine {
-    fn retained(&self) -> Retained {
+    fn retained_range(&self) -> Retained {
         let none = Retained { oldest: 0, newest: 0 };
-        self.feed().map_or(none, ChangeFeed::retained)
+        self.feed().map_or(none, ChangeFeed::retained_range)
     }
 
     async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes> {
@@ -44,8 +44,8 @@ impl ChangeFeed for GuardedEngine {
         Ok(found)
     }
 
-    async fn changed(&self, position: CommitSeq) -> Result<()> {
-        self.feed()?.changed(position).await
+    async fn wait_for_changes(&self, position: CommitSeq) -> Result<()> {
+        self.feed()?.wait_for_changes(position).await
     }
 
     async fn open_copy(&self, patterns: &[String], keep_alive: Duration) -> Result<InitialCopy> {

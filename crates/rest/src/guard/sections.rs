@@ -87,8 +87,8 @@ impl AtomicWrites for GuardedEngine {
         }
     }
 
-    async fn settled(&self) -> Result<()> {
-        Self::part(self.scope.engine.atomic())?.settled().await
+    async fn wait_exclusive_durable(&self) -> Result<()> {
+        Self::part(self.scope.engine.atomic())?.wait_exclusive_durable().await
     }
 
     async fn look(&self, look: &mut Looker<'_>) {
@@ -143,8 +143,8 @@ impl Staging for GuardedEngine {
         Self::part(self.scope.engine.staging())?.stage(view, writes).await
     }
 
-    async fn staged(&self, view: &str) -> Result<Vec<Staged>> {
-        Self::part(self.scope.engine.staging())?.staged(view).await
+    async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {
+        Self::part(self.scope.engine.staging())?.staged_documents(view).await
     }
 
     async fn staged_bytes(&self, view: &str) -> Result<u64> {

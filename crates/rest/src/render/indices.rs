@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 pub(crate) fn no_map(error: Error) -> Error {
     match error.kind() {
         ErrorKind::JsonEof | ErrorKind::JsonParse => {
-            Error::new(ErrorKind::Parse, "Failed to parse content to map").caused_by(error)
+            Error::new(ErrorKind::Parse, "Failed to parse content to map").with_cause(error)
         }
         _ => error,
     }

@@ -2,9 +2,9 @@
 //!
 //! Not here: values of one document, those of scripts, ranges and addresses (`values`).
 
-use super::blocks::{Block, Rows};
+use super::blocks::{Block, BlockRows};
 use super::codes::{double_code, long_code};
-use super::values::{Class, Reader, Source};
+use super::values::{Class, Reader, ValuesSource};
 use crate::fields::column::Column;
 use model::Result;
 use tantivy::columnar::ColumnValues;
@@ -16,7 +16,7 @@ pub(super) const EXACT_MAX: u64 = 1 << 53;
 #[derive(Default)]
 pub(super) struct BlockCodes {
     pub(super) list: Vec<u64>,
-    pub(super) rows: Rows,
+    pub(super) rows: BlockRows,
     whole: Vec<i64>,
     fractions: Vec<f64>,
     flags: Vec<bool>,
@@ -28,7 +28,7 @@ pub(super) struct BlockNumbers {
     pub(super) list: Vec<f64>,
     /// The same as whole numbers, where they are some.
     pub(super) whole: Vec<i64>,
-    pub(super) rows: Rows,
+    pub(super) rows: BlockRows,
     /// No whole number is further from 0; `None` where they have fractions.
     pub(super) whole_most: Option<u64>,
 }
@@ -70,7 +70,7 @@ fn most(values: &dyn ColumnValues<i64>) -> u64 {
     values.min_value().unsigned_abs().max(values.max_value().unsigned_abs())
 }
 
-impl Source {
+impl ValuesSource {
     /// Reads the codes of a block; `false` where they must be read document by document. With `once` each document has a code once.
     pub(super) fn codes_of_block(&mut self, block: &Block<'_>, once: bool, out: &mut BlockCodes) -> bool {
         out.list.clear();
@@ -127,6 +127,10 @@ impl Source {
             }
             _ => return false,
         }
+        debug_assert!(
+            rows.has_values(list.len(), block),
+            "search.md S24: each code has its document"
+        );
         true
     }
 
@@ -176,6 +180,14 @@ impl Source {
             _ => return false,
         }
         list.extend(whole.iter().map(|value| *value as f64));
+        debug_assert!(
+            rows.has_values(list.len(), block),
+            "search.md S24: each number has its document"
+        );
+        debug_assert!(
+            whole.iter().all(|value| Some(value.unsigned_abs()) <= *whole_most),
+            "no number of a block is further from 0 than the column's"
+        );
         true
     }
 }

@@ -36,6 +36,10 @@ impl<'a> Block<'a> {
     /// Different documents that all fall into one bucket.
     pub(crate) fn of(docs: &'a [DocId], scores: &'a [f32], bucket: u32) -> Block<'a> {
         debug_assert!(docs.is_sorted_by(|a, b| a < b), "search.md S24: documents of a block ascend");
+        debug_assert!(
+            scores.is_empty() || scores.len() == docs.len(),
+            "search.md S24: where scores are read each document has one"
+        );
         let is_run = match docs {
             [first, .., last] => (last - first) as usize + 1 == docs.len(),
             _ => true,
@@ -52,6 +56,10 @@ impl<'a> Block<'a> {
     pub(crate) fn among(docs: &'a [DocId], scores: &'a [f32], buckets: &'a [u32]) -> Block<'a> {
         debug_assert!(docs.is_sorted(), "search.md S24: documents of a block ascend");
         debug_assert_eq!(docs.len(), buckets.len(), "search.md S24: each document has its bucket");
+        debug_assert!(
+            scores.is_empty() || scores.len() == docs.len(),
+            "search.md S24: where scores are read each document has one"
+        );
         Block {
             docs,
             scores,
@@ -122,7 +130,7 @@ impl Gathered {
 
 /// The rows of a column that a block's documents have, in the order of documents.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct BlockRows {
     rows: Vec<RowId>,
     docs: Vec<DocId>,
     places: Vec<u32>,
@@ -132,7 +140,7 @@ pub(super) struct Rows {
     some_have_several: bool,
 }
 
-impl Rows {
+impl BlockRows {
     /// Finds the rows of a block; `false` if there are too many of them.
     pub(super) fn find(&mut self, index: &ColumnIndex, block: &Block<'_>) -> bool {
         self.clear();
@@ -200,6 +208,11 @@ impl Rows {
             Some(_) if self.one_each => values.get_vals(block.docs, out),
             _ => values.get_vals(&self.rows, out),
         }
+    }
+
+    /// Whether so many values are those of the rows: one for each row, or for each document.
+    pub(super) fn has_values(&self, values: usize, block: &Block<'_>) -> bool {
+        values == if self.one_each { block.docs.len() } else { self.places.len() }
     }
 
     pub(super) fn one_each(&self) -> bool {

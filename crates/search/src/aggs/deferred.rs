@@ -3,7 +3,7 @@
 //! Not here: how buckets are chosen (`bucket`).
 
 use super::blocks::Block;
-use super::{At, Context, Subs};
+use super::{AggregationContext, At, Subs};
 use crate::scorers::fill::BLOCK_DOCS;
 use model::Result;
 use segment::searchable::IndexView;
@@ -33,7 +33,12 @@ impl Segments {
     ///
     /// # Errors
     /// Sub-aggregations refuse them.
-    pub(super) fn show(&self, waiting: impl IntoIterator<Item = Waiting>, subs: &mut Subs, cx: &Context<'_>) -> Result<()> {
+    pub(super) fn show(
+        &self,
+        waiting: impl IntoIterator<Item = Waiting>,
+        subs: &mut Subs,
+        cx: &AggregationContext<'_>,
+    ) -> Result<()> {
         let mut waiting = waiting.into_iter().peekable();
         for (number, (view, segment)) in (0..).zip(&self.0) {
             subs.segment(&At { cx, view, segment })?;

@@ -43,7 +43,7 @@ pub(crate) const EMPTY: u32 = u32::MAX;
 const MOST_COLLECTED: usize = 1 << 25;
 
 /// The surroundings of aggregations, beside documents.
-pub struct Context<'a> {
+pub struct AggregationContext<'a> {
     /// Clock, limits, scripts.
     pub plan: &'a crate::context::Context<'a>,
     /// Every index of the request.
@@ -56,7 +56,7 @@ pub struct Context<'a> {
     pub profile: bool,
 }
 
-impl Context<'_> {
+impl AggregationContext<'_> {
     /// The letters of the date patterns in a request.
     pub(crate) fn pattern_syntax(&self) -> PatternSyntax {
         PatternSyntax::of(self.dialect.rules.joda_request_patterns || self.views.iter().any(|view| view.rules().joda_patterns))
@@ -87,14 +87,14 @@ pub struct Found {
 
 /// A segment that is being entered.
 pub(crate) struct At<'a> {
-    pub(crate) cx: &'a Context<'a>,
+    pub(crate) cx: &'a AggregationContext<'a>,
     pub(crate) view: &'a Arc<IndexView>,
     pub(crate) segment: &'a Arc<SegmentView>,
 }
 
 /// The surroundings of rendering.
 pub(crate) struct Finish<'a> {
-    pub(crate) cx: &'a Context<'a>,
+    pub(crate) cx: &'a AggregationContext<'a>,
     buckets: usize,
 }
 
@@ -134,7 +134,7 @@ pub(crate) trait Collector {
         block.each(|doc, score, bucket| self.collect(doc, score, bucket))
     }
     /// All documents of all segments were collected.
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         self.subs_mut().map_or(Ok(()), |subs| subs.finish_collecting(cx))
     }
     /// The answer for one bucket of the aggregation above; [`EMPTY`] for one without documents.
@@ -187,7 +187,7 @@ pub(crate) struct Subs {
 
 impl Subs {
     /// Collectors for a level. `scope` is the nested path whose documents are collected.
-    pub(crate) fn new(aggs: &[Agg], scope: Option<&str>, cx: &Context<'_>) -> Result<Subs> {
+    pub(crate) fn new(aggs: &[Agg], scope: Option<&str>, cx: &AggregationContext<'_>) -> Result<Subs> {
         let mut list = Vec::with_capacity(aggs.len());
         for agg in aggs.iter().filter(|agg| !matches!(agg.kind, AggKind::Pipeline { .. })) {
             cx.plan.check_cancelled()?;
@@ -226,7 +226,7 @@ impl Subs {
         }
         self.list.iter_mut().try_for_each(|sub| sub.collector.collect_block(block))
     }
-    pub(crate) fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    pub(crate) fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))
     }
     pub(crate) fn finish(&mut self, bucket: u32, out: &mut Map<String, Value>, to: &mut Finish<'_>) -> Result<()> {
@@ -297,7 +297,7 @@ pub(crate) fn order_path<'a>(path: &'a str, aggs: &Subs) -> Vec<&'a str> {
     out
 }
 
-fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+fn build(agg: &Agg, scope: Option<&str>, cx: &AggregationContext<'_>) -> Result<Box<dyn Collector>> {
     if !cx.profile {
         return build_plain(agg, scope, cx);
     }
@@ -306,7 +306,7 @@ fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Col
     Ok(Box::new(profile::Profiled::new(inner, agg, cx, started.elapsed())))
 }
 
-fn build_plain(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+fn build_plain(agg: &Agg, scope: Option<&str>, cx: &AggregationContext<'_>) -> Result<Box<dyn Collector>> {
     if let AggKind::Opaque { kind, .. } = &agg.kind {
         return Err(Error::parsing(format!("Unknown aggregation type [{kind}]"), 1, 1));
     }
@@ -321,7 +321,7 @@ fn build_plain(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<d
 
 /// All aggregations of a request.
 pub struct Root<'a> {
-    cx: &'a Context<'a>,
+    cx: &'a AggregationContext<'a>,
     aggs: &'a [Agg],
     subs: Subs,
     globals: Vec<Subs>,
@@ -335,7 +335,7 @@ impl<'a> Root<'a> {
     ///
     /// # Errors
     /// Fields that an aggregation cannot work on, scripts that do not compile.
-    pub fn new(aggs: &'a [Agg], cx: &'a Context<'a>) -> Result<Root<'a>> {
+    pub fn new(aggs: &'a [Agg], cx: &'a AggregationContext<'a>) -> Result<Root<'a>> {
         // Global aggregations see other documents: they are fed apart.
         aggs.iter()
             .try_for_each(|agg| no_global_inside(agg, cx.dialect.rules.aggregations_fail_at_run))?;
@@ -484,7 +484,7 @@ fn typed_keys(level: Map<String, Value>, aggs: &[Agg], above: &str, names: &Hash
         };
         let path = format!("{above}>{key}");
         let kind = match &agg.kind {
-            AggKind::Pipeline { kind, .. } => pipeline::typed(kind),
+            AggKind::Pipeline { kind, .. } => pipeline::typed_keys_prefix(kind),
             _ => names.get(&path).copied().unwrap_or_default(),
         };
         let rename = |value: &mut Value| {
@@ -523,7 +523,7 @@ impl crate::doc_sink::DocSink for Root<'_> {
 fn no_global_inside(agg: &Agg, fails_at_run: bool) -> Result<()> {
     agg.subs.iter().try_for_each(|inner| {
         if inner.kind == AggKind::Global {
-            return Err(misplaced(fails_at_run, format!(
+            return Err(misplaced_error(fails_at_run, format!(
                 "Aggregation [{}] cannot have a global sub-aggregation [{}]. Global aggregations can only be defined as top level \
                  aggregations",
                 agg.name, inner.name
@@ -534,7 +534,7 @@ fn no_global_inside(agg: &Agg, fails_at_run: bool) -> Result<()> {
 }
 
 /// An aggregation where none of its kind can be: its type says whether the parser or the run found out.
-fn misplaced(fails_at_run: bool, reason: impl Into<String>) -> Error {
+fn misplaced_error(fails_at_run: bool, reason: impl Into<String>) -> Error {
     if fails_at_run {
         Error::new(model::ErrorKind::AggregationExecution, reason)
     } else {

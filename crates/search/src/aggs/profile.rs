@@ -4,7 +4,7 @@
 //! have those of what is below it in them. Names of collectors are those that readers of such profiles know.
 
 use super::blocks::Block;
-use super::{At, Collector, Context, Finish, Subs};
+use super::{AggregationContext, At, Collector, Finish, Subs};
 use dsl::aggs::{Agg, AggKind};
 use model::Result;
 use serde_json::{Map, Value, json};
@@ -13,12 +13,12 @@ use tantivy::DocId;
 
 /// The time of one kind of call, summed.
 #[derive(Clone, Copy, Default)]
-struct Clock {
+struct CollectTimer {
     nanos: u64,
     count: u64,
 }
 
-impl Clock {
+impl CollectTimer {
     fn add(&mut self, took: Duration) {
         self.add_many(took, 1);
     }
@@ -31,15 +31,15 @@ impl Clock {
 /// The times of one index.
 #[derive(Clone, Copy, Default)]
 struct Calls {
-    initialize: Clock,
-    build_leaf_collector: Clock,
-    collect: Clock,
-    post_collection: Clock,
-    build_aggregation: Clock,
+    initialize: CollectTimer,
+    build_leaf_collector: CollectTimer,
+    collect: CollectTimer,
+    post_collection: CollectTimer,
+    build_aggregation: CollectTimer,
 }
 
 impl Calls {
-    fn all(&self) -> [(&'static str, Clock); 6] {
+    fn all(&self) -> [(&'static str, CollectTimer); 6] {
         [
             ("initialize", self.initialize),
             ("build_leaf_collector", self.build_leaf_collector),
@@ -47,7 +47,7 @@ impl Calls {
             ("post_collection", self.post_collection),
             ("build_aggregation", self.build_aggregation),
             // Parts of several indices are not put together: one collector goes through all of them.
-            ("reduce", Clock::default()),
+            ("reduce", CollectTimer::default()),
         ]
     }
 }
@@ -70,7 +70,7 @@ pub(super) struct Profiled {
 }
 
 impl Profiled {
-    pub(super) fn new(inner: Box<dyn Collector>, agg: &Agg, cx: &Context<'_>, took: Duration) -> Profiled {
+    pub(super) fn new(inner: Box<dyn Collector>, agg: &Agg, cx: &AggregationContext<'_>, took: Duration) -> Profiled {
         let numbers: Vec<u32> = cx.views.iter().map(|view| view.no).collect();
         let mut views = vec![Calls::default(); numbers.len().max(1)];
         views.iter_mut().for_each(|calls| calls.initialize.add(took));
@@ -113,7 +113,7 @@ impl Collector for Profiled {
             .add_many(started.elapsed(), block.docs.len());
         done
     }
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         let started = Instant::now();
         let done = self.inner.finish_collecting(cx);
         let took = started.elapsed();
@@ -184,7 +184,7 @@ pub(super) fn render(subs: &Subs, view: usize) -> Vec<Value> {
 }
 
 /// Terms of a field that no index has.
-fn is_unmapped(kind: &AggKind, cx: &Context<'_>) -> bool {
+fn is_unmapped(kind: &AggKind, cx: &AggregationContext<'_>) -> bool {
     let source = match kind {
         AggKind::Terms(terms) => &terms.source,
         AggKind::RareTerms(terms) => &terms.source,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 /// A script with what it reads from outside.
-pub(crate) struct Script {
+pub(crate) struct AggregationScript {
     program: Program,
     params: Params,
     columns: Vec<Opened>,
@@ -35,7 +35,7 @@ enum Opened {
 }
 
 struct Reach<'a> {
-    script: &'a Script,
+    script: &'a AggregationScript,
     doc: DocId,
     score: f32,
     value: Option<script::Value>,
@@ -131,10 +131,13 @@ fn fill(kind: Kind, column: Option<&Column>, doc: DocId, out: &mut DocValues) ->
     Ok(())
 }
 
-impl Script {
+impl AggregationScript {
     /// Compiles a script, once for a request.
-    pub(crate) fn new(source: &dsl::query::script_source::ScriptSource, cx: &super::Context<'_>) -> Result<Script> {
-        Ok(Script {
+    pub(crate) fn new(
+        source: &dsl::query::script_source::ScriptSource,
+        cx: &super::AggregationContext<'_>,
+    ) -> Result<AggregationScript> {
+        Ok(AggregationScript {
             program: (cx.plan.scripts)(source)?,
             params: Params::from_json(&source.params),
             columns: Vec::new(),

@@ -1,9 +1,9 @@
 //! `top_hits` and `top_metrics`: the best documents of each bucket.
 
 use super::blocks::Block;
-use super::values::{Source, Wants};
-use super::{At, Collector, Context, Finish, Found, Subs};
-use crate::sort::{Key, Plan, Reader, compare};
+use super::values::{ValuesSource, Wants};
+use super::{AggregationContext, At, Collector, Finish, Found, Subs};
+use crate::sort::{Key, Plan, SortReader, compare};
 use dsl::aggs::{Agg, AggKind, TopHitsAgg, ValueSource};
 use dsl::search::{Hits, Sort, SortBy, Total};
 use model::{Error, Result};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 /// The collector of either; `None` if it is none.
-pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
+pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &AggregationContext<'_>) -> Result<Option<Box<dyn Collector>>> {
     Ok(Some(match &agg.kind {
         AggKind::TopHits(spec) => {
             let most = cx
@@ -43,7 +43,7 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
             }
             Box::new(TopHits {
                 spec: spec.clone(),
-                best: Best::new(&spec.sort, window, scope),
+                best: BestByBucket::new(&spec.sort, window, scope),
             })
         }
         AggKind::TopMetrics { metrics, sort, size } => {
@@ -53,11 +53,11 @@ pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<
                     field: Some(field.clone()),
                     ..ValueSource::default()
                 };
-                sources.push((field.clone(), Source::new(&spec, Wants::Any, "top_metrics", cx)?));
+                sources.push((field.clone(), ValuesSource::new(&spec, Wants::Any, "top_metrics", cx)?));
             }
             Box::new(TopMetrics {
                 sources,
-                best: Best::new(sort, *size, scope),
+                best: BestByBucket::new(sort, *size, scope),
                 codes: Vec::new(),
             })
         }
@@ -75,12 +75,12 @@ struct One {
 }
 
 /// The best documents by bucket.
-struct Best {
+struct BestByBucket {
     sort: Vec<Sort>,
     /// The nested path whose documents are collected.
     scope: Option<String>,
     window: usize,
-    readers: Vec<Reader>,
+    readers: Vec<SortReader>,
     segments: Vec<(Arc<IndexView>, Arc<SegmentView>)>,
     bases: (u32, u64),
     buckets: Vec<Bucket>,
@@ -94,8 +94,8 @@ struct Bucket {
     sorted: bool,
 }
 
-impl Best {
-    fn new(sort: &[Sort], window: usize, scope: Option<&str>) -> Best {
+impl BestByBucket {
+    fn new(sort: &[Sort], window: usize, scope: Option<&str>) -> BestByBucket {
         let sort = if sort.is_empty() {
             vec![Sort {
                 by: SortBy::Score,
@@ -104,7 +104,7 @@ impl Best {
         } else {
             sort.to_vec()
         };
-        Best {
+        BestByBucket {
             sort,
             scope: scope.map(str::to_owned),
             window,
@@ -247,7 +247,7 @@ impl Best {
 
 struct TopHits {
     spec: Box<TopHitsAgg>,
-    best: Best,
+    best: BestByBucket,
 }
 
 impl Collector for TopHits {
@@ -330,8 +330,8 @@ fn sort_values(sort: &[Sort], keys: &[Key], scope: Option<&str>, view: &IndexVie
 }
 
 struct TopMetrics {
-    sources: Vec<(String, Source)>,
-    best: Best,
+    sources: Vec<(String, ValuesSource)>,
+    best: BestByBucket,
     codes: Vec<u64>,
 }
 

@@ -6,7 +6,7 @@
 use super::At;
 use super::codes::{Interner, code_double, code_long, double_code, long_code};
 use super::format::{Format, ip_text, number, parse_ip};
-use super::scripts::{Script, as_number};
+use super::scripts::{AggregationScript, as_number};
 use crate::fields::column::Column;
 use crate::fields::field_data::{refuse_text, refuse_without_values};
 use crate::fields::target::Target;
@@ -98,9 +98,9 @@ pub(super) enum Reader {
 }
 
 /// Values of documents.
-pub(crate) struct Source {
+pub(crate) struct ValuesSource {
     pub(super) field: Option<String>,
-    pub(super) script: Option<Script>,
+    pub(super) script: Option<AggregationScript>,
     pub(super) missing_code: Option<u64>,
     pub(super) missing_number: Option<f64>,
     /// The kind of all values.
@@ -192,7 +192,7 @@ impl MappedClass {
         wants: Wants,
         kind: &str,
         (formatted, named): (bool, Option<Class>),
-        cx: &super::Context<'_>,
+        cx: &super::AggregationContext<'_>,
     ) -> Result<MappedClass> {
         let mut out = MappedClass::default();
         for view in cx.views {
@@ -254,15 +254,15 @@ impl Class {
     }
 }
 
-impl Source {
+impl ValuesSource {
     /// Whole strings.
     pub(crate) fn is_text(&self) -> bool {
         self.class == Class::Str
     }
 
     /// The source `spec` of an aggregation of type `kind` over these indices.
-    pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
-        Source::of_value_type(spec, wants, kind, None, cx)
+    pub(crate) fn new(spec: &ValueSource, wants: Wants, kind: &str, cx: &super::AggregationContext<'_>) -> Result<ValuesSource> {
+        ValuesSource::of_value_type(spec, wants, kind, None, cx)
     }
 
     /// Takes `execution_hint`.
@@ -270,14 +270,14 @@ impl Source {
         self.interner.by_map = hint == Some("map");
     }
 
-    /// As [`Source::new`], with the type that values of no mapped field have (`value_type`).
+    /// As [`ValuesSource::new`], with the type that values of no mapped field have (`value_type`).
     pub(crate) fn of_value_type(
         spec: &ValueSource,
         wants: Wants,
         kind: &str,
         value_type: Option<&str>,
-        cx: &super::Context<'_>,
-    ) -> Result<Source> {
+        cx: &super::AggregationContext<'_>,
+    ) -> Result<ValuesSource> {
         let named = class_named(value_type)?;
         let found = match &spec.field {
             Some(path) => MappedClass::of(path, wants, kind, (spec.format.is_some(), named), cx)?,
@@ -295,8 +295,12 @@ impl Source {
             (Class::Str | Class::Ip, _) | (_, None) => Format::Raw,
             (_, Some(text)) => Format::Decimal(text.clone()),
         };
-        let script = spec.script.as_ref().map(|script| Script::new(script, cx)).transpose()?;
-        let mut source = Source {
+        let script = spec
+            .script
+            .as_ref()
+            .map(|script| AggregationScript::new(script, cx))
+            .transpose()?;
+        let mut source = ValuesSource {
             field: spec.field.clone(),
             script,
             missing_code: None,
@@ -327,10 +331,15 @@ impl Source {
     }
 
     /// The distances of a field's places.
-    pub(crate) fn distances(field: &str, distance: Distance, kind: &str, cx: &super::Context<'_>) -> Result<Source> {
+    pub(crate) fn distances(
+        field: &str,
+        distance: Distance,
+        kind: &str,
+        cx: &super::AggregationContext<'_>,
+    ) -> Result<ValuesSource> {
         refuse_no_places(field, kind, cx)?;
         let nothing = ValueSource::default();
-        let mut source = Source::new(&nothing, Wants::Numbers, kind, cx)?;
+        let mut source = ValuesSource::new(&nothing, Wants::Numbers, kind, cx)?;
         source.field = Some(field.to_owned());
         source.mapped = cx.views.iter().any(|view| Target::of(view, field).is_some());
         source.distance = Some(distance);
@@ -372,7 +381,7 @@ impl Source {
 
     /// Needs scores.
     pub(crate) fn wants_scores(&self) -> bool {
-        self.script.as_ref().is_some_and(Script::uses_score)
+        self.script.as_ref().is_some_and(AggregationScript::uses_score)
     }
 
     /// A number of a request in the terms of this source.
@@ -748,7 +757,7 @@ impl Source {
 }
 
 /// Refuses a field that has no places.
-pub(crate) fn refuse_no_places(field: &str, kind: &str, cx: &super::Context<'_>) -> Result<()> {
+pub(crate) fn refuse_no_places(field: &str, kind: &str, cx: &super::AggregationContext<'_>) -> Result<()> {
     for view in cx.views {
         if let Some(target) = Target::of(view, field)
             && target.kind.kind != Kind::GeoPoint

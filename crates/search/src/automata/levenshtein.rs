@@ -30,7 +30,7 @@ pub(crate) struct Levenshtein {
 
 /// Two rows of the table, and the bytes of a character not yet whole.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct DistanceRows {
     row: Vec<u8>,
     before: Vec<u8>,
     last: Option<char>,
@@ -62,7 +62,7 @@ impl Levenshtein {
         self.is_match(&rows).then(|| rows.row.last().copied().unwrap_or(0))
     }
 
-    fn step(&self, rows: &Rows, c: char) -> Rows {
+    fn step(&self, rows: &DistanceRows, c: char) -> DistanceRows {
         let at = rows.length;
         let failed = rows.failed || at < self.prefix && self.text.get(at) != Some(&c);
         let cap = self.max + 1;
@@ -78,7 +78,7 @@ impl Levenshtein {
             }
             row.push(best.min(cap));
         }
-        Rows {
+        DistanceRows {
             before: rows.row.clone(),
             row,
             last: Some(c),
@@ -90,12 +90,12 @@ impl Levenshtein {
 }
 
 impl Automaton for Levenshtein {
-    type State = Rows;
-    fn start(&self) -> Rows {
+    type State = DistanceRows;
+    fn start(&self) -> DistanceRows {
         let row = (0..=self.text.len())
             .map(|n| u8::try_from(n).unwrap_or(u8::MAX).min(self.max + 1))
             .collect();
-        Rows {
+        DistanceRows {
             row,
             before: Vec::new(),
             last: None,
@@ -104,23 +104,23 @@ impl Automaton for Levenshtein {
             failed: false,
         }
     }
-    fn is_match(&self, rows: &Rows) -> bool {
+    fn is_match(&self, rows: &DistanceRows) -> bool {
         !rows.failed
             && rows.partial.is_empty()
             && rows.length >= self.prefix.min(self.text.len())
             && rows.row.last().is_some_and(|d| *d <= self.max)
     }
-    fn can_match(&self, rows: &Rows) -> bool {
+    fn can_match(&self, rows: &DistanceRows) -> bool {
         let transposed = self.transpositions && rows.before.iter().any(|d| *d < self.max);
         !rows.failed && (transposed || rows.row.iter().any(|d| *d <= self.max))
     }
-    fn accept(&self, rows: &Rows, byte: u8) -> Rows {
+    fn accept(&self, rows: &DistanceRows, byte: u8) -> DistanceRows {
         let mut partial = rows.partial.clone();
         partial.push(byte);
         match std::str::from_utf8(&partial).ok().and_then(|text| text.chars().next()) {
             Some(c) => self.step(rows, c),
-            None if partial.len() < 4 => Rows { partial, ..rows.clone() },
-            None => Rows {
+            None if partial.len() < 4 => DistanceRows { partial, ..rows.clone() },
+            None => DistanceRows {
                 failed: true,
                 ..rows.clone()
             },

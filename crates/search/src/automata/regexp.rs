@@ -142,7 +142,7 @@ impl Pattern {
                 .split('|')
                 .any(|f| f.eq_ignore_ascii_case(flag) || f.eq_ignore_ascii_case("ALL")),
         };
-        let mut reader = Reader {
+        let mut reader = RegexpParser {
             chars: text.chars().collect(),
             at: 0,
             depth: 0,
@@ -192,7 +192,7 @@ impl Parsed {
     }
 }
 
-struct Reader<'a> {
+struct RegexpParser<'a> {
     chars: Vec<char>,
     at: usize,
     depth: usize,
@@ -208,7 +208,7 @@ struct Reader<'a> {
 /// How deep groups may be nested.
 const DEPTH_MAX: usize = 50;
 
-impl Reader<'_> {
+impl RegexpParser<'_> {
     fn refuse(&self, why: &str, at: usize) -> Error {
         Error::illegal(format!("{why} {at} in regular expression [{}]", self.text))
     }

@@ -27,7 +27,7 @@ impl Planner<'_> {
             && text.parse::<i64>().is_err()
         {
             let cause = Error::no_number(text);
-            return Err(query_shard(self.view, format!("failed to create query: {}", cause.reason())).caused_by(cause));
+            return Err(query_shard(self.view, format!("failed to create query: {}", cause.reason())).with_cause(cause));
         }
         let parsed = if target.kind.kind.is_date() && value.is_string() {
             self.date(target.kind, &text_of(value), false, None, None).map(Some)
@@ -38,7 +38,7 @@ impl Planner<'_> {
             ErrorKind::NumberFormat if !self.view.rules().refuses_in_former_words => {
                 let (path, kind) = (target.path, target.kind.kind.wire());
                 let reason = format!("failed to create query: field [{path}] of type [{kind}]: {}", cause.reason());
-                query_shard(self.view, reason).caused_by(cause)
+                query_shard(self.view, reason).with_cause(cause)
             }
             _ => self.failed_to_create(cause),
         })
@@ -47,7 +47,7 @@ impl Planner<'_> {
     /// The refusal of a value, with the index in the error around it.
     pub(super) fn failed_to_create(&self, cause: Error) -> Error {
         let reason = format!("failed to create query: {}", cause.reason());
-        query_shard(self.view, reason).caused_by(cause)
+        query_shard(self.view, reason).with_cause(cause)
     }
 
     /// A date of a query in epoch milliseconds (nanoseconds in a `date_nanos` field).
@@ -70,7 +70,7 @@ impl Planner<'_> {
             (true, _) => error,
             (false, Some(cause)) => {
                 let cause = model::date::of_all_parsers(cause.clone());
-                error.caused_by(cause)
+                error.with_cause(cause)
             }
             (false, None) => model::date::of_all_parsers(error),
         })

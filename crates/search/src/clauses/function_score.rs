@@ -6,7 +6,7 @@ use crate::fields::field_data::refuse_text;
 use crate::fields::geo_distance;
 use crate::fields::target::{Target, date_text, query_shard, text_of};
 use crate::hashes;
-use crate::scorers::function_score::{Compute, Field, FunctionNode, OneFunction, Source};
+use crate::scorers::function_score::{Compute, Field, FunctionNode, OneFunction, RandomSource};
 use crate::scorers::node::Shared;
 use crate::scripts::Script;
 use dsl::query::script_source::ScriptSource;
@@ -209,11 +209,11 @@ impl Planner<'_> {
     }
 
     /// The value of a document that its random number is drawn from.
-    fn random_source(&self, path: Option<&str>, seeded: bool) -> Result<Source> {
+    fn random_source(&self, path: Option<&str>, seeded: bool) -> Result<RandomSource> {
         let path = match path {
-            None if !seeded => return Ok(Source::Place),
-            None | Some("_id") => return Ok(Source::Id),
-            Some("_seq_no") => return Ok(Source::SeqNo),
+            None if !seeded => return Ok(RandomSource::Place),
+            None | Some("_id") => return Ok(RandomSource::Id),
+            Some("_seq_no") => return Ok(RandomSource::SeqNo),
             Some(path) => path,
         };
         let Some(target) = Target::of(self.view, path) else {
@@ -225,7 +225,7 @@ impl Planner<'_> {
         refuse_text(&target, path).map_err(|cause| self.failed_to_create(cause))?;
         Ok(self
             .function_field(path)
-            .map_or(Source::Id, |field| Source::Field(Box::new(field))))
+            .map_or(RandomSource::Id, |field| RandomSource::Field(Box::new(field))))
     }
 
     /// # Errors

@@ -7,7 +7,7 @@ use crate::scorers::constant::ConstantScorer;
 use crate::scorers::live_docs::{LiveDocs, Visible};
 use crate::scorers::node::{Node as _, Shared};
 use crate::scorers::parent_child::Family;
-use crate::scorers::parent_child_ordinals::{Kin, Relatives, RelativesNode};
+use crate::scorers::parent_child_ordinals::{ParentChildOrdinals, Relatives, RelativesNode};
 use crate::scorers::term_set::any_of;
 use dsl::query::{HasChildQuery, ScoreMode};
 use model::Result;
@@ -49,7 +49,14 @@ struct ChildJoin<'a> {
 
 impl ChildJoin<'_> {
     /// Adds the parents of matching children whose parents live in other segments: few mostly.
-    fn add_orphans(&self, kin: &Kin, bits: &DocBits, no: u32, segment: &SegmentView, afar: &mut ByKey<Afar>) -> Result<()> {
+    fn add_orphans(
+        &self,
+        kin: &ParentChildOrdinals,
+        bits: &DocBits,
+        no: u32,
+        segment: &SegmentView,
+        afar: &mut ByKey<Afar>,
+    ) -> Result<()> {
         let mut orphans = kin.orphans().iter().filter(|doc| bits.contains(**doc)).peekable();
         if self.elsewhere
             && orphans.peek().is_some()
@@ -167,7 +174,7 @@ impl Planner<'_> {
         if set.doc() == TERMINATED {
             return Ok(Parents::default());
         }
-        let kin = Kin::of(segment, join.family, join.parent)?;
+        let kin = ParentChildOrdinals::of(segment, join.family, join.parent)?;
         let live = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
         if let Some(bits) = &bits
             && live.sees_all_roots()

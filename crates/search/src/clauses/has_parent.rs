@@ -3,15 +3,17 @@
 use super::Planner;
 use crate::scorers::live_docs::{LiveDocs, Visible};
 use crate::scorers::node::{Node as _, Shared};
-use crate::scorers::parent_child_ordinals::{Kin, Relatives, RelativesNode};
+use crate::scorers::parent_child::Family;
+use crate::scorers::parent_child_ordinals::{ParentChildOrdinals, Relatives, RelativesNode};
 use dsl::query::HasParentQuery;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::doc_bits::DocBits;
-use segment::key_columns::ByKey;
+use segment::key_columns::{ByKey, Keys};
+use segment::segment_view::SegmentView;
 use std::sync::Arc;
-use tantivy::TERMINATED;
 use tantivy::query::Scorer;
+use tantivy::{DocId, TERMINATED};
 
 impl Planner<'_> {
     pub(super) fn has_parent(&self, q: &HasParentQuery, boost: f32) -> Result<Shared> {
@@ -30,53 +32,26 @@ impl Planner<'_> {
             true => self.whole(&q.query)?,
         };
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
-        let mut by_segment = FxHashMap::default();
-        // Parents whose children may live in another segment.
-        let mut afar: ByKey<f32> = ByKey::default();
+        let mut children = MatchedChildren::default();
         for segment in &self.view.segments {
             self.cx.check_cancelled()?;
-            let kin = Kin::of(segment, &family, &q.parent_type)?;
-            let keys = if self.view.segments.len() > 1 {
-                family.ids(segment)?
-            } else {
-                None
-            };
-            let mut docs = DocBits::new(segment.reader.max_doc());
-            let mut scores = FxHashMap::default();
             let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
-            let mut set = Visible::of(parent.scorer(segment)?, sight);
-            while set.doc() != TERMINATED {
-                let score = if q.score { set.score() * boost } else { boost };
-                for child in kin.children(set.doc()) {
-                    docs.insert(*child);
-                    if q.score {
-                        scores.insert(*child, score);
-                    }
-                }
-                if let Some((_, key)) = keys.as_ref().and_then(|keys| keys.of(set.doc())) {
-                    afar.insert(key, score);
-                }
-                set.advance();
-            }
-            by_segment.insert(segment.id, (docs, scores));
+            let parents = Visible::of(parent.scorer(segment)?, sight);
+            let keys = match self.view.segments.len() {
+                1 => None,
+                _ => family.ids(segment)?,
+            };
+            let ordinals = ParentChildOrdinals::of(segment, &family, &q.parent_type)?;
+            children.add_segment(&ordinals, (segment, keys), parents, q.score, boost);
         }
         self.failure.check()?;
-        if !afar.is_empty() {
+        if !children.afar.is_empty() {
             for segment in &self.view.segments {
                 self.cx.check_cancelled()?;
-                let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, by_segment.get_mut(&segment.id)) else {
-                    continue;
-                };
-                for child in Kin::of(segment, &family, &q.parent_type)?.orphans_of(segment) {
-                    if let Some(score) = keys.of(child).and_then(|(_, key)| afar.get(&key)) {
-                        docs.insert(child);
-                        if q.score {
-                            scores.insert(child, *score);
-                        }
-                    }
-                }
+                children.add_orphans(segment, &family, q)?;
             }
         }
+        let by_segment = children.by_segment;
         let by_segment = by_segment.into_iter().map(|(segment, (docs, scores))| {
             let relatives = Relatives {
                 docs: Some(Arc::new(docs)),
@@ -92,5 +67,58 @@ impl Planner<'_> {
             return Ok(self.nothing("no relatives"));
         }
         Ok(Arc::new(node))
+    }
+}
+
+/// The children of parents that match, segment by segment.
+#[derive(Default)]
+struct MatchedChildren {
+    by_segment: FxHashMap<u64, (DocBits, FxHashMap<DocId, f32>)>,
+    /// The scores of parents whose children may live in another segment.
+    afar: ByKey<f32>,
+}
+
+impl MatchedChildren {
+    /// Adds those that live beside their parents. `keys`: of the parents, where there are other segments.
+    fn add_segment(
+        &mut self,
+        kin: &ParentChildOrdinals,
+        (segment, keys): (&SegmentView, Option<Keys>),
+        mut parents: Box<dyn Scorer>,
+        scored: bool,
+        boost: f32,
+    ) {
+        let mut docs = DocBits::new(segment.reader.max_doc());
+        let mut scores = FxHashMap::default();
+        while parents.doc() != TERMINATED {
+            let score = if scored { parents.score() * boost } else { boost };
+            for child in kin.children(parents.doc()) {
+                docs.insert(*child);
+                if scored {
+                    scores.insert(*child, score);
+                }
+            }
+            if let Some((_, key)) = keys.as_ref().and_then(|keys| keys.of(parents.doc())) {
+                self.afar.insert(key, score);
+            }
+            parents.advance();
+        }
+        self.by_segment.insert(segment.id, (docs, scores));
+    }
+
+    /// Adds those whose parents live in another segment.
+    fn add_orphans(&mut self, segment: &SegmentView, family: &Family, q: &HasParentQuery) -> Result<()> {
+        let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, self.by_segment.get_mut(&segment.id)) else {
+            return Ok(());
+        };
+        for child in ParentChildOrdinals::of(segment, family, &q.parent_type)?.orphans_of(segment) {
+            if let Some(score) = keys.of(child).and_then(|(_, key)| self.afar.get(&key)) {
+                docs.insert(child);
+                if q.score {
+                    scores.insert(child, *score);
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::fields::target::{Target, query_shard};
 use crate::scorers::bool::BoolNode;
 use crate::scorers::constant_score::ConstantNode;
 use crate::scorers::node::Shared;
-use crate::scorers::phrase::{PhraseNode, Place};
+use crate::scorers::phrase::{PhraseNode, PhrasePosition};
 use analysis::Token;
 use dsl::query::{MatchPhraseQuery, ZeroTerms};
 use model::{Error, Result};
@@ -17,7 +17,7 @@ impl Planner<'_> {
     pub(super) fn phrase(&self, target: &Target<'_>, places: Vec<(u32, Vec<String>)>, slop: u32, boost: f32) -> Result<Shared> {
         let mut found = Vec::with_capacity(places.len());
         for (offset, words) in &places {
-            found.push(Place {
+            found.push(PhrasePosition {
                 terms: words.iter().map(|w| target.text_term(w)).collect(),
                 offset: *offset,
             });
@@ -28,15 +28,15 @@ impl Planner<'_> {
     fn phrase_of_terms(
         &self,
         target: &Target<'_>,
-        places: Vec<Place>,
+        places: Vec<PhrasePosition>,
         slop: u32,
         boost: f32,
         words: &[(u32, Vec<String>)],
     ) -> Result<Shared> {
         let first = places.iter().map(|p| p.offset).min().unwrap_or(0);
-        let places: Vec<Place> = places
+        let places: Vec<PhrasePosition> = places
             .into_iter()
-            .map(|p| Place {
+            .map(|p| PhrasePosition {
                 offset: p.offset - first,
                 ..p
             })
@@ -46,7 +46,7 @@ impl Planner<'_> {
                 "field:[{}] was indexed without position data; cannot run PhraseQuery",
                 target.path
             );
-            return Err(query_shard(self.view, reason.clone()).caused_by(Error::new(model::ErrorKind::IllegalState, reason)));
+            return Err(query_shard(self.view, reason.clone()).with_cause(Error::new(model::ErrorKind::IllegalState, reason)));
         }
         let mut rarities = Vec::new();
         for place in &places {
@@ -200,15 +200,15 @@ impl Planner<'_> {
             .iter()
             .map(|(p, tokens)| (*p, tokens.iter().map(|t| t.term.clone()).collect()))
             .collect();
-        let mut places: Vec<Place> = words
+        let mut places: Vec<PhrasePosition> = words
             .iter()
-            .map(|(p, w)| Place {
+            .map(|(p, w)| PhrasePosition {
                 terms: w.iter().map(|w| target.text_term(w)).collect(),
                 offset: *p,
             })
             .collect();
         words.push((*last_position, last.iter().map(|t| format!("{}*", t.term)).collect()));
-        places.push(Place {
+        places.push(PhrasePosition {
             terms: expanded,
             offset: *last_position,
         });

@@ -240,8 +240,8 @@ impl<'a> Planner<'a> {
     }
 
     /// The documents that clauses here are about.
-    fn level(&self) -> live_docs::Level {
-        live_docs::Level {
+    fn level(&self) -> live_docs::LiveLevel {
+        live_docs::LiveLevel {
             schema: self.view.schema.clone(),
             path: self.path.clone(),
             see: self.cx.see,

@@ -9,7 +9,7 @@ use crate::scorers::bool::BoolNode;
 use crate::scorers::node::Shared;
 use dsl::query::{Like, MoreLikeThisQuery};
 use model::{DocAddress, DocId, Error, Result};
-use segment::stored_document::{locate, stored};
+use segment::stored_document::{load_document, locate};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Planner<'_> {
                 }
                 ids.push(id.clone());
                 let own = match doc_type.as_deref().or_else(|| self.cx.types.first().map(String::as_str)) {
-                    Some(doc_type) if self.view.typed => DocId::typed(doc_type, id.clone()),
+                    Some(doc_type) if self.view.typed => DocId::with_type(doc_type, id.clone()),
                     _ => DocId::plain(id.clone()),
                 };
                 let Some(location) = locate(self.view, &own.uid())? else {
@@ -138,7 +138,7 @@ impl Planner<'_> {
                     index: self.view.name.clone(),
                     id: own,
                 };
-                let document = stored(self.view, &location, &at)?;
+                let document = load_document(self.view, &location, &at)?;
                 docs.push(serde_json::from_slice(&document.source.0).unwrap_or(Value::Null));
             }
         }

@@ -13,6 +13,27 @@ use dsl::query::{MatchPhraseQuery, MatchQuery, MultiMatchQuery, MultiMatchType};
 use model::Result;
 use std::sync::Arc;
 
+/// The document frequencies that a word is scored with in several fields, from its own in each: that of the field where it is
+/// commonest, and one more for each that is rarer (the tie of Lucene's `BlendedTermQuery`). Fields without the word have 0.
+fn blended_doc_freqs(own: &[u64], max_docs: u64) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    order.sort_by(|a, b| own[*b].cmp(&own[*a]));
+    let mut blended = vec![0u64; own.len()];
+    let max = own.iter().copied().max().unwrap_or(0);
+    let (mut actual, mut prev) = (max.min(max_docs), max);
+    for i in &order {
+        if own[*i] == 0 {
+            break;
+        }
+        if prev > own[*i] {
+            actual += 1;
+        }
+        prev = own[*i];
+        blended[*i] = actual.min(max_docs);
+    }
+    blended
+}
+
 impl Planner<'_> {
     /// The fields that patterns stand for, with their boosts; none given: everything that a text can be looked up in.
     pub(crate) fn search_fields(&self, patterns: &[(String, f32)]) -> Vec<(String, f32)> {
@@ -216,21 +237,8 @@ impl Planner<'_> {
         // No word is in more documents than the field of the fewest words has words: Lucene's bound.
         let all: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
         let max_docs = all.min(min_tokens);
-        // The rarer the field's own use of the word, the lower it is held under the commonest: Lucene's tie.
-        let mut order: Vec<usize> = (0..group.len()).collect();
-        order.sort_by(|a, b| freqs[*b].0.cmp(&freqs[*a].0));
-        let mut df = vec![0u64; group.len()];
-        let (mut actual, mut prev) = (max.min(max_docs), freqs[order[0]].0);
-        for i in &order {
-            if freqs[*i].0 == 0 {
-                break;
-            }
-            if prev > freqs[*i].0 {
-                actual += 1;
-            }
-            prev = freqs[*i].0;
-            df[*i] = actual.min(max_docs);
-        }
+        let own: Vec<u64> = freqs.iter().map(|(freq, _)| *freq).collect();
+        let df = blended_doc_freqs(&own, max_docs);
         let mut nodes: Vec<Shared> = Vec::new();
         for (i, (target, field_boost)) in group.iter().enumerate() {
             let (freq, field) = freqs[i];

@@ -1,7 +1,7 @@
 //! Clauses that stand for many terms: `prefix`, `wildcard`, `regexp`, `fuzzy`.
 
 use super::Planner;
-use super::rewrite::Word;
+use super::rewrite::DictionaryWord;
 use crate::automata::levenshtein::{Levenshtein, edits};
 use crate::automata::regexp::{MAX_REGEX, Pattern};
 use crate::fields::target::{Target, query_shard, setting, text_of};
@@ -153,7 +153,7 @@ impl Planner<'_> {
     }
 
     /// The words of a field within some edits of a text.
-    pub(super) fn near_words(&self, target: &Target<'_>, text: &str, fuzz: Fuzz) -> Result<Vec<Word>> {
+    pub(super) fn near_words(&self, target: &Target<'_>, text: &str, fuzz: Fuzz) -> Result<Vec<DictionaryWord>> {
         let automaton = Levenshtein::new(text, fuzz.edits, fuzz.prefix as usize, fuzz.transpositions);
         let length = text.chars().count();
         self.accepted_words(target, &automaton, usize::MAX, |term| {

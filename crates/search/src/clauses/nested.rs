@@ -32,7 +32,7 @@ impl Planner<'_> {
             }
             let why = no_nested(self.view, &q.path);
             let cause = Error::new(ErrorKind::IllegalState, why.clone());
-            return Err(query_shard(self.view, format!("failed to create query: {why}")).caused_by(cause));
+            return Err(query_shard(self.view, format!("failed to create query: {why}")).with_cause(cause));
         }
         let child = self.inside(&q.path, |planner| {
             let node = match q.score_mode {

@@ -14,12 +14,12 @@ impl Planner<'_> {
     pub(super) fn query_string(&self, q: &QueryStringQuery, boost: f32) -> Result<Shared> {
         let syntax = parse(&q.query, q.default_operator).map_err(|cause| {
             query_shard(self.view, format!("Failed to parse query [{}]", q.query))
-                .caused_by(Error::new(ErrorKind::Parse, cause.reason()))
+                .with_cause(Error::new(ErrorKind::Parse, cause.reason()))
         })?;
         if !q.allow_leading_wildcard && syntax.leads_with_wildcard() {
             let cause = "'*' or '?' not allowed as first character in WildcardQuery";
             let reason = format!("Failed to parse query [{}]", q.query);
-            return Err(query_shard(self.view, reason).caused_by(Error::new(ErrorKind::Parse, cause)));
+            return Err(query_shard(self.view, reason).with_cause(Error::new(ErrorKind::Parse, cause)));
         }
         self.analyzer_known(q, "query_string")?;
         self.plan_syntax(q, &syntax, boost)

@@ -22,7 +22,7 @@ use tantivy_fst::Automaton;
 
 /// A word of a field.
 #[derive(Debug)]
-pub(super) struct Word {
+pub(super) struct DictionaryWord {
     term: String,
     /// How near it is to what was asked for: 1 is the same.
     nearness: f32,
@@ -31,7 +31,7 @@ pub(super) struct Word {
 }
 
 /// How many of the documents that a reader sees have a word.
-fn seen_in(segment: &SegmentView, index: &InvertedIndexReader, word: &TermInfo) -> Result<u64> {
+fn visible_doc_freq(segment: &SegmentView, index: &InvertedIndexReader, word: &TermInfo) -> Result<u64> {
     let mut list = index
         .read_postings_from_terminfo(word, IndexRecordOption::Basic)
         .map_err(broken)?;
@@ -51,7 +51,7 @@ impl Planner<'_> {
         automaton: &A,
         most: usize,
         nearness: impl Fn(&str) -> Option<f32>,
-    ) -> Result<Vec<Word>>
+    ) -> Result<Vec<DictionaryWord>>
     where
         A: Automaton,
         A::State: Clone,
@@ -68,7 +68,7 @@ impl Planner<'_> {
                 let Some(nearness) = nearness(term) else { continue };
                 let docs = match self.view.is_restricted() {
                     // A word of documents that are withheld alone is none (security.md S6).
-                    true => match seen_in(segment, &index, stream.value())? {
+                    true => match visible_doc_freq(segment, &index, stream.value())? {
                         0 => continue,
                         seen => seen,
                     },
@@ -79,7 +79,7 @@ impl Planner<'_> {
                 here += 1;
             }
         }
-        let word = |(term, (nearness, doc_freq))| Word {
+        let word = |(term, (nearness, doc_freq))| DictionaryWord {
             term,
             nearness,
             doc_freq,
@@ -108,7 +108,7 @@ impl Planner<'_> {
     pub(super) fn rewritten(
         &self,
         target: &Target<'_>,
-        words: Vec<Word>,
+        words: Vec<DictionaryWord>,
         how: Rewrite,
         boost: f32,
         what: &str,
@@ -145,13 +145,13 @@ impl Planner<'_> {
         }))
     }
 
-    fn one_score(&self, target: &Target<'_>, words: &[Word], boost: f32, what: &str) -> Shared {
+    fn one_score(&self, target: &Target<'_>, words: &[DictionaryWord], boost: f32, what: &str) -> Shared {
         let mut terms: Vec<Term> = words.iter().map(|word| target.text_term(&word.term)).collect();
         terms.sort_unstable();
         self.filter(terms, boost, what.to_owned())
     }
 
-    fn each_scored(&self, target: &Target<'_>, words: &[Word], boost: f32) -> Result<Vec<Shared>> {
+    fn each_scored(&self, target: &Target<'_>, words: &[DictionaryWord], boost: f32) -> Result<Vec<Shared>> {
         let each = words.iter().map(|word| {
             let term = target.text_term(&word.term);
             // A word with more edits than letters is found, and adds nothing.
@@ -161,7 +161,7 @@ impl Planner<'_> {
     }
 
     /// Each word scored as if it were as frequent as the commonest of them.
-    fn as_the_commonest(&self, target: &Target<'_>, words: &[Word], boost: f32) -> Result<Vec<Shared>> {
+    fn as_the_commonest(&self, target: &Target<'_>, words: &[DictionaryWord], boost: f32) -> Result<Vec<Shared>> {
         let doc_freq = words.iter().map(|word| word.doc_freq).max().unwrap_or(0);
         let field = self.statistics.field(target)?;
         let each = words.iter().map(|word| -> Shared {
@@ -184,14 +184,14 @@ impl Planner<'_> {
     }
 
     /// The terms of the nearest words.
-    pub(super) fn best_terms(&self, target: &Target<'_>, words: Vec<Word>, most: u32) -> Vec<Term> {
+    pub(super) fn best_terms(&self, target: &Target<'_>, words: Vec<DictionaryWord>, most: u32) -> Vec<Term> {
         let words = best(words, self.best_most(most));
         words.iter().map(|word| target.text_term(&word.term)).collect()
     }
 }
 
 /// The nearest words, of equally near ones the first.
-fn best(mut words: Vec<Word>, most: usize) -> Vec<Word> {
+fn best(mut words: Vec<DictionaryWord>, most: usize) -> Vec<DictionaryWord> {
     words.sort_by(|a, b| b.nearness.total_cmp(&a.nearness).then_with(|| a.term.cmp(&b.term)));
     words.truncate(most);
     words

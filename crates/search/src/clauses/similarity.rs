@@ -60,7 +60,7 @@ impl Planner<'_> {
         rarities: Vec<Rarity>,
         boost: f32,
     ) -> Similarity {
-        match mapping::similarity::named(&self.view.settings, name) {
+        match mapping::similarity::by_name(&self.view.settings, name) {
             Some(mapping::similarity::Similarity::Boolean) => Similarity::Boolean(boost),
             Some(mapping::similarity::Similarity::Bm25 { k1, b }) => {
                 let legacy = self.bm25_factor() != 1.0;

@@ -23,11 +23,11 @@ const SEED: u32 = 7919;
 struct Slicer {
     id: i64,
     max: i64,
-    by: By,
+    by: SliceColumn,
     typed: bool,
 }
 
-enum By {
+enum SliceColumn {
     Ids(Option<Column>),
     Numbers(Option<Column>),
 }
@@ -39,14 +39,14 @@ impl Slicer {
     /// Unreadable files.
     fn has(&self, doc: DocId) -> Result<bool> {
         let hash = match &self.by {
-            By::Ids(column) => match first(column.as_ref(), doc)? {
+            SliceColumn::Ids(column) => match first(column.as_ref(), doc)? {
                 Some(FieldValue::Keyword(id)) => {
                     let bytes = if self.typed { id.into_bytes() } else { id_bytes(&id) };
                     i64::from(murmur3(&bytes, SEED).cast_signed())
                 }
                 _ => 0,
             },
-            By::Numbers(column) => match first(column.as_ref(), doc)? {
+            SliceColumn::Numbers(column) => match first(column.as_ref(), doc)? {
                 Some(value) => i64::from(mix64(bits(&value)).cast_signed()),
                 None => 0,
             },
@@ -86,8 +86,8 @@ impl Planner<'_> {
             what: format!("slice {id} of {max}"),
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
                 let by = match &number {
-                    None => By::Ids(segment.reader.fast_fields().str("_id").map_err(broken)?.map(Column::Str)),
-                    Some(field) => By::Numbers(field.open(segment)?),
+                    None => SliceColumn::Ids(segment.reader.fast_fields().str("_id").map_err(broken)?.map(Column::Str)),
+                    Some(field) => SliceColumn::Numbers(field.open(segment)?),
                 };
                 let slicer = Slicer { id, max, by, typed };
                 let set = level.restrict(segment, crate::scorers::constant::every(segment))?;

@@ -16,7 +16,7 @@ use tantivy::Term;
 
 impl Planner<'_> {
     pub(super) fn span(&self, q: &SpanQuery, boost: f32) -> Result<Shared> {
-        if let Some((one, other)) = q.divided() {
+        if let Some((one, other)) = q.field_mismatch() {
             let reason = format!("Clauses must have same field: [{one}] and [{other}]");
             return Err(self.failed_to_create(Error::illegal(reason)));
         }
@@ -138,7 +138,7 @@ impl Planner<'_> {
         };
         if !target.slot.shape.positions || !target.has_string_terms() {
             let reason = format!("field \"{field}\" was indexed without position data; cannot run SpanTermQuery");
-            return Err(query_shard(self.view, reason.clone()).caused_by(Error::new(ErrorKind::IllegalState, reason)));
+            return Err(query_shard(self.view, reason.clone()).with_cause(Error::new(ErrorKind::IllegalState, reason)));
         }
         self.check_terms(&target)?;
         Ok(Some(target))

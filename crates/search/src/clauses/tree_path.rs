@@ -49,10 +49,16 @@ impl Planner<'_> {
             TreePart::Parent => found().map_or_else(Vec::new, |dir| {
                 tree.children(dir).flat_map(|(_, child)| tree.numbers_of(child)).collect()
             }),
-            TreePart::Name => chosen(tree, own, field, &|value| field.syntax.is_same(value, text)),
-            TreePart::Depth => chosen(tree, own, field, &|value| value == text),
+            TreePart::Name => select_directories(tree, own, field, &|value| field.syntax.is_same(value, text)),
+            TreePart::Depth => select_directories(tree, own, field, &|value| value == text),
         };
-        documents(target, Chosen::sorted(numbers), Some(moment_key(&what, tree)), what, boost)
+        documents(
+            target,
+            Chosen::from_numbers(numbers),
+            Some(moment_key(&what, tree)),
+            what,
+            boost,
+        )
     }
 
     /// The documents with a value of a part that an automaton accepts.
@@ -80,13 +86,13 @@ impl Planner<'_> {
         boost: f32,
         what: String,
     ) -> Shared {
-        let numbers = chosen(target.tree, &target.slot.shape.path, field, accept);
-        documents(target, Chosen::sorted(numbers), None, what, boost)
+        let numbers = select_directories(target.tree, &target.slot.shape.path, field, accept);
+        documents(target, Chosen::from_numbers(numbers), None, what, boost)
     }
 }
 
 /// The numbers of the directories with an accepted value of a part.
-fn chosen(tree: &Tree, own: &str, field: TreeField, accept: &dyn Fn(&str) -> bool) -> Vec<DirId> {
+fn select_directories(tree: &Tree, own: &str, field: TreeField, accept: &dyn Fn(&str) -> bool) -> Vec<DirId> {
     let Some(root) = tree.root(own) else {
         return Vec::new();
     };
@@ -118,7 +124,7 @@ fn chosen(tree: &Tree, own: &str, field: TreeField, accept: &dyn Fn(&str) -> boo
 /// The name under which a segment keeps what a clause finds. Directories made since have no documents in a segment, so the
 /// moves say which set it is.
 fn moment_key(what: &str, tree: &Tree) -> String {
-    format!("directories {what} {}", tree.moved())
+    format!("directories {what} {}", tree.last_move_seq())
 }
 
 /// The directories of a clause.
@@ -130,7 +136,7 @@ enum Chosen {
 }
 
 impl Chosen {
-    fn sorted(mut numbers: Vec<DirId>) -> Chosen {
+    fn from_numbers(mut numbers: Vec<DirId>) -> Chosen {
         numbers.sort_unstable();
         Chosen::Numbers(numbers)
     }
@@ -207,7 +213,7 @@ impl DirectoriesNode {
         if numbers.len() <= POSTINGS_MAX {
             return Ok(DocBits::of(max_doc, &mut *any_of(segment, &self.terms(numbers))?));
         }
-        let (wanted, mut bits) = (Numbers::of(numbers), DocBits::new(max_doc));
+        let (wanted, mut bits) = (DirectoryBits::of(numbers), DocBits::new(max_doc));
         if let Some(column) = directories(segment, &self.slot)? {
             for doc in 0..max_doc {
                 if column.values_for_doc(doc).any(|dir| wanted.contains(dir)) {
@@ -221,7 +227,7 @@ impl DirectoriesNode {
     /// The first large set since a move is made of the numbers, for an order costs time in proportion to the segment; the
     /// second makes the order, and every later one is a range of it.
     fn below(&self, segment: &SegmentView, dir: DirId, tree: &Tree) -> Result<DocBits> {
-        let key = format!("sets of directories {} {}", self.slot.shape.path, tree.moved());
+        let key = format!("sets of directories {} {}", self.slot.shape.path, tree.last_move_seq());
         let is_first = segment
             .core
             .once(&key, || Ok(Sets::default()))?
@@ -253,16 +259,20 @@ impl Footprint for Sets {
 }
 
 /// A set of numbers of directories, a bit each.
-struct Numbers(Vec<u64>);
+struct DirectoryBits(Vec<u64>);
 
-impl Numbers {
-    fn of(sorted: &[DirId]) -> Numbers {
+impl DirectoryBits {
+    fn of(sorted: &[DirId]) -> DirectoryBits {
+        debug_assert!(
+            sorted.is_sorted(),
+            "the last number is the greatest: it gives the set its length"
+        );
         let words = sorted.last().map_or(0, |last| *last as usize / 64 + 1);
         let mut bits = vec![0_u64; words];
         for dir in sorted {
             bits[*dir as usize / 64] |= 1 << (dir % 64);
         }
-        Numbers(bits)
+        DirectoryBits(bits)
     }
     fn contains(&self, dir: u64) -> bool {
         self.0.get(dir as usize / 64).is_some_and(|word| word >> (dir % 64) & 1 == 1)

@@ -10,7 +10,7 @@ use crate::collect::top::Smallest;
 use crate::collect::{Best, Collected, LOOK, Ranked, Source};
 use crate::context::Context;
 use crate::scorers::node::seek_to;
-use crate::sort::{Key, KeyRank, Ranks, Reader};
+use crate::sort::{Key, KeyRank, Ranks, SortReader};
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
 use segment::column_bounds::{Block, ColumnBounds};
@@ -34,7 +34,7 @@ pub(crate) struct ByRank<'a> {
     source: &'a Source<'a>,
     segment: &'a SegmentView,
     segment_no: usize,
-    readers: &'a [Reader],
+    readers: &'a [SortReader],
     ranks: Vec<Ranks>,
     bounds: Option<Arc<ColumnBounds>>,
     /// The keys of `search_after`; none if hits begin with the first.
@@ -61,7 +61,7 @@ impl<'a> ByRank<'a> {
     pub(crate) fn open(
         source: &'a Source<'a>,
         (segment_no, segment): (usize, &'a SegmentView),
-        readers: &'a [Reader],
+        readers: &'a [SortReader],
     ) -> Result<Option<ByRank<'a>>> {
         let Some(ranks) = readers.iter().map(Ranks::of).collect::<Option<Vec<Ranks>>>() else {
             return Ok(None);
@@ -225,6 +225,14 @@ impl<'a> ByRank<'a> {
                 }
             }
             let first = self.ranks[0].rank(doc);
+            debug_assert!(
+                self.bounds.as_ref().is_none_or(|bounds| {
+                    let block = bounds.blocks().get(ColumnBounds::block_of(doc));
+                    let range = block.and_then(|block| self.ranks[0].range_in(block));
+                    range.is_some_and(|(least, greatest)| (least..=greatest).contains(&first))
+                }),
+                "search.md S10: the rank of document [{doc}] is within the bounds of its block"
+            );
             if first <= reach && self.may_be_after(first) {
                 let rank = self.rank(first, doc);
                 if self.is_after(&rank) {

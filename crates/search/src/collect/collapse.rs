@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::fields::target::Target;
-use crate::sort::{Key, Plan, Reader};
+use crate::sort::{Key, Plan, SortReader};
 use dsl::search::{FieldSort, Sort, SortBy};
 use model::{Error, Result, nearest};
 use segment::key_columns::{self, Keys};
@@ -108,7 +108,7 @@ impl Group {
 /// The groups of one segment's documents. Strings are told apart by their keys: none is read.
 pub(crate) enum Groups {
     Keyed(Option<Keys>),
-    Read(Reader),
+    Read(SortReader),
 }
 
 impl Groups {

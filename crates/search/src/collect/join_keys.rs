@@ -2,7 +2,7 @@
 
 use crate::child_score::Totals;
 use crate::context::Context;
-use crate::joins::{Budget, FEW, Found, Joined, KeyLimits, Place, Reader};
+use crate::joins::{Budget, FEW, Joined, JoinedKeys, KeyLimits, KeyReader, Place};
 use model::Result;
 use segment::key_columns::{ByKey, Key};
 use segment::searchable::IndexView;
@@ -28,9 +28,9 @@ impl<'a> Collector<'a> {
             limits,
             found: Joined {
                 kind: if scored {
-                    Found::Scored(ByKey::default())
+                    JoinedKeys::Scored(ByKey::default())
                 } else {
-                    Found::Plain(ByKey::default())
+                    JoinedKeys::Plain(ByKey::default())
                 },
                 texts: None,
                 budget,
@@ -42,25 +42,25 @@ impl<'a> Collector<'a> {
     }
 
     /// One document with a score.
-    fn add(&mut self, reader: &Reader, at: (usize, usize, DocId), score: f32) -> Result<()> {
+    fn add(&mut self, reader: &KeyReader, at: (usize, usize, DocId), score: f32) -> Result<()> {
         let mut fresh = false;
         let mut own = std::mem::take(&mut self.own);
         reader.distinct(at.2, &mut own);
         for key in &own {
             let key = *key;
             let known = match &self.found.kind {
-                Found::Plain(keys) => keys.contains_key(&key),
-                Found::Scored(keys) => keys.contains_key(&key),
+                JoinedKeys::Plain(keys) => keys.contains_key(&key),
+                JoinedKeys::Scored(keys) => keys.contains_key(&key),
             };
             if !known {
                 fresh = true;
                 self.found.room(&self.limits, self.field)?;
             }
             match &mut self.found.kind {
-                Found::Plain(keys) => {
+                JoinedKeys::Plain(keys) => {
                     keys.insert(key, ());
                 }
-                Found::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals::one(score)),
+                JoinedKeys::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals::one(score)),
             }
         }
         self.own = own;
@@ -82,10 +82,10 @@ impl<'a> Collector<'a> {
         planned: &crate::scorers::planned::Planned,
         cx: &Context<'_>,
     ) -> Result<()> {
-        let scored = matches!(self.found.kind, Found::Scored(_));
+        let scored = matches!(self.found.kind, JoinedKeys::Scored(_));
         for (segment_no, segment) in view.segments.iter().enumerate() {
             cx.check_cancelled()?;
-            let Some(reader) = Reader::open(segment, place)? else {
+            let Some(reader) = KeyReader::open(segment, place)? else {
                 continue;
             };
             let mut set = planned.scorer(segment)?;
@@ -109,7 +109,7 @@ impl<'a> Collector<'a> {
         let mut texts = Vec::new();
         for (no, segment, doc) in &self.seen {
             let (view, Some(place)) = &views[*no] else { continue };
-            let Some(reader) = Reader::open(&view.segments[*segment], place)? else {
+            let Some(reader) = KeyReader::open(&view.segments[*segment], place)? else {
                 continue;
             };
             if !reader.texts(*doc, matches!(place, Place::Id { typed: true }), &mut texts)? {

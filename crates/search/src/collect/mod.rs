@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::doc_sink::DocSink;
 use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
-use crate::sort::{Key, Plan, Ranks, Reader, compare};
+use crate::sort::{Key, Plan, Ranks, SortReader, compare};
 use dsl::search::SearchRequest;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -199,6 +199,10 @@ impl<'a> Best<'a> {
         heap.sort_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
         debug_assert!(
+            heap.is_sorted_by(|a, b| order.compare(a, b).is_lt()),
+            "search.md S9: hits have one total order, and each stands in it once"
+        );
+        debug_assert!(
             heap.iter().all(|hit| hit.keys.len() == heap[0].keys.len()),
             "every hit has a key for each sort"
         );
@@ -328,7 +332,7 @@ pub fn collect(
             .sort
             .iter()
             .map(|p| p.open(source.view, segment, p.base(source.no, first)))
-            .collect::<Result<Vec<Reader>>>()?;
+            .collect::<Result<Vec<SortReader>>>()?;
         if only_best && let Some(by_rank) = ByRank::open(source, (segment_no, segment), &readers)? {
             by_rank.collect(set, request, cx, best, found)?;
             continue;
@@ -336,7 +340,7 @@ pub fn collect(
         let mut hits = SegmentHits::open(source, (segment_no, segment), readers, request, best.limit, scores)?;
         let mut waiting = Waiting::new();
         let walked = hits.walk(set.as_mut(), request, cx, &mut progress, best, (sink, &mut waiting), found);
-        // What was counted before a deadline is aggregated.
+        // Documents that were counted before a deadline are aggregated.
         if let Some(sink) = sink {
             waiting.show(*sink)?;
         }
@@ -361,7 +365,7 @@ struct SegmentHits<'a> {
     source: &'a Source<'a>,
     segment: &'a SegmentView,
     segment_no: usize,
-    readers: Vec<Reader>,
+    readers: Vec<SortReader>,
     groups: Option<Groups>,
     /// Values of one segment are compared by their places; only the best become keys.
     ranked: Option<(Ranks, Smallest<u64>)>,
@@ -371,7 +375,7 @@ impl<'a> SegmentHits<'a> {
     fn open(
         source: &'a Source<'a>,
         (segment_no, segment): (usize, &'a SegmentView),
-        readers: Vec<Reader>,
+        readers: Vec<SortReader>,
         request: &SearchRequest,
         limit: usize,
         scores: bool,
@@ -540,7 +544,7 @@ impl<'a> SegmentHits<'a> {
 }
 
 /// Whether keys come after those of `search_after`.
-fn is_after(keys: &[Key], after: &[Key], readers: &[Reader], score: f32) -> bool {
+fn is_after(keys: &[Key], after: &[Key], readers: &[SortReader], score: f32) -> bool {
     if readers.is_empty() {
         return after
             .first()

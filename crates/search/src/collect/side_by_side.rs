@@ -26,6 +26,7 @@ impl Default for SharedBound {
 impl SharedBound {
     /// So many hits have this score or more. A hit of an earlier segment with the same score comes first, so the bound is just below.
     pub(crate) fn raise(&self, score: f32) {
+        debug_assert!(!score.is_nan(), "scores have a total order");
         self.0.fetch_max(sortable_bits(score.next_down()), Ordering::Relaxed);
     }
     /// A hit must score more than this.
@@ -62,7 +63,7 @@ pub(crate) trait SegmentPass: Send + Sync + 'static {
 }
 
 /// The result of one helper.
-struct Part {
+struct HelperResult {
     hits: Vec<Ranked>,
     count: u64,
 }
@@ -70,19 +71,19 @@ struct Part {
 /// A pass that threads take segments from.
 struct Division<P> {
     pass: P,
-    /// What was counted before this index.
+    /// The count before this index.
     before: u64,
     next: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<DivisionState>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DivisionState {
     /// The search goes on without helpers that have not begun.
     is_closed: bool,
     running: usize,
-    parts: Vec<Result<Part>>,
+    parts: Vec<Result<HelperResult>>,
 }
 
 impl<P: SegmentPass> Division<P> {
@@ -96,11 +97,11 @@ impl<P: SegmentPass> Division<P> {
         }
     }
 
-    fn part(&self) -> Result<Part> {
+    fn part(&self) -> Result<HelperResult> {
         let (order, mut count) = (Order::default(), self.before);
         let mut best = Best::new(&order, self.pass.limit());
         self.take_segments(&mut best, &mut count)?;
-        Ok(Part {
+        Ok(HelperResult {
             hits: best.into_sorted(),
             count: count - self.before,
         })
@@ -118,18 +119,23 @@ impl<P: SegmentPass> Division<P> {
         let part = catch_unwind(AssertUnwindSafe(|| self.part()));
         let part = part.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a search's helper panicked")));
         let mut state = self.state.lock();
+        debug_assert!(state.running > 0, "a helper that ends has begun");
         state.running -= 1;
         state.parts.push(part);
         self.ended.notify_all();
     }
 
     /// Waits for the helpers that have begun; the others do nothing any more.
-    fn close(&self) -> Vec<Result<Part>> {
+    fn close(&self) -> Vec<Result<HelperResult>> {
         let mut state = self.state.lock();
         state.is_closed = true;
         while state.running > 0 {
             self.ended.wait(&mut state);
         }
+        debug_assert_eq!(
+            state.running, 0,
+            "search.md S26: no helper adds to the answer once it is put together"
+        );
         std::mem::take(&mut state.parts)
     }
 }

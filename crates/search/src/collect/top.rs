@@ -65,7 +65,7 @@ pub(crate) fn top(
     };
     if let Some(plan) = source.collapse {
         return match &pruning {
-            Some(pruning) if prunes_groups(pruning, source)? => collapsed(source, plan, pruning, most, cx, best, found),
+            Some(pruning) if prunes_groups(pruning, source)? => collect_groups(source, plan, pruning, most, cx, best, found),
             _ => super::collect(source, request, cx, best, &mut None, found),
         };
     }
@@ -132,7 +132,7 @@ impl SegmentPass for Pass {
         let (planned, most) = (&*self.planned, self.most);
         let segment = &self.view.segments[no];
         let sight = planned.sight(segment)?;
-        let at = Place {
+        let at = SegmentQuery {
             planned,
             segment,
             sight: &sight,
@@ -160,7 +160,7 @@ impl SegmentPass for Pass {
 }
 
 /// A query in one segment.
-struct Place<'a> {
+struct SegmentQuery<'a> {
     planned: &'a Planned,
     segment: &'a SegmentView,
     sight: &'a LiveDocs,
@@ -171,8 +171,8 @@ struct Place<'a> {
     interrupt: &'a Interrupt,
 }
 
-impl Place<'_> {
-    fn ranked(&self, doc: DocId, score: f32) -> Ranked {
+impl SegmentQuery<'_> {
+    fn rank(&self, doc: DocId, score: f32) -> Ranked {
         ranked_by_score(self.view, self.no, doc, score)
     }
 }
@@ -207,16 +207,16 @@ fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, mos
 
 /// A candidate; the greatest is the worst, which is the one to drop.
 #[derive(PartialEq)]
-struct Candidate(f32, DocId);
+struct HitCandidate(f32, DocId);
 
-impl Eq for Candidate {}
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+impl Eq for HitCandidate {}
+impl PartialOrd for HitCandidate {
+    fn partial_cmp(&self, other: &HitCandidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Candidate {
-    fn cmp(&self, other: &Candidate) -> Ordering {
+impl Ord for HitCandidate {
+    fn cmp(&self, other: &HitCandidate) -> Ordering {
         other.0.total_cmp(&self.0).then_with(|| self.1.cmp(&other.1))
     }
 }
@@ -232,7 +232,7 @@ enum Pruned {
 }
 
 /// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
-fn by_rarest(rarest: &Rarest<'_>, at: &Place<'_>, checks: &mut Checks, best: &mut Best<'_>) -> Result<bool> {
+fn by_rarest(rarest: &Rarest<'_>, at: &SegmentQuery<'_>, checks: &mut Checks, best: &mut Best<'_>) -> Result<bool> {
     let mut nearest = Nearest::above(best, at.bound);
     rarest.for_each(at.segment, &mut |doc, score| {
         if score > nearest.threshold() && at.sight.sees(doc) && checks.pass(doc) {
@@ -242,15 +242,15 @@ fn by_rarest(rarest: &Rarest<'_>, at: &Place<'_>, checks: &mut Checks, best: &mu
     if nearest.threshold() <= rarest.bound_of_others() {
         return Ok(false);
     }
-    for Candidate(score, doc) in nearest.heap {
-        best.push(at.ranked(doc, score));
+    for HitCandidate(score, doc) in nearest.heap {
+        best.push(at.rank(doc, score));
     }
     Ok(true)
 }
 
 /// The best candidates of a segment, as many as are wanted, that beat what is known.
 struct Nearest<'a> {
-    heap: BinaryHeap<Candidate>,
+    heap: BinaryHeap<HitCandidate>,
     limit: usize,
     floor: f32,
     /// The score that the next hit must beat, as this thread knows.
@@ -277,7 +277,7 @@ impl<'a> Nearest<'a> {
 
     /// Documents come in order: among equals the first ones stay.
     fn push(&mut self, score: f32, doc: DocId) {
-        self.heap.push(Candidate(score, doc));
+        self.heap.push(HitCandidate(score, doc));
         if self.heap.len() > self.limit {
             self.heap.pop();
         }
@@ -295,7 +295,7 @@ impl<'a> Nearest<'a> {
 }
 
 /// The best of one segment by pruning.
-fn collect_pruned(pruning: &Pruning, at: &Place<'_>, best: &mut Best<'_>) -> Result<Pruned> {
+fn collect_pruned(pruning: &Pruning, at: &SegmentQuery<'_>, best: &mut Best<'_>) -> Result<Pruned> {
     let Some(mut checks) = pruning.checks(at.segment)? else {
         return Ok(Pruned::NothingMatches);
     };
@@ -318,7 +318,7 @@ fn collect_pruned(pruning: &Pruning, at: &Place<'_>, best: &mut Best<'_>) -> Res
 
 /// The best of a conjunction in one segment. No list says how many documents match, so they are scanned until enough are counted;
 /// from there on the bounds choose.
-fn collect_conjunction(pruning: &Pruning, at: &Place<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
+fn collect_conjunction(pruning: &Pruning, at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
     let Some(checks) = pruning.checks(at.segment)? else {
         return Ok(());
     };
@@ -340,7 +340,7 @@ fn collect_conjunction(pruning: &Pruning, at: &Place<'_>, most: u64, best: &mut 
             *count += 1;
             let score = set.score();
             if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(at.ranked(set.doc(), score));
+                best.push(at.rank(set.doc(), score));
             }
             seen += 1;
             if seen.is_multiple_of(1024) {
@@ -358,7 +358,7 @@ fn collect_conjunction(pruning: &Pruning, at: &Place<'_>, most: u64, best: &mut 
 }
 
 /// The best of one segment from a document on, by pruning.
-fn prune_from(from: DocId, pruning: &Pruning, at: &Place<'_>, mut checks: Checks, best: &mut Best<'_>) -> Result<()> {
+fn prune_from(from: DocId, pruning: &Pruning, at: &SegmentQuery<'_>, mut checks: Checks, best: &mut Best<'_>) -> Result<()> {
     let mut nearest = Nearest::above(best, at.bound);
     // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
     let mut scorer = at.planned.node().scorer(at.segment)?;
@@ -383,8 +383,8 @@ fn prune_from(from: DocId, pruning: &Pruning, at: &Place<'_>, mut checks: Checks
         }
         nearest.threshold()
     })?;
-    for Candidate(score, doc) in nearest.heap {
-        best.push(at.ranked(doc, score));
+    for HitCandidate(score, doc) in nearest.heap {
+        best.push(at.rank(doc, score));
     }
     Ok(())
 }
@@ -400,7 +400,7 @@ fn prunes_groups(pruning: &Pruning, source: &Source<'_>) -> Result<bool> {
 }
 
 /// The best of each of the best groups. A document that is no better than the last of so many groups' best is in none of them.
-fn collapsed(
+fn collect_groups(
     source: &Source<'_>,
     plan: &Plan,
     pruning: &Pruning,
@@ -447,8 +447,8 @@ fn collapsed(
 }
 
 /// Every match of one segment, until no further one can matter.
-fn collect_all(at: &Place<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
-    let Place {
+fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
+    let SegmentQuery {
         planned,
         segment,
         sight,
@@ -483,7 +483,7 @@ fn collect_all(at: &Place<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) 
                 "search.md S12: a score of {score} is above the bound {bound:?}"
             );
             if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(at.ranked(doc, score));
+                best.push(at.rank(doc, score));
                 full = done(best);
                 if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
                     *count = before + all;

@@ -17,7 +17,7 @@ use crate::scorers::conjunction::and;
 use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
 use crate::scorers::term_set::any_of;
-use crate::sort::{Key, Plan, Reader};
+use crate::sort::{Key, Plan, SortReader};
 use dsl::search::{Collapse, Hit, Hits, InnerHits, SearchRequest, Sort, SortBy, Total};
 use mapping::FieldValue;
 use model::{Error, Result};
@@ -30,7 +30,7 @@ use tantivy::{DocId, DocSet, TERMINATED, Term};
 const COUNTED: u64 = 10_000;
 
 /// One index of a search, compiled.
-pub(crate) struct Compiled<'a> {
+pub(crate) struct CompiledCollapse<'a> {
     pub(crate) planned: &'a Planned,
     pub(crate) post_filter: Option<&'a Planned>,
     pub(crate) collapse: &'a Plan,
@@ -51,7 +51,7 @@ struct Spec<'a> {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Found {
+struct GroupTotals {
     count: u64,
     max_score: Option<f32>,
 }
@@ -76,11 +76,11 @@ fn needs_scores(of: &InnerHits) -> bool {
 /// Mistakes in the inner hits; unreadable files.
 pub(crate) fn expand(
     views: &[Searched],
-    compiled: &[Compiled<'_>],
+    compiled: &[CompiledCollapse<'_>],
     request: &SearchRequest,
     collapse: &Collapse,
     (groups, keys, members): (&[Group], &[Key], Option<&[Member]>),
-    (hits, of_clauses): (&mut [Hit], &[Vec<inner_hits::Compiled<'_>>]),
+    (hits, of_clauses): (&mut [Hit], &[Vec<inner_hits::CompiledInnerHits<'_>>]),
     cx: &Context<'_>,
 ) -> Result<()> {
     let specs: Vec<Spec<'_>> = collapse.inner_hits.iter().map(|of| Spec::new(of, request)).collect();
@@ -149,7 +149,7 @@ fn parts_of<'v>(views: &'v [Searched], specs: &'v [Spec<'v>], cx: &'v Context<'v
 }
 
 /// The sort keys of one kind of inner hits in a segment, and the groups inside its groups.
-type MemberReaders = (Vec<Reader>, Option<Groups>);
+type MemberReaders = (Vec<SortReader>, Option<Groups>);
 
 fn open_readers(parts: &[Parts<'_>], view: &IndexView, segment: &SegmentView, base: u64) -> Result<Vec<MemberReaders>> {
     let open = |part: &Parts<'_>| {
@@ -164,7 +164,7 @@ fn open_readers(parts: &[Parts<'_>], view: &IndexView, segment: &SegmentView, ba
 struct GroupMembers<'a> {
     slots: FxHashMap<&'a Group, usize>,
     best: Vec<Vec<Best<'a>>>,
-    found: Vec<Found>,
+    found: Vec<GroupTotals>,
 }
 
 impl<'a> GroupMembers<'a> {
@@ -176,7 +176,7 @@ impl<'a> GroupMembers<'a> {
         GroupMembers {
             slots: groups.iter().enumerate().map(|(at, group)| (group, at)).collect(),
             best: specs.iter().map(best).collect(),
-            found: vec![Found::default(); groups.len()],
+            found: vec![GroupTotals::default(); groups.len()],
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a> GroupMembers<'a> {
 /// Searches a segment for members of groups, among the documents with one of `terms`; scores are multiplied by `boost`, and
 /// are 0 without it.
 fn search_members(
-    compiled: &Compiled<'_>,
+    compiled: &CompiledCollapse<'_>,
     request: &SearchRequest,
     (view, segment): (&IndexView, &SegmentView),
     (terms, boost): (Option<&[Term]>, Option<f32>),
@@ -266,11 +266,11 @@ fn terms(view: &IndexView, field: &str, keys: &[Key]) -> Option<Vec<Term>> {
 /// The hits of one group.
 fn page(
     views: &[Searched],
-    compiled: &[Compiled<'_>],
-    (parts, of_clauses): (&[Vec<Parts<'_>>], &[Vec<inner_hits::Compiled<'_>>]),
+    compiled: &[CompiledCollapse<'_>],
+    (parts, of_clauses): (&[Vec<Parts<'_>>], &[Vec<inner_hits::CompiledInnerHits<'_>>]),
     at: usize,
     spec: &Spec<'_>,
-    of: Found,
+    of: GroupTotals,
     ranked: Vec<Ranked>,
 ) -> Result<Hits> {
     let scored = spec.sort.is_empty();

@@ -1,11 +1,11 @@
 //! Inner hits: the nested documents, children or parents for which a hit was found.
 //!
-//! Which there are is read off the query once ([`wanted`]); they are compiled once an index ([`Compiled`]) and
+//! Which there are is read off the query once ([`wanted`]); they are compiled once an index ([`CompiledInnerHits`]) and
 //! looked up for each hit of the page. Inner hits inside a clause with inner hits belong to its hits.
 //!
 //! Not here: the members of collapsed groups (`collapse`), hits of other indices (`relations`).
 
-use super::{Fetch, Root, lineage};
+use super::{Fetch, RootDocument, lineage};
 use crate::clauses::part;
 use crate::collect::{Best, Order, Ranked};
 use crate::context::Context;
@@ -176,7 +176,7 @@ pub(crate) fn by_score(sort: &[Sort]) -> bool {
 }
 
 /// Inner hits compiled for one index.
-pub(crate) struct Compiled<'a> {
+pub(crate) struct CompiledInnerHits<'a> {
     wanted: &'a Wanted,
     view: &'a IndexView,
     part: Part,
@@ -187,7 +187,7 @@ pub(crate) struct Compiled<'a> {
     order: Order,
     fetch: Fetch<'a>,
     cx: &'a Context<'a>,
-    inner: Vec<Compiled<'a>>,
+    inner: Vec<CompiledInnerHits<'a>>,
 }
 
 /// The documents to look for, segment by segment.
@@ -198,7 +198,14 @@ struct Candidates {
     end: DocId,
 }
 
-impl<'a> Compiled<'a> {
+/// The inner hits of one document before they are fetched.
+struct Ranking {
+    best: Vec<Ranked>,
+    count: u64,
+    max_score: Option<f32>,
+}
+
+impl<'a> CompiledInnerHits<'a> {
     /// Compiles all of a level; what is not mapped and may be missing is left out.
     ///
     /// # Errors
@@ -206,7 +213,7 @@ impl<'a> Compiled<'a> {
     pub(crate) fn all(view: &'a IndexView, wanted: &'a [Wanted], scope: Option<&str>, cx: &'a Context<'a>) -> Result<Vec<Self>> {
         let mut out = Vec::with_capacity(wanted.len());
         for one in wanted {
-            out.extend(Compiled::new(view, one, scope, cx)?);
+            out.extend(CompiledInnerHits::new(view, one, scope, cx)?);
         }
         Ok(out)
     }
@@ -250,7 +257,7 @@ impl<'a> Compiled<'a> {
             .iter()
             .map(|s| Plan::within(view, s, cx, below))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Some(Compiled {
+        Ok(Some(CompiledInnerHits {
             part,
             family,
             scope: scope.map(str::to_owned),
@@ -260,7 +267,7 @@ impl<'a> Compiled<'a> {
             sort,
             fetch: Fetch::new(view, request, cx)?,
             cx,
-            inner: Compiled::all(view, &wanted.inner, below, cx)?,
+            inner: CompiledInnerHits::all(view, &wanted.inner, below, cx)?,
             wanted,
             view,
         }))
@@ -277,6 +284,52 @@ impl<'a> Compiled<'a> {
     }
 
     fn hits(&self, of: &Hit, segment: usize, doc: DocId, root: DocId) -> Result<Hits> {
+        let request = &self.wanted.request;
+        let by_score = self.sort.is_empty();
+        let Ranking { best, count, max_score } = self.rank(of, segment, doc)?;
+        let mut roots: Vec<((usize, DocId), RootDocument)> = Vec::new();
+        let mut hits = Vec::new();
+        for one in best.iter().skip(request.from) {
+            let here = &self.view.segments[one.segment];
+            let score = by_score.then_some(one.score);
+            let (mut hit, own_root) = match &self.wanted.of {
+                Of::Nested { path } => {
+                    if roots.is_empty() {
+                        let shelf = DocumentReader::of(self.view, here);
+                        roots.push(((segment, root), RootDocument::read(&shelf, root)?));
+                    }
+                    let way = lineage(self.view, here, path, one.doc)?;
+                    (self.fetch.nested_hit(here, &mut roots[0].1, one.doc, &way, score)?, root)
+                }
+                _ => {
+                    let shelf = DocumentReader::of(self.view, here);
+                    (self.fetch.hit(here, &shelf, one.doc, score)?.0, one.doc)
+                }
+            };
+            hit.sort = self.sort.iter().zip(&one.keys).map(|(plan, key)| plan.render(key)).collect();
+            hit.matched_queries = self.part.matched_names(here, one.doc)?;
+            if request.explain {
+                hit.explanation = Some(self.part.node.explain(here, one.doc)?.to_json());
+            }
+            for inner in &self.inner {
+                inner.add(&mut hit, one.segment, one.doc, own_root)?;
+            }
+            hits.push(hit);
+        }
+        // Lucene's collector of scores counts nothing for a page behind the last hit.
+        let beyond = by_score && request.size > 0 && hits.is_empty();
+        Ok(Hits {
+            total: Some(Total {
+                value: if beyond { 0 } else { count },
+                exact: true,
+            }),
+            max_score: max_score.filter(|_| by_score || request.track_scores),
+            hits,
+        })
+    }
+
+    /// The best inner hits of a document, the first page and those before it.
+    fn rank(&self, of: &Hit, segment: usize, doc: DocId) -> Result<Ranking> {
         let request = &self.wanted.request;
         let by_score = self.sort.is_empty();
         let scored = request.size > 0 && (by_score || request.track_scores || self.sort.iter().any(Plan::needs_scores));
@@ -313,44 +366,10 @@ impl<'a> Compiled<'a> {
             }
         }
         self.part.check()?;
-        let mut roots: Vec<((usize, DocId), Root)> = Vec::new();
-        let mut hits = Vec::new();
-        for one in best.into_sorted().iter().skip(request.from) {
-            let here = &self.view.segments[one.segment];
-            let score = by_score.then_some(one.score);
-            let (mut hit, own_root) = match &self.wanted.of {
-                Of::Nested { path } => {
-                    if roots.is_empty() {
-                        let shelf = DocumentReader::of(self.view, here);
-                        roots.push(((segment, root), Root::read(&shelf, root)?));
-                    }
-                    let way = lineage(self.view, here, path, one.doc)?;
-                    (self.fetch.nested_hit(here, &mut roots[0].1, one.doc, &way, score)?, root)
-                }
-                _ => {
-                    let shelf = DocumentReader::of(self.view, here);
-                    (self.fetch.hit(here, &shelf, one.doc, score)?.0, one.doc)
-                }
-            };
-            hit.sort = self.sort.iter().zip(&one.keys).map(|(plan, key)| plan.render(key)).collect();
-            hit.matched_queries = self.part.matched_names(here, one.doc)?;
-            if request.explain {
-                hit.explanation = Some(self.part.node.explain(here, one.doc)?.to_json());
-            }
-            for inner in &self.inner {
-                inner.add(&mut hit, one.segment, one.doc, own_root)?;
-            }
-            hits.push(hit);
-        }
-        // Lucene's collector of scores counts nothing for a page behind the last hit.
-        let beyond = by_score && request.size > 0 && hits.is_empty();
-        Ok(Hits {
-            total: Some(Total {
-                value: if beyond { 0 } else { count },
-                exact: true,
-            }),
-            max_score: max_score.filter(|_| by_score || request.track_scores),
-            hits,
+        Ok(Ranking {
+            best: best.into_sorted(),
+            count,
+            max_score,
         })
     }
 

@@ -32,18 +32,18 @@ pub struct Level {
 }
 
 /// The document that nested hits are in.
-pub struct Root {
+pub struct RootDocument {
     stored: Stored,
     value: Option<Value>,
 }
 
-impl Root {
+impl RootDocument {
     /// Reads it.
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn read(shelf: &DocumentReader<'_>, doc: Doc) -> Result<Root> {
-        Ok(Root {
+    pub fn read(shelf: &DocumentReader<'_>, doc: Doc) -> Result<RootDocument> {
+        Ok(RootDocument {
             stored: shelf.read(doc)?,
             value: None,
         })
@@ -356,7 +356,7 @@ impl<'a> Fetch<'a> {
     pub fn nested_hit(
         &self,
         segment: &SegmentView,
-        root: &mut Root,
+        root: &mut RootDocument,
         doc: Doc,
         lineage: &[Level],
         score: Option<f32>,

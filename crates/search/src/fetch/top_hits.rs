@@ -1,7 +1,7 @@
 //! Hits inside aggregations: the fetch phase for `top_hits`, with what its aggregation says of it.
 
 use super::inner_hits::root_of;
-use super::{Fetch, Level, Root, lineage};
+use super::{Fetch, Level, RootDocument, lineage};
 use crate::aggs;
 use crate::context::Context;
 use crate::document_reader::DocumentReader;
@@ -11,7 +11,7 @@ use dsl::search::{Hit, SearchRequest};
 use model::{Dialect, Result};
 
 /// Fetches for one request.
-pub(crate) struct TopHits<'a> {
+pub(crate) struct TopHitsFetch<'a> {
     pub(crate) cx: &'a Context<'a>,
     /// The query of the request: what is highlighted.
     pub(crate) query: Option<&'a Query>,
@@ -20,7 +20,7 @@ pub(crate) struct TopHits<'a> {
     pub(crate) named: bool,
 }
 
-impl aggs::Fetch for TopHits<'_> {
+impl aggs::Fetch for TopHitsFetch<'_> {
     fn hit(&self, found: &aggs::Found, spec: &TopHitsAgg) -> Result<Hit> {
         let request = SearchRequest {
             query: self.query.cloned(),
@@ -44,7 +44,7 @@ impl aggs::Fetch for TopHits<'_> {
             let way = nested_way(found)?;
             fetch.nested_hit(
                 &found.segment,
-                &mut Root::read(&shelf, root)?,
+                &mut RootDocument::read(&shelf, root)?,
                 found.doc,
                 &way,
                 Some(found.score),

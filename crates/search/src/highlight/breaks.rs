@@ -165,6 +165,7 @@ impl Scanner {
         };
         let long = matches!(cut, Cut::Sentence(most) if most > 0 && main.windows(2).any(|pair| pair[1] - pair[0] > most));
         let words = if long { boundaries(words(text)) } else { Vec::new() };
+        debug_assert!(main.is_sorted() && words.is_sorted(), "boundaries of a text ascend");
         Scanner {
             cut,
             main,
@@ -212,6 +213,7 @@ impl Scanner {
                 end = to.min(following(&self.words, offset + remaining));
             }
         }
+        debug_assert!(begin <= end, "a passage begins before it ends: [{begin}], [{end}]");
         self.inner = (begin, end);
         self.inner
     }

@@ -70,7 +70,7 @@ impl Plain<'_> {
             wait: -1,
             length: content.len(),
         };
-        let mut group = Group::default();
+        let mut group = TokenGroup::default();
         let mut last = 0;
         let mut before: i64 = -1;
         for word in words {
@@ -78,7 +78,7 @@ impl Plain<'_> {
             before = i64::from(word.position);
             if group.tokens > 0 && word.start >= group.end {
                 last = self.flush(&mut out, content, &group, last);
-                group = Group::default();
+                group = TokenGroup::default();
                 if self.most > 0 && cutter.is_new(word, increment, weighted, self.spans) {
                     if let Some(fragment) = fragments.last_mut() {
                         fragment.end = out.len();
@@ -120,7 +120,7 @@ impl Plain<'_> {
     }
 
     /// Writes a group of tokens with what stands before it; answers where it ends.
-    fn flush(&self, out: &mut String, content: &Content, group: &Group, last: usize) -> usize {
+    fn flush(&self, out: &mut String, content: &Content, group: &TokenGroup, last: usize) -> usize {
         let (start, end) = group.shown;
         if start > last {
             self.marks.push(out, content.slice(last, start));
@@ -144,14 +144,14 @@ impl Plain<'_> {
 
 /// Tokens that overlap.
 #[derive(Default)]
-struct Group {
+struct TokenGroup {
     tokens: usize,
     end: usize,
     shown: (usize, usize),
     score: f32,
 }
 
-impl Group {
+impl TokenGroup {
     fn add(&mut self, word: &Word, score: f32) {
         if self.tokens >= GROUP_MAX {
             return;

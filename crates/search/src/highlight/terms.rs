@@ -45,7 +45,7 @@ struct Slot {
 }
 
 /// A phrase in a text: the numbers of its words, its span of positions, its weight.
-pub(super) struct Found {
+pub(super) struct PhraseMatch {
     pub(super) words: Vec<usize>,
     pub(super) span: (u32, u32),
     pub(super) boost: f32,
@@ -125,7 +125,7 @@ fn near(text: &[char], term: &str, edits: usize, prefix: usize, transpositions: 
 }
 
 /// The phrases among `wants` where they are in a text.
-pub(super) fn positional(words: &[Word], wants: &[Want]) -> Vec<Found> {
+pub(super) fn positional(words: &[Word], wants: &[Want]) -> Vec<PhraseMatch> {
     let mut out = Vec::new();
     for want in wants {
         let What::Phrase { slots, slop, ordered } = &want.what else {
@@ -162,7 +162,7 @@ pub(super) fn positional(words: &[Word], wants: &[Want]) -> Vec<Found> {
         for at in found {
             let positions = at.iter().filter_map(|at| words.get(*at)).map(|w| w.position);
             let span = (positions.clone().min().unwrap_or(0), positions.max().unwrap_or(0));
-            out.push(Found {
+            out.push(PhraseMatch {
                 words: at,
                 span,
                 boost: want.boost,

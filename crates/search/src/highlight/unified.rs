@@ -2,7 +2,7 @@
 
 use super::breaks::{Cut, Scanner, following};
 use super::java_words::words;
-use super::terms::{Found, Want, positional};
+use super::terms::{PhraseMatch, Want, positional};
 use super::text::{Content, Marks, Word};
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ impl Unified<'_> {
         let mut terms: HashMap<&str, usize> = HashMap::new();
         let mut counts: Vec<usize> = Vec::new();
         let mut out = Vec::new();
-        let found: Vec<Vec<Found>> = words.iter().map(|words| positional(words, wants)).collect();
+        let found: Vec<Vec<PhraseMatch>> = words.iter().map(|words| positional(words, wants)).collect();
         let shapes: Vec<&Want> = wants.iter().filter(|w| w.is_shape()).collect();
         let first_shape = counts.len();
         counts.resize(shapes.len(), 0);
@@ -97,6 +97,10 @@ impl Unified<'_> {
             length += value.len() + 1;
         }
         let length = length.saturating_sub(1);
+        debug_assert!(
+            matches.is_sorted_by_key(|found| (found.value, found.start, found.end)),
+            "a scanner is asked for places in order"
+        );
         let mut best: Vec<Passage> = Vec::new();
         let mut current: Option<Passage> = None;
         let mut scanner: Option<(usize, Scanner)> = None;
@@ -140,6 +144,7 @@ impl Unified<'_> {
             }
         }
         finish(current.take(), &mut best);
+        debug_assert!(best.len() <= self.most, "no more passages are kept than are shown");
         best
     }
 

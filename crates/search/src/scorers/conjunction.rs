@@ -8,7 +8,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Documents that are in all of several sets. Scores of the first `scored` of them, as given, are summed.
-pub(crate) struct And {
+pub(crate) struct Conjunction {
     sets: Vec<(Box<dyn Scorer>, bool)>,
     doc: DocId,
 }
@@ -27,13 +27,13 @@ pub(crate) fn and(mut sets: Vec<(Box<dyn Scorer>, bool)>) -> Box<dyn Scorer> {
         return Box::new(NoScorer);
     }
     sets.sort_by_key(|(set, _)| set.cost());
-    let mut and = And { sets, doc: 0 };
+    let mut and = Conjunction { sets, doc: 0 };
     let first = and.sets[0].0.doc();
     and.settle(first);
     Box::new(and)
 }
 
-impl And {
+impl Conjunction {
     fn settle(&mut self, mut candidate: DocId) -> DocId {
         'candidates: loop {
             if candidate == TERMINATED {
@@ -58,7 +58,7 @@ impl And {
     }
 }
 
-impl DocSet for And {
+impl DocSet for Conjunction {
     fn advance(&mut self) -> DocId {
         if self.doc == TERMINATED {
             return TERMINATED;
@@ -95,7 +95,7 @@ impl DocSet for And {
     }
 }
 
-impl Scorer for And {
+impl Scorer for Conjunction {
     fn score(&mut self) -> f32 {
         let mut sum = 0f64;
         for (set, scored) in &mut self.sets {

@@ -81,6 +81,7 @@ impl DocSet for AllScorer {
         if self.doc == TERMINATED {
             return 0;
         }
+        debug_assert!(self.doc < self.max_doc, "a document is below the limit, or there are no more");
         let left = (self.max_doc - self.doc) as usize;
         let len = left.min(buffer.len());
         (self.doc..).zip(&mut buffer[..len]).for_each(|(doc, place)| *place = doc);

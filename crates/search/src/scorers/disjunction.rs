@@ -3,7 +3,7 @@
 use super::conjunction::and;
 use super::constant::NoScorer;
 use super::node::seek_to;
-use super::small_disjunction::{Few, SETS_MAX};
+use super::small_disjunction::{SETS_MAX, SmallDisjunction};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tantivy::query::Scorer;
@@ -38,7 +38,7 @@ impl Sum {
 }
 
 /// Documents that are in at least `least` of many sets.
-pub(crate) struct Or {
+pub(crate) struct Disjunction {
     sets: Vec<Box<dyn Scorer>>,
     heap: BinaryHeap<Reverse<(DocId, u32)>>,
     here: Vec<u32>,
@@ -65,11 +65,12 @@ pub(crate) fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn 
         return and(sets.into_iter().map(|set| (set, true)).collect());
     }
     if sets.len() <= SETS_MAX {
-        return Box::new(Few::new(sets, least, how));
+        return Box::new(SmallDisjunction::new(sets, least, how));
     }
+    debug_assert!(least <= sets.len(), "fewer sets than are asked for match nothing");
     let heap = (0u32..).zip(&sets).map(|(i, set)| Reverse((set.doc(), i))).collect();
     let cost = sets.iter().map(|set| set.cost()).sum();
-    let mut or = Or {
+    let mut or = Disjunction {
         sets,
         heap,
         here: Vec::new(),
@@ -82,7 +83,7 @@ pub(crate) fn or(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Box<dyn 
     Box::new(or)
 }
 
-impl Or {
+impl Disjunction {
     /// Takes the sets of the next document off the heap, until there are enough of them.
     fn settle(&mut self) -> DocId {
         loop {
@@ -121,7 +122,7 @@ impl Or {
     }
 }
 
-impl DocSet for Or {
+impl DocSet for Disjunction {
     fn advance(&mut self) -> DocId {
         if self.doc == TERMINATED {
             return TERMINATED;
@@ -147,7 +148,9 @@ impl DocSet for Or {
                 self.heap.push(Reverse((at, i)));
             }
         }
-        self.settle()
+        let next = self.settle();
+        debug_assert!(next >= target, "search.md S8: a seek ends at its target or behind it");
+        next
     }
     fn doc(&self) -> DocId {
         self.doc
@@ -160,7 +163,7 @@ impl DocSet for Or {
     }
 }
 
-impl Scorer for Or {
+impl Scorer for Disjunction {
     fn score(&mut self) -> f32 {
         let here = self.here.iter();
         self.how.of(here.map(|i| self.sets[*i as usize].score()))

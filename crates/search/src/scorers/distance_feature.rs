@@ -1,7 +1,7 @@
 //! `distance_feature`: documents by their nearness to a place or a moment.
 
 use super::explain::Explained;
-use super::live_docs::Level;
+use super::live_docs::LiveLevel;
 use super::node::Node;
 use super::rescored::rescore;
 use crate::fields::column::Column;
@@ -18,7 +18,7 @@ pub(crate) struct NearNode {
     pub(crate) origin: (f64, f64),
     pub(crate) pivot: f64,
     pub(crate) boost: f32,
-    pub(crate) level: Level,
+    pub(crate) level: LiveLevel,
 }
 
 impl NearNode {

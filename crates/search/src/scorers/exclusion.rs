@@ -34,8 +34,14 @@ impl Without {
 
 impl DocSet for Without {
     fn advance(&mut self) -> DocId {
+        let before = self.set.doc();
         self.set.advance();
-        self.settle()
+        let next = self.settle();
+        debug_assert!(
+            next > before || before == TERMINATED,
+            "search.md S8: documents come in ascending order"
+        );
+        next
     }
     fn seek(&mut self, target: DocId) -> DocId {
         seek_to(self.set.as_mut(), target);

@@ -1,7 +1,7 @@
 //! `function_score`: scores computed by functions, combined with each other and with the score of the query.
 
 use super::explain::Explained;
-use super::live_docs::Level;
+use super::live_docs::LiveLevel;
 use super::node::{Node, Shared, score_at, seek_to};
 use super::rescored::from_least;
 use crate::fields::column::Column;
@@ -53,7 +53,7 @@ pub(crate) enum Compute {
     },
     Random {
         seed: u32,
-        source: Source,
+        source: RandomSource,
     },
     Decay {
         field: Field,
@@ -68,7 +68,7 @@ pub(crate) enum Compute {
 }
 
 /// The value that a random score is drawn from, with its seed.
-pub(crate) enum Source {
+pub(crate) enum RandomSource {
     /// The document's place: another one after every write.
     Place,
     /// `_seq_no`.
@@ -101,7 +101,7 @@ pub(crate) struct FunctionNode {
     pub(crate) max_boost: f32,
     pub(crate) min_score: Option<f32>,
     pub(crate) failure: Failure,
-    pub(crate) level: Level,
+    pub(crate) level: LiveLevel,
 }
 
 enum Ready {
@@ -154,16 +154,8 @@ impl Ready {
                 if let Some(column) = column {
                     column.numbers(doc, buffer);
                 }
-                let value = match (buffer.iter().copied().reduce(f64::min), missing) {
-                    (Some(value), _) => value,
-                    (None, Some(missing)) => *missing,
-                    (None, None) => {
-                        return Err(
-                            Error::new(model::ErrorKind::IllegalState, format!("Missing value for field [{name}]"))
-                                .status_of(400),
-                        );
-                    }
-                };
+                let value = buffer.iter().copied().reduce(f64::min).or(*missing);
+                let value = value.ok_or_else(|| missing_value(name))?;
                 let value = modify(*modifier, value * factor);
                 if value.is_nan() || value < 0.0 {
                     return Err(Error::illegal(format!(
@@ -174,18 +166,9 @@ impl Ready {
                 value
             }
             Ready::Random { seed, source } => {
-                let hash = match source {
-                    Salt::Place(core) => {
-                        let place = core.stamp(doc).seq_no;
-                        hashes::mix32(hashes::long_hash(i64::try_from(place).unwrap_or(0)) ^ seed)
-                    }
-                    Salt::SeqNo(core) => hashes::murmur3(core.stamp(doc).seq_no.to_string().as_bytes(), *seed),
-                    Salt::Values(column) => match first_text(column.as_ref(), doc)? {
-                        Some(text) => hashes::murmur3(text.as_bytes(), *seed),
-                        None => *seed,
-                    },
-                };
-                f64::from((hash & 0x00ff_ffff) as f32 / (1u32 << 24) as f32)
+                // A quotient of 24 bits: a float keeps no more.
+                let hash = source.hash(doc, *seed)? & 0x00ff_ffff;
+                f64::from(hash as f32 / (1u32 << 24) as f32)
             }
             Ready::Decay {
                 column,
@@ -211,15 +194,42 @@ impl Ready {
                 };
                 // A document without the field is at no distance.
                 let distance = pick(*mode, &mut distances).unwrap_or(0.0);
-                match kind {
-                    DecayKind::Gauss => (0.5 * distance * distance * decay.ln() * 2.0 / (scale * scale)).exp(),
-                    DecayKind::Exp => (decay.ln() / scale * distance).exp(),
-                    DecayKind::Linear => {
-                        let reach = scale / (1.0 - decay);
-                        ((reach - distance) / reach).max(0.0)
-                    }
-                }
+                debug_assert!(distance >= 0.0 || distance.is_nan(), "the offset is not subtracted below 0");
+                decay_at(*kind, distance, *scale, *decay)
             }
+        })
+    }
+}
+
+/// The value at a distance: 1 at 0, `decay` at `scale`.
+fn decay_at(kind: DecayKind, distance: f64, scale: f64, decay: f64) -> f64 {
+    match kind {
+        DecayKind::Gauss => (0.5 * distance * distance * decay.ln() * 2.0 / (scale * scale)).exp(),
+        DecayKind::Exp => (decay.ln() / scale * distance).exp(),
+        DecayKind::Linear => {
+            let reach = scale / (1.0 - decay);
+            ((reach - distance) / reach).max(0.0)
+        }
+    }
+}
+
+fn missing_value(field: &str) -> Error {
+    Error::new(model::ErrorKind::IllegalState, format!("Missing value for field [{field}]")).status_of(400)
+}
+
+impl Salt {
+    /// The hash that the random score of a document is made of.
+    fn hash(&self, doc: DocId, seed: u32) -> Result<u32> {
+        Ok(match self {
+            Salt::Place(core) => {
+                let place = core.stamp(doc).seq_no;
+                hashes::mix32(hashes::long_hash(i64::try_from(place).unwrap_or(0)) ^ seed)
+            }
+            Salt::SeqNo(core) => hashes::murmur3(core.stamp(doc).seq_no.to_string().as_bytes(), seed),
+            Salt::Values(column) => match first_text(column.as_ref(), doc)? {
+                Some(text) => hashes::murmur3(text.as_bytes(), seed),
+                None => seed,
+            },
         })
     }
 }
@@ -277,13 +287,13 @@ impl FunctionNode {
                 Compute::Random { seed, source } => Ready::Random {
                     seed: *seed,
                     source: match source {
-                        Source::Place => Salt::Place(segment.core.clone()),
-                        Source::SeqNo => Salt::SeqNo(segment.core.clone()),
-                        Source::Id => {
+                        RandomSource::Place => Salt::Place(segment.core.clone()),
+                        RandomSource::SeqNo => Salt::SeqNo(segment.core.clone()),
+                        RandomSource::Id => {
                             let ids = segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?;
                             Salt::Values(ids.map(Column::Str))
                         }
-                        Source::Field(field) => Salt::Values(field.open(segment)?),
+                        RandomSource::Field(field) => Salt::Values(field.open(segment)?),
                     },
                 },
                 Compute::Decay {

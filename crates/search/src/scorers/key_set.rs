@@ -4,7 +4,7 @@ use super::constant::NoScorer;
 use super::node::Node;
 use super::term_set::any_of;
 use crate::child_score::Totals;
-use crate::joins::{Joined, Place, Reader};
+use crate::joins::{Joined, KeyReader, Place};
 use dsl::query::ScoreMode;
 use model::Result;
 use segment::key_columns::Key;
@@ -27,7 +27,7 @@ pub(crate) struct JoinNode {
 
 struct JoinScorer {
     candidates: Box<dyn Scorer>,
-    reader: Reader,
+    reader: KeyReader,
     keys: Arc<Joined>,
     mode: ScoreMode,
     boost: f32,
@@ -90,7 +90,7 @@ impl Scorer for JoinScorer {
 
 impl Node for JoinNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let Some(reader) = Reader::open(segment, &self.place)? else {
+        let Some(reader) = KeyReader::open(segment, &self.place)? else {
             return Ok(Box::new(NoScorer));
         };
         let max_doc = segment.reader.max_doc();

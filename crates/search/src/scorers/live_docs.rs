@@ -88,7 +88,7 @@ impl LiveDocs {
 /// Which documents a clause is about: visible roots, or live nested documents of a path. Scripts and functions
 /// must not run on others: they lack the fields.
 #[derive(Clone)]
-pub(crate) struct Level {
+pub(crate) struct LiveLevel {
     /// Where fields lie.
     pub schema: Arc<IndexSchema>,
     /// The nested path.
@@ -97,7 +97,7 @@ pub(crate) struct Level {
     pub see: See,
 }
 
-impl Level {
+impl LiveLevel {
     /// The documents of a set that are of this level.
     ///
     /// # Errors

@@ -96,7 +96,9 @@ impl DocSet for ToParent {
         if self.child.doc() < first {
             self.child.seek(first);
         }
-        self.settle()
+        let next = self.settle();
+        debug_assert!(next >= target, "search.md S8: a seek ends at its target or behind it");
+        next
     }
     fn doc(&self) -> DocId {
         self.doc

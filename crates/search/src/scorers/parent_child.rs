@@ -3,7 +3,7 @@
 //! Not here: nested documents (`nested`), joins across indices (`joins`), the children and parents of one segment
 //! (`parent_child_ordinals`).
 
-use super::parent_child_ordinals::Kin;
+use super::parent_child_ordinals::ParentChildOrdinals;
 use model::Result;
 use segment::key_columns::Keys;
 use segment::searchable::IndexView;
@@ -91,7 +91,7 @@ impl Family {
         self.parents(segment)?;
         self.pairs
             .iter()
-            .try_for_each(|(_, parent)| Kin::of(segment, self, parent).map(drop))
+            .try_for_each(|(_, parent)| ParentChildOrdinals::of(segment, self, parent).map(drop))
     }
     /// The keys of documents' own ids.
     pub(crate) fn ids(&self, segment: &SegmentView) -> Result<Option<Keys>> {

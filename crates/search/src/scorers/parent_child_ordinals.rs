@@ -25,10 +25,10 @@ use tantivy::{DocId, DocSet, TERMINATED};
 const NONE: DocId = DocId::MAX;
 
 /// The families of one parent relation in one segment. Deleted documents are in it too.
-pub(crate) struct Kin {
+pub(crate) struct ParentChildOrdinals {
     /// By document: its parent's. Empty where `rows` says it.
     parent_of: Vec<DocId>,
-    rows: Option<Rows>,
+    rows: Option<FamilyRows>,
     /// By document: where its children begin in `children`; one more at the end.
     first: Vec<u32>,
     /// Children, by parent and then in order.
@@ -39,15 +39,15 @@ pub(crate) struct Kin {
 
 /// Families as they are written mostly: each child behind its parent, before the next parent. Then two bits a document say
 /// who is whose parent, and are read in order.
-struct Rows {
+struct FamilyRows {
     parents: DocBits,
     /// Children whose parent is in this segment.
     children: DocBits,
 }
 
-impl Rows {
+impl FamilyRows {
     /// The rows of these parents; `None` if a child stands elsewhere.
-    fn of(parents: DocBits, parent_of: &[DocId]) -> Option<Rows> {
+    fn of(parents: DocBits, parent_of: &[DocId]) -> Option<FamilyRows> {
         let mut children = DocBits::new(u32::try_from(parent_of.len()).ok()?);
         for (doc, parent) in (0..).zip(parent_of).filter(|(_, parent)| **parent != NONE) {
             if parents.contains(doc) || parents.before(doc) != Some(*parent) {
@@ -55,11 +55,11 @@ impl Rows {
             }
             children.insert(doc);
         }
-        Some(Rows { parents, children })
+        Some(FamilyRows { parents, children })
     }
 }
 
-impl Footprint for Kin {
+impl Footprint for ParentChildOrdinals {
     fn heap_bytes(&self) -> usize {
         let kept = [&self.parent_of, &self.first, &self.children, &self.orphans];
         let rows = self.rows.as_ref();
@@ -68,20 +68,20 @@ impl Footprint for Kin {
     }
 }
 
-impl Kin {
+impl ParentChildOrdinals {
     /// The parents and children of a segment, made once.
     ///
     /// # Errors
     /// Unreadable files.
-    pub(crate) fn of(segment: &SegmentView, family: &Family, parent: &str) -> Result<Arc<Kin>> {
-        segment
-            .core
-            .once(&format!("kin {parent}"), || Kin::build(segment, family, parent))
+    pub(crate) fn of(segment: &SegmentView, family: &Family, parent: &str) -> Result<Arc<ParentChildOrdinals>> {
+        segment.core.once(&format!("kin {parent}"), || {
+            ParentChildOrdinals::build(segment, family, parent)
+        })
     }
 
-    fn build(segment: &SegmentView, family: &Family, parent: &str) -> Result<Kin> {
+    fn build(segment: &SegmentView, family: &Family, parent: &str) -> Result<ParentChildOrdinals> {
         let max_doc = segment.reader.max_doc() as usize;
-        let mut kin = Kin {
+        let mut kin = ParentChildOrdinals {
             parent_of: vec![NONE; max_doc],
             rows: None,
             first: vec![0; max_doc + 1],
@@ -142,7 +142,11 @@ impl Kin {
             kin.children.len(),
             "each child of this segment has one parent"
         );
-        kin.rows = Rows::of(heads, &kin.parent_of);
+        debug_assert!(
+            (0..max_doc).all(|doc| kin.children(doc as DocId).is_sorted()),
+            "children of one parent come in ascending order"
+        );
+        kin.rows = FamilyRows::of(heads, &kin.parent_of);
         if kin.rows.is_some() {
             kin.parent_of = Vec::new();
         }
@@ -164,7 +168,12 @@ impl Kin {
     #[inline]
     pub(crate) fn parent(&self, doc: DocId) -> Option<DocId> {
         if let Some(rows) = &self.rows {
-            return rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+            let parent = rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
+            debug_assert!(
+                parent.is_none_or(|parent| parent < doc),
+                "in rows a child stands behind its parent"
+            );
+            return parent;
         }
         self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
     }

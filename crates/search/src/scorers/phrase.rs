@@ -5,7 +5,7 @@ use super::explain::Explained;
 use super::node::Node;
 use super::prune::{Numbers, all_of};
 use super::similarity::{Counted, Counting, Similarity, explain_at};
-use super::term::{norms, scored};
+use super::term::{norms, tantivy_query};
 use model::Result;
 use segment::segment_view::{SegmentView, postings};
 use tantivy::fieldnorm::FieldNormReader;
@@ -16,7 +16,7 @@ use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED, Term};
 
 /// One place of a phrase: any of these terms, so many positions after the first.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PhrasePosition {
     /// Alternatives.
     pub terms: Vec<Term>,
     /// Position in the phrase.
@@ -26,7 +26,7 @@ pub(crate) struct Place {
 /// A phrase in one field.
 pub(crate) struct PhraseNode {
     /// At least two places.
-    pub places: Vec<Place>,
+    pub places: Vec<PhrasePosition>,
     /// How far terms may be moved.
     pub slop: u32,
     /// The scoring, for the summed idf of all terms.
@@ -304,7 +304,7 @@ impl PhraseNode {
             if sets.is_empty() {
                 return Ok(None);
             }
-            let shares = |other: &Place| other.terms.iter().any(|t| place.terms.contains(t));
+            let shares = |other: &PhrasePosition| other.terms.iter().any(|t| place.terms.contains(t));
             let repeated = self.places.iter().enumerate().any(|(j, other)| i != j && shares(other));
             let group = repeated.then(|| self.places.iter().position(shares).unwrap_or(i));
             let mut docs = PlaceDocs {
@@ -368,7 +368,7 @@ impl Node for PhraseNode {
         }
         let terms = || self.places.iter().flat_map(|place| &place.terms);
         numbers.add_all(bm25, terms().zip(bm25.doc_freqs()));
-        out.extend(terms().map(|term| scored(term, boost)));
+        out.extend(terms().map(|term| tantivy_query(term, boost)));
         true
     }
 

@@ -6,7 +6,7 @@ use super::constant::NoScorer;
 use super::explain::Explained;
 use super::interval_script::IntervalScript;
 use super::node::Node;
-use super::positions::{self, Part, Span};
+use super::positions::{self, NearPart, Span};
 use super::similarity::{Counted, Similarity};
 use super::term::norms;
 use crate::scripts::Failure;
@@ -166,17 +166,17 @@ impl Matcher {
                 in_order: true,
                 gaps,
             } => {
-                let mut parts: Vec<Part<'_>> = Vec::new();
+                let mut parts: Vec<NearPart<'_>> = Vec::new();
                 for (i, list) in lists.iter().enumerate() {
                     parts.extend(
                         gaps.iter()
                             .filter(|(before, _)| *before == i)
-                            .map(|(_, width)| Part::Gap(*width)),
+                            .map(|(_, width)| NearPart::Gap(*width)),
                     );
-                    parts.push(Part::Spans(list));
+                    parts.push(NearPart::Spans(list));
                 }
                 let behind = gaps.iter().filter(|(before, _)| *before >= lists.len());
-                parts.extend(behind.map(|(_, width)| Part::Gap(*width)));
+                parts.extend(behind.map(|(_, width)| NearPart::Gap(*width)));
                 positions::near_in_order(&parts, *slop)
             }
             Op::Near { slop, .. } => positions::near_in_any_order(&lists, *slop),
@@ -277,7 +277,9 @@ struct PositionalScorer {
 impl PositionalScorer {
     fn settle(&mut self, mut candidate: DocId) -> DocId {
         loop {
-            candidate = self.matcher.seek(candidate);
+            let from = candidate;
+            candidate = self.matcher.seek(from);
+            debug_assert!(candidate >= from, "search.md S8: a seek ends at its target or behind it");
             if candidate == TERMINATED {
                 break;
             }

@@ -40,26 +40,42 @@ impl Span {
 }
 
 /// A part of an ordered `span_near`: spans, or so many positions of anything.
-pub(crate) enum Part<'a> {
+pub(crate) enum NearPart<'a> {
     /// Spans of a clause.
     Spans(&'a [Span]),
     /// `span_gap`.
     Gap(i64),
 }
 
+/// Whether spans rise by their beginnings: each list is read once, from its begin on.
+fn rises(list: &[Span]) -> bool {
+    list.is_sorted_by_key(|span| span.start)
+}
+
+/// Whether no interval holds another one: beginnings and ends rise together.
+fn is_minimal(list: &[Span]) -> bool {
+    list.is_sorted_by(|a, b| a.start < b.start && a.end < b.end)
+}
+
 /// Clauses in order: for each span of the first one the nearest of the next that does not overlap, and so on.
-pub(crate) fn near_in_order(parts: &[Part<'_>], slop: i64) -> Vec<Span> {
+pub(crate) fn near_in_order(parts: &[NearPart<'_>], slop: i64) -> Vec<Span> {
     let mut out = Vec::new();
-    let Some((Part::Spans(first), rest)) = parts.split_first() else {
+    let Some((NearPart::Spans(first), rest)) = parts.split_first() else {
         return out;
     };
+    debug_assert!(
+        parts
+            .iter()
+            .all(|part| matches!(part, NearPart::Gap(_)) || matches!(part, NearPart::Spans(list) if rises(list))),
+        "spans of a clause rise"
+    );
     let mut at = vec![0usize; rest.len()];
     for begin in *first {
         let (mut end, mut stretch) = (begin.end, 0);
         for (part, at) in rest.iter().zip(&mut at) {
             match part {
-                Part::Gap(width) => end += width,
-                Part::Spans(list) => {
+                NearPart::Gap(width) => end += width,
+                NearPart::Spans(list) => {
                     while list.get(*at).is_some_and(|s| s.start < end) {
                         *at += 1;
                     }
@@ -104,6 +120,7 @@ pub(crate) fn near_in_any_order(lists: &[Vec<Span>], slop: i64) -> Vec<Span> {
         here[top] = *next;
         end = end.max(next.end);
     }
+    debug_assert!(rises(&out), "spans of a clause rise");
     out
 }
 
@@ -116,6 +133,7 @@ pub(crate) fn any(lists: &[Vec<Span>]) -> Vec<Span> {
 
 /// Spans that no excluded one touches, `pre` before and `post` behind.
 pub(crate) fn without(include: &[Span], exclude: &[Span], pre: i64, post: i64) -> Vec<Span> {
+    debug_assert!(rises(include) && rises(exclude), "spans of a clause rise");
     let mut at = 0;
     let mut out = Vec::new();
     for span in include {
@@ -131,6 +149,7 @@ pub(crate) fn without(include: &[Span], exclude: &[Span], pre: i64, post: i64) -
 
 /// Big spans that hold a little one.
 pub(crate) fn containing(big: &[Span], little: &[Span]) -> Vec<Span> {
+    debug_assert!(rises(big) && rises(little), "spans of a clause rise");
     let mut at = 0;
     let mut out = Vec::new();
     for span in big {
@@ -148,6 +167,7 @@ pub(crate) fn containing(big: &[Span], little: &[Span]) -> Vec<Span> {
 
 /// Little spans inside a big one.
 pub(crate) fn within(big: &[Span], little: &[Span]) -> Vec<Span> {
+    debug_assert!(rises(big) && rises(little), "spans of a clause rise");
     let mut at = 0;
     let mut out = Vec::new();
     for span in little {
@@ -173,6 +193,7 @@ pub(crate) fn any_minimal(lists: &[Vec<Span>]) -> Vec<Span> {
             out.push(span);
         }
     }
+    debug_assert!(is_minimal(&out), "an interval holds no other one");
     out
 }
 
@@ -182,6 +203,7 @@ pub(crate) fn block(lists: &[Vec<Span>]) -> Vec<Span> {
     let Some((first, rest)) = lists.split_first() else {
         return out;
     };
+    debug_assert!(lists.iter().all(|list| rises(list)), "intervals of a rule rise");
     'starts: for begin in first {
         let mut end = begin.end;
         for list in rest {
@@ -228,6 +250,7 @@ pub(crate) fn in_order(lists: &[Vec<Span>]) -> Vec<Span> {
             _ => out.push(found),
         }
     }
+    debug_assert!(rises(&out), "intervals of a rule rise");
     out
 }
 
@@ -300,11 +323,11 @@ mod tests {
     #[test]
     fn spans() {
         let (a, b) = (words(&[0, 4, 9]), words(&[2, 5, 8]));
-        let parts = |slop| near_in_order(&[Part::Spans(&a), Part::Spans(&b)], slop);
+        let parts = |slop| near_in_order(&[NearPart::Spans(&a), NearPart::Spans(&b)], slop);
         check(&parts(0), &[(4, 6)]);
         check(&parts(1), &[(0, 3), (4, 6)]);
         check(
-            &near_in_order(&[Part::Spans(&a), Part::Gap(1), Part::Spans(&b)], 0),
+            &near_in_order(&[NearPart::Spans(&a), NearPart::Gap(1), NearPart::Spans(&b)], 0),
             &[(0, 3)],
         );
         check(&near_in_any_order(&[a.clone(), b.clone()], 0), &[(4, 6), (8, 10)]);
@@ -312,7 +335,7 @@ mod tests {
         check(&without(&a, &b, 0, 0), &[(0, 1), (4, 5), (9, 10)]);
         check(&without(&a, &b, 1, 0), &[(0, 1), (4, 5)]);
         check(&without(&a, &b, 0, 1), &[(0, 1), (9, 10)]);
-        let big = near_in_order(&[Part::Spans(&a), Part::Spans(&b)], 9);
+        let big = near_in_order(&[NearPart::Spans(&a), NearPart::Spans(&b)], 9);
         check(&containing(&big, &words(&[1])), &[(0, 3)]);
         check(&within(&big, &words(&[1, 3])), &[(1, 2)]);
     }

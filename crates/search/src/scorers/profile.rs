@@ -19,12 +19,12 @@ use tantivy::{DocId, DocSet};
 
 /// One sort of call: its time in nanoseconds, and how often.
 #[derive(Default)]
-struct Clock {
+struct CallTimer {
     nanos: AtomicU64,
     count: AtomicU64,
 }
 
-impl Clock {
+impl CallTimer {
     fn time<T>(&self, f: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let out = f();
@@ -40,17 +40,17 @@ impl Clock {
 
 #[derive(Default)]
 struct Clocks {
-    create_weight: Clock,
-    build_scorer: Clock,
-    next_doc: Clock,
-    advance: Clock,
-    score: Clock,
+    create_weight: CallTimer,
+    build_scorer: CallTimer,
+    next_doc: CallTimer,
+    advance: CallTimer,
+    score: CallTimer,
     /// Steps that other engines time and this one does not take.
-    none: Clock,
+    none: CallTimer,
 }
 
 impl Clocks {
-    fn all(&self) -> [(&'static str, &Clock); 10] {
+    fn all(&self) -> [(&'static str, &CallTimer); 10] {
         [
             ("set_min_competitive_score", &self.none),
             ("match", &self.none),

@@ -233,8 +233,14 @@ impl Pruning {
         if threshold <= 0.0 || threshold >= self.bound {
             return rounded_down(threshold);
         }
+        debug_assert!(slack >= 1.0, "a bound may be exceeded, never undercut: [{slack}]");
         let (most, least) = (f64::from(self.bound), f64::from(threshold));
-        rounded_down((most * least / (slack * most - (slack - 1.0) * least)) as f32)
+        let lower = rounded_down((most * least / (slack * most - (slack - 1.0) * least)) as f32);
+        debug_assert!(
+            lower <= threshold,
+            "search.md S10: [{lower}] leaves out what scores above [{threshold}]"
+        );
+        lower
     }
 
     /// Shows at least the documents of a segment that score more than the threshold, in order; the answer is the

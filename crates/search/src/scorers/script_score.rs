@@ -1,7 +1,7 @@
 //! `script_score`: scores that a script computes.
 
 use super::explain::Explained;
-use super::live_docs::Level;
+use super::live_docs::LiveLevel;
 use super::node::{Node, Shared};
 use super::rescored::from_least;
 use crate::scripts::{Failure, Script};
@@ -16,7 +16,7 @@ pub(crate) struct ScriptNode {
     pub(crate) min_score: Option<f32>,
     pub(crate) boost: f32,
     pub(crate) failure: Failure,
-    pub(crate) level: Level,
+    pub(crate) level: LiveLevel,
     /// For explanations.
     pub(crate) what: String,
 }

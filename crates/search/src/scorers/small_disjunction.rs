@@ -11,7 +11,7 @@ use tantivy::{DocId, DocSet, TERMINATED};
 pub(crate) const SETS_MAX: usize = 8;
 
 /// Documents that are in at least `least` of a few sets.
-pub(crate) struct Few {
+pub(crate) struct SmallDisjunction {
     sets: Vec<Box<dyn Scorer>>,
     /// Where each of them is: never before `doc`.
     at: Vec<DocId>,
@@ -21,9 +21,10 @@ pub(crate) struct Few {
     cost: u64,
 }
 
-impl Few {
-    pub(crate) fn new(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> Few {
-        let mut few = Few {
+impl SmallDisjunction {
+    pub(crate) fn new(sets: Vec<Box<dyn Scorer>>, least: usize, how: Sum) -> SmallDisjunction {
+        debug_assert!(sets.len() <= SETS_MAX, "each step looks at all sets, so they are few");
+        let mut few = SmallDisjunction {
             at: sets.iter().map(|set| set.doc()).collect(),
             cost: sets.iter().map(|set| set.cost()).sum(),
             sets,
@@ -43,7 +44,7 @@ impl Few {
     }
 }
 
-impl DocSet for Few {
+impl DocSet for SmallDisjunction {
     fn advance(&mut self) -> DocId {
         while self.doc != TERMINATED {
             let mut next = TERMINATED;
@@ -53,6 +54,7 @@ impl DocSet for Few {
                 }
                 next = next.min(*at);
             }
+            debug_assert!(next > self.doc, "search.md S8: documents come in ascending order");
             self.doc = next;
             if self.is_enough() {
                 break;
@@ -68,6 +70,7 @@ impl DocSet for Few {
             *at = seek_to(set.as_mut(), target);
         }
         self.doc = self.at.iter().copied().min().unwrap_or(TERMINATED);
+        debug_assert!(self.doc >= target, "search.md S8: a seek ends at its target or behind it");
         if self.is_enough() { self.doc } else { self.advance() }
     }
     fn doc(&self) -> DocId {
@@ -81,7 +84,7 @@ impl DocSet for Few {
     }
 }
 
-impl Scorer for Few {
+impl Scorer for SmallDisjunction {
     fn score(&mut self) -> f32 {
         let here = self.sets.iter_mut().zip(&self.at).filter(|(_, at)| **at == self.doc);
         self.how.of(here.map(|(set, _)| set.score()))

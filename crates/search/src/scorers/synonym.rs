@@ -55,12 +55,15 @@ impl DocSet for SynonymScorer {
         if self.doc == TERMINATED {
             return TERMINATED;
         }
+        let before = self.doc;
         for set in &mut self.sets {
-            if set.doc() == self.doc {
+            if set.doc() == before {
                 set.advance();
             }
         }
-        self.lowest()
+        let next = self.lowest();
+        debug_assert!(next > before, "search.md S8: documents come in ascending order");
+        next
     }
     fn seek(&mut self, target: DocId) -> DocId {
         for set in &mut self.sets {
@@ -87,6 +90,10 @@ impl Scorer for SynonymScorer {
 
 impl SynonymNode {
     fn open(&self, segment: &SegmentView) -> Result<Option<SynonymScorer>> {
+        debug_assert!(
+            self.terms.windows(2).all(|pair| pair[0].field() == pair[1].field()),
+            "synonyms are terms of one field: they share its norms"
+        );
         let mut sets = Vec::new();
         for term in &self.terms {
             sets.extend(postings(segment, term, IndexRecordOption::WithFreqs)?);

@@ -184,12 +184,12 @@ impl Node for TermNode {
         let boost = self.boost?;
         let bm25 = self.similarity.as_bm25()?;
         numbers.add(&self.term, bm25, bm25.doc_freq()?);
-        Some(scored(&self.term, boost))
+        Some(tantivy_query(&self.term, boost))
     }
 }
 
 /// A term as tantivy scores it.
-pub(crate) fn scored(term: &Term, boost: f32) -> Box<dyn tantivy::query::Query> {
+pub(crate) fn tantivy_query(term: &Term, boost: f32) -> Box<dyn tantivy::query::Query> {
     let query = Box::new(tantivy::query::TermQuery::new(term.clone(), IndexRecordOption::WithFreqs));
     if boost == 1.0 {
         query

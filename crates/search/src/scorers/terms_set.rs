@@ -2,7 +2,7 @@
 
 use super::disjunction::{Sum, or};
 use super::explain::Explained;
-use super::live_docs::Level;
+use super::live_docs::LiveLevel;
 use super::node::{Node, Shared, score_at, seek_to};
 use super::rescored::rescore;
 use crate::fields::target::Owned;
@@ -23,7 +23,7 @@ pub(crate) struct CoveringNode {
     pub(crate) nodes: Vec<Shared>,
     pub(crate) least: Least,
     pub(crate) failure: Failure,
-    pub(crate) level: Level,
+    pub(crate) level: LiveLevel,
 }
 
 impl Node for CoveringNode {

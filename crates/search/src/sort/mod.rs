@@ -25,7 +25,7 @@ mod reader;
 
 use field::{address, check_mode, extreme, field_key, missing_key, unit_metres};
 pub(crate) use ranks::{KeyRank, Ranks};
-pub use reader::Reader;
+pub use reader::SortReader;
 use reader::{ColumnReader, ReadBy};
 
 /// One key of one document.
@@ -116,7 +116,7 @@ enum By {
     },
     Geo {
         path: String,
-        distance: Distance,
+        distance: SortDistance,
         nested: Option<Levels>,
     },
     Type,
@@ -125,14 +125,14 @@ enum By {
 
 /// How far places are from points.
 #[derive(Clone)]
-struct Distance {
+struct SortDistance {
     points: Vec<(f64, f64)>,
     unit: f64,
     mode: MultiValueMode,
     far: crate::fields::geo_distance::Far,
 }
 
-impl Distance {
+impl SortDistance {
     /// The distance of one document's places, or of those of its nested documents.
     fn of(&self, places: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
         let mut all: Vec<f64> = places
@@ -158,6 +158,44 @@ struct FieldKey {
     bare: bool,
     format: Option<model::date::DateFormat>,
     nested: Option<Levels>,
+}
+
+impl FieldKey {
+    /// A date of `search_after`: a number as the column has it, or a text in the format of the sort or of the field.
+    fn date_after(&self, target: &Target<'_>, text: &str, now_ms: i64) -> Result<i64> {
+        let default = model::date::DateFormat::default();
+        let format = self.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
+        let nanos = target.kind.kind == mapping::Kind::DateNanos || self.to_nanos;
+        match text.parse::<i64>() {
+            Ok(n) => Ok(n),
+            Err(_) if nanos => {
+                let (ms, below) = format.parse_nanos(text, None)?;
+                Ok(ms.saturating_mul(1_000_000).saturating_add(below))
+            }
+            Err(_) => model::date::parse_math(text, format, None, now_ms, false),
+        }
+    }
+}
+
+/// # Errors
+/// A point outside of the world, where the dialect does not take it.
+fn check_points(view: &IndexView, field: &str, points: &[(f64, f64)]) -> Result<()> {
+    let is_outside = |(lat, lon): &&(f64, f64)| lat.abs() > 90.0 || lon.abs() > 180.0;
+    let Some((lat, lon)) = points
+        .iter()
+        .find(is_outside)
+        .filter(|_| !view.rules().tolerates_query_bounds)
+    else {
+        return Ok(());
+    };
+    let (what, value) = if lat.abs() > 90.0 {
+        ("latitude", lat)
+    } else {
+        ("longitude", lon)
+    };
+    Err(Error::illegal(format!(
+        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
+    )))
 }
 
 impl Plan {
@@ -208,19 +246,7 @@ impl Plan {
                 ignore_unmapped,
                 nested,
             } => {
-                if let Some((lat, lon)) = points
-                    .iter()
-                    .find(|(lat, lon)| !view.rules().tolerates_query_bounds && (lat.abs() > 90.0 || lon.abs() > 180.0))
-                {
-                    let (what, value) = if lat.abs() > 90.0 {
-                        ("latitude", lat)
-                    } else {
-                        ("longitude", lon)
-                    };
-                    return Err(Error::illegal(format!(
-                        "illegal {what} value [{value:?}] for [GeoDistanceSort] for field [{field}]."
-                    )));
-                }
+                check_points(view, field, points)?;
                 let Some(target) = Target::of(view, field) else {
                     if *ignore_unmapped {
                         return Ok(Plan {
@@ -249,7 +275,7 @@ impl Plan {
                     && mode.is_none_or(|mode| mode == MultiValueMode::Min);
                 By::Geo {
                     path: target.path.to_owned(),
-                    distance: Distance {
+                    distance: SortDistance {
                         points: points.clone(),
                         unit: unit_metres(unit),
                         mode: mode.unwrap_or(if ascending { MultiValueMode::Min } else { MultiValueMode::Max }),
@@ -329,7 +355,7 @@ impl Plan {
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<Reader> {
+    pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<SortReader> {
         let by = match &self.by {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
@@ -377,7 +403,7 @@ impl Plan {
             }
             By::Field(key) => ReadBy::Column(self.open_field(key, view, segment)?),
         };
-        Ok(Reader {
+        Ok(SortReader {
             by,
             ascending: self.ascending,
         })
@@ -495,17 +521,7 @@ impl Plan {
                 } else if let Some(n) = value.as_i64() {
                     Key::Int(n)
                 } else if let (Some(text), true) = (value.as_str(), target.kind.kind.is_date()) {
-                    let default = model::date::DateFormat::default();
-                    let format = key.format.as_ref().or(target.kind.format.as_ref()).unwrap_or(&default);
-                    let nanos = target.kind.kind == mapping::Kind::DateNanos || key.to_nanos;
-                    Key::Int(match text.parse::<i64>() {
-                        Ok(n) => n,
-                        Err(_) if nanos => {
-                            let (ms, below) = format.parse_nanos(text, None)?;
-                            ms.saturating_mul(1_000_000).saturating_add(below)
-                        }
-                        Err(_) => model::date::parse_math(text, format, None, cx.now_ms, false)?,
-                    })
+                    Key::Int(key.date_after(&target, text, cx.now_ms)?)
                 } else if let (Some(b), true) = (value.as_bool(), view.rules().coerces_query_values) {
                     Key::Int(i64::from(b))
                 } else {

@@ -84,6 +84,7 @@ impl Levels {
             levels.push((path.to_owned(), filter));
             level = one.nested.as_deref();
         }
+        debug_assert!(!levels.is_empty(), "a nested sort has at least its own level");
         Ok(Levels {
             levels,
             scope: scope.map(str::to_owned),

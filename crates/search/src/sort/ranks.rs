@@ -5,7 +5,7 @@
 //!
 //! Not here: which documents are looked at (`collect::by_rank`).
 
-use super::reader::{ColumnReader, ReadBy, Reader};
+use super::reader::{ColumnReader, ReadBy, SortReader};
 use super::{Column, Key};
 use dsl::query::MultiValueMode;
 use model::Result;
@@ -36,7 +36,7 @@ enum Values {
 
 impl Ranks {
     /// The ranks that a reader's keys have, where whole numbers can stand for them.
-    pub(crate) fn of(reader: &Reader) -> Option<Ranks> {
+    pub(crate) fn of(reader: &SortReader) -> Option<Ranks> {
         let ReadBy::Column(ColumnReader {
             column: Some(column),
             mode,
@@ -127,11 +127,16 @@ impl Ranks {
             let (least, greatest) = (self.of_place(block.least), self.of_place(block.greatest));
             (least.min(greatest), least.max(greatest))
         });
-        match (values, block.has_missing) {
+        let range = match (values, block.has_missing) {
             (Some((least, greatest)), true) => Some((least.min(self.missing), greatest.max(self.missing))),
             (None, true) => Some((self.missing, self.missing)),
             (values, false) => values,
-        }
+        };
+        debug_assert!(
+            range.is_none_or(|(least, greatest)| least <= greatest),
+            "search.md S10: the bounds of a block hold its ranks"
+        );
+        range
     }
 
     /// Where a key stands among the ranks of the segment; `None` for a key of another kind, of another index.

@@ -4,7 +4,7 @@ use super::*;
 use crate::fields::multi_value::pick;
 
 /// A key's reader in one segment.
-pub struct Reader {
+pub struct SortReader {
     pub(super) by: ReadBy,
     pub(super) ascending: bool,
 }
@@ -25,7 +25,7 @@ pub(super) enum ReadBy {
     },
     Geo {
         column: Option<Column>,
-        distance: Distance,
+        distance: SortDistance,
         children: Option<Children>,
     },
 }
@@ -81,7 +81,9 @@ impl ColumnReader {
                 };
                 one.map(Key::Ip)
             }
-            Column::U64(numbers) if matches!(self.missing, Key::Unsigned(_) | Key::None { .. }) => self.unsigned(numbers, &docs),
+            Column::U64(numbers) if matches!(self.missing, Key::Unsigned(_) | Key::None { .. }) => {
+                self.unsigned_key(numbers, &docs)
+            }
             Column::I64(numbers) | Column::Date(numbers) | Column::DateNanos(numbers)
                 if !self.float && matches!(self.mode, MultiValueMode::Min | MultiValueMode::Max | MultiValueMode::Sum) =>
             {
@@ -122,7 +124,7 @@ impl ColumnReader {
         Ok(Some(Key::Text(text.into())))
     }
 
-    fn unsigned(&self, numbers: &tantivy::columnar::Column<u64>, docs: &[DocId]) -> Option<Key> {
+    fn unsigned_key(&self, numbers: &tantivy::columnar::Column<u64>, docs: &[DocId]) -> Option<Key> {
         let mut all: Vec<u64> = docs.iter().flat_map(|d| numbers.values_for_doc(*d)).collect();
         let one = match self.mode {
             MultiValueMode::Min => all.iter().copied().min(),
@@ -163,11 +165,11 @@ impl ColumnReader {
     }
 }
 
-impl Reader {
+impl SortReader {
     /// The key of a document where that is cheap, for a look before anything is kept.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`SortReader::read`].
     pub fn quick(&self, doc: DocId, score: f32) -> Option<Key> {
         match &self.by {
             ReadBy::Score => Some(Key::Score(score)),
@@ -275,7 +277,7 @@ fn string(bound: &Bound, doc: DocId, score: f32, strict: bool) -> Result<String>
     match value {
         Int(_) | Long(_) | Float(_) | Double(_) | Bool(_) if strict => {
             let cause = format!("cannot cast [{}] to java.lang.String", value.text());
-            Err(Error::new(ErrorKind::Script, "runtime error").caused_by(Error::illegal(cause)))
+            Err(Error::new(ErrorKind::Script, "runtime error").with_cause(Error::illegal(cause)))
         }
         value => Ok(value.text()),
     }

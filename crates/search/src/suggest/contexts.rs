@@ -21,7 +21,7 @@ use tantivy_fst::Automaton;
 
 /// A value of a context that is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ContextValue {
     /// The number of the context and the value, as entries have them.
     beginning: String,
     /// Longer values will do.
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
 }
 
 /// A document's best input for a request, and its contexts.
-pub(crate) struct Found {
+pub(crate) struct BestInput {
     pub(crate) score: f32,
     pub(crate) input: String,
     pub(crate) shown: Value,
@@ -40,14 +40,14 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// Contexts that the field does not have, none where it has some.
-pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<Asked>> {
+pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, Value>) -> Result<Vec<ContextValue>> {
     if contexts.is_empty() {
         if given.is_empty() {
             return Ok(Vec::new());
         }
         return Err(Error::illegal("suggester [completion] doesn't expect any context"));
     }
-    let mut out: Vec<Asked> = Vec::new();
+    let mut out: Vec<ContextValue> = Vec::new();
     for (name, value) in given {
         let Some(no) = contexts.iter().position(|context| context.name == *name) else {
             let names: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
@@ -66,7 +66,7 @@ pub(crate) fn read_contexts(contexts: &[CompletionContext], given: &Map<String, 
         };
         for value in list {
             let mut add = |text: &str, prefix: bool, boost: f32| -> Result<()> {
-                out.push(Asked {
+                out.push(ContextValue {
                     beginning: beginning(no, text)?,
                     prefix,
                     boost,
@@ -175,22 +175,17 @@ pub(crate) fn in_segment(
     segment: &SegmentView,
     target: &Target<'_>,
     key: &str,
-    asked: &[Asked],
+    asked: &[ContextValue],
     contexts: &[CompletionContext],
     fuzzy: Option<&FuzzyCompletion>,
-) -> Result<BTreeMap<DocId, Found>> {
-    struct Best {
-        score: f32,
-        input: String,
-        by: BTreeSet<String>,
-    }
+) -> Result<BTreeMap<DocId, BestInput>> {
     let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
     let fuzzy = fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length);
     let automaton = fuzzy.map(|fuzzy| {
         let edits = edits(fuzzy.fuzziness, key);
         Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions))
     });
-    let mut best: BTreeMap<DocId, Best> = BTreeMap::new();
+    let mut best: BTreeMap<DocId, InputBest> = BTreeMap::new();
     for one in asked {
         let start = match (&automaton, one.prefix) {
             (None, false) => format!("{}{CONTEXT_END}{key}", one.beginning),
@@ -228,46 +223,66 @@ pub(crate) fn in_segment(
             while docs.doc() != TERMINATED {
                 let doc = docs.doc();
                 if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                    let known = best.entry(doc).or_insert_with(|| Best {
-                        score,
-                        input: input.to_owned(),
-                        by: BTreeSet::new(),
-                    });
-                    if score > known.score || score == known.score && input < known.input.as_str() {
-                        if input != known.input {
-                            known.by.clear();
-                        }
-                        known.score = score;
-                        known.input = input.to_owned();
-                    }
-                    if input == known.input {
-                        known.by.insert(context.to_owned());
-                    }
+                    let known = best.entry(doc).or_insert_with(|| InputBest::of(score, input));
+                    known.compare(score, input, context);
                 }
                 docs.advance();
             }
         }
     }
-    let shown = |by: BTreeSet<String>| {
-        let mut out = Map::new();
-        for (no, context) in contexts.iter().enumerate() {
-            let mark = beginning(no, "").unwrap_or_default();
-            let values: Vec<&str> = by.iter().filter_map(|value| value.strip_prefix(&mark)).collect();
-            if !values.is_empty() {
-                out.insert(context.name.clone(), values.into());
-            }
-        }
-        Value::Object(out)
-    };
-    let found = |(doc, best): (DocId, Best)| {
-        let found = Found {
+    let found = |(doc, best): (DocId, InputBest)| {
+        let found = BestInput {
             score: best.score,
             input: best.input,
-            shown: shown(best.by),
+            shown: show_contexts(&best.by, contexts),
         };
         (doc, found)
     };
     Ok(best.into_iter().map(found).collect())
+}
+
+/// The best input of a document so far, and the contexts that it was found by.
+struct InputBest {
+    score: f32,
+    input: String,
+    by: BTreeSet<String>,
+}
+
+impl InputBest {
+    fn of(score: f32, input: &str) -> InputBest {
+        InputBest {
+            score,
+            input: input.to_owned(),
+            by: BTreeSet::new(),
+        }
+    }
+
+    /// One more input of the document: the higher score counts, then the lesser text.
+    fn compare(&mut self, score: f32, input: &str, context: &str) {
+        if score > self.score || score == self.score && input < self.input.as_str() {
+            if input != self.input {
+                self.by.clear();
+            }
+            self.score = score;
+            self.input = input.to_owned();
+        }
+        if input == self.input {
+            self.by.insert(context.to_owned());
+        }
+    }
+}
+
+/// The values that a document was found by, under the names of their contexts.
+fn show_contexts(by: &BTreeSet<String>, contexts: &[CompletionContext]) -> Value {
+    let mut out = Map::new();
+    for (no, context) in contexts.iter().enumerate() {
+        let mark = beginning(no, "").unwrap_or_default();
+        let values: Vec<&str> = by.iter().filter_map(|value| value.strip_prefix(&mark)).collect();
+        if !values.is_empty() {
+            out.insert(context.name.clone(), values.into());
+        }
+    }
+    Value::Object(out)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn finds(searched: &Searched, collate: &Collate, text: &str, cx: &Context<'_>) -
 
 /// A word that may stand at a place.
 #[derive(Clone, Debug)]
-struct Candidate {
+struct PhraseCandidate {
     term: String,
     docs: u64,
     total: u64,
@@ -104,15 +104,15 @@ struct Candidate {
 }
 
 /// The word that was written at a place, and its candidates.
-struct Place {
-    given: Candidate,
-    others: Vec<Candidate>,
+struct PhraseWord {
+    given: PhraseCandidate,
+    others: Vec<PhraseCandidate>,
 }
 
 /// A way through all places.
 struct Correction {
     score: f64,
-    words: Vec<Candidate>,
+    words: Vec<PhraseCandidate>,
 }
 
 impl Correction {
@@ -164,7 +164,7 @@ fn analyzer_of(view: &IndexView, target: &Target<'_>) -> Option<Analyzer> {
 }
 
 /// Where the words of one place come from.
-struct Source<'a> {
+struct WordSource<'a> {
     target: Target<'a>,
     words: TermSuggester,
     before: Option<Analyzer>,
@@ -194,28 +194,10 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
         pre_filter: None,
         post_filter: None,
     }];
-    let generators = if spec.generators.is_empty() {
-        &default[..]
-    } else {
-        &spec.generators
+    let sources = match spec.generators.as_slice() {
+        [] => word_sources(view, &default)?,
+        generators => word_sources(view, generators)?,
     };
-    let mut sources = Vec::new();
-    for generator in generators {
-        let target = target(view, &generator.words.field)?;
-        let total = counts(view, &target)?.total;
-        // A field that no document has suggests nothing.
-        if total == 0 {
-            continue;
-        }
-        let analyzer = |name: &Option<String>| name.as_deref().map(|name| analyzer_named(view, name)).transpose();
-        sources.push(Source {
-            target,
-            words: generator.words.clone(),
-            before: analyzer(&generator.pre_filter)?,
-            behind: analyzer(&generator.post_filter)?,
-            total,
-        });
-    }
     let likely = Likely::new(view, &field, spec)?;
     if sources.is_empty() || likely.total == 0 {
         return Ok(Vec::new());
@@ -226,7 +208,7 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
     };
     let mut least = f64::MIN_POSITIVE;
     if spec.confidence > 0.0 {
-        let given: Vec<&Candidate> = places.iter().map(|place| &place.given).collect();
+        let given: Vec<&PhraseCandidate> = places.iter().map(|place| &place.given).collect();
         let mut score = 0.0;
         for at in 0..given.len() {
             score += likely.score(&given[..=at], &places, grams)?;
@@ -254,15 +236,37 @@ fn corrections(view: &IndexView, text: &str, spec: &PhraseSuggester, cx: &Contex
     Ok(best)
 }
 
+/// The sources of words that generators name.
+fn word_sources<'a>(view: &'a IndexView, generators: &'a [Generator]) -> Result<Vec<WordSource<'a>>> {
+    let mut sources = Vec::new();
+    for generator in generators {
+        let target = target(view, &generator.words.field)?;
+        let total = counts(view, &target)?.total;
+        // A field that no document has suggests nothing.
+        if total == 0 {
+            continue;
+        }
+        let analyzer = |name: &Option<String>| name.as_deref().map(|name| analyzer_named(view, name)).transpose();
+        sources.push(WordSource {
+            target,
+            words: generator.words.clone(),
+            before: analyzer(&generator.pre_filter)?,
+            behind: analyzer(&generator.post_filter)?,
+            total,
+        });
+    }
+    Ok(sources)
+}
+
 /// The places of a text with their candidates; `None` if it has none, or too many.
 fn places(
     view: &IndexView,
     text: &str,
     analyzer: Option<&Analyzer>,
-    sources: &[Source<'_>],
+    sources: &[WordSource<'_>],
     spec: &PhraseSuggester,
     kept: usize,
-) -> Result<Option<Vec<Place>>> {
+) -> Result<Option<Vec<PhraseWord>>> {
     let tokens = match analyzer {
         Some(analyzer) => analyzer.try_analyze(text)?,
         None => Vec::new(),
@@ -284,11 +288,11 @@ fn places(
         .status_of(400));
     }
     let first = &sources[0];
-    let mut out: Vec<Place> = Vec::new();
+    let mut out: Vec<PhraseWord> = Vec::new();
     let mut last = None;
     for (position, synonym, word) in words {
         let (docs, total) = stats(view, first, &word)?;
-        let candidate = |distance: f64, given: bool| Candidate {
+        let candidate = |distance: f64, given: bool| PhraseCandidate {
             term: word.clone(),
             docs,
             total,
@@ -302,7 +306,7 @@ fn places(
                     place.others.push(candidate(spec.real_word_likelihood, false));
                 }
             }
-            _ => out.push(Place {
+            _ => out.push(PhraseWord {
                 given: candidate(1.0, true),
                 others: Vec::new(),
             }),
@@ -327,11 +331,11 @@ fn weight(distance: f64, total: u64, all: u64) -> f64 {
 }
 
 /// In how many documents a word is, and how often, once the generator's analyzer had it.
-fn stats(view: &IndexView, source: &Source<'_>, word: &str) -> Result<(u64, u64)> {
+fn stats(view: &IndexView, source: &WordSource<'_>, word: &str) -> Result<(u64, u64)> {
     frequency(view, &source.target, &before(source, word)?)
 }
 
-fn before(source: &Source<'_>, word: &str) -> Result<String> {
+fn before(source: &WordSource<'_>, word: &str) -> Result<String> {
     Ok(match &source.before {
         Some(analyzer) => analyzer.try_analyze(word)?.pop().map(|token| token.term).unwrap_or_default(),
         None => word.to_owned(),
@@ -339,7 +343,7 @@ fn before(source: &Source<'_>, word: &str) -> Result<String> {
 }
 
 /// Adds what a generator has for a place, the best first and each word once.
-fn draw(view: &IndexView, source: &Source<'_>, place: &mut Place, likelihood: f64) -> Result<()> {
+fn draw(view: &IndexView, source: &WordSource<'_>, place: &mut PhraseWord, likelihood: f64) -> Result<()> {
     let word = before(source, &place.given.term)?;
     let mut words = source.words.clone();
     if words.mode != SuggestMode::Always {
@@ -363,7 +367,7 @@ fn draw(view: &IndexView, source: &Source<'_>, place: &mut Place, likelihood: f6
         let (docs, total) = frequency(view, &source.target, &term)?;
         let distance = f64::from(found.score);
         let score = weight(distance, total, source.total);
-        let candidate = |term: String, docs: u64, total: u64, distance: f64| Candidate {
+        let candidate = |term: String, docs: u64, total: u64, distance: f64| PhraseCandidate {
             term,
             docs,
             total,
@@ -386,7 +390,7 @@ fn draw(view: &IndexView, source: &Source<'_>, place: &mut Place, likelihood: f6
         }
     }
     // The candidates of this generator go before those of others.
-    let mut all: Vec<Candidate> = Vec::with_capacity(fresh.len() + place.others.len());
+    let mut all: Vec<PhraseCandidate> = Vec::with_capacity(fresh.len() + place.others.len());
     for candidate in fresh.into_iter().chain(std::mem::take(&mut place.others)) {
         if !all.iter().any(|known| known.term == candidate.term) {
             all.push(candidate);
@@ -439,7 +443,7 @@ impl<'a> Likely<'a> {
     }
 
     /// The logarithm of how likely the last word of a way is at its place.
-    fn score(&self, way: &[&Candidate], places: &[Place], grams: usize) -> Result<f64> {
+    fn score(&self, way: &[&PhraseCandidate], places: &[PhraseWord], grams: usize) -> Result<f64> {
         let at = way.len() - 1;
         let word = way[at];
         let channel = if word.distance == 1.0 {
@@ -456,7 +460,7 @@ impl<'a> Likely<'a> {
         Ok((channel * found).log10())
     }
 
-    fn one(&self, word: &Candidate) -> Result<f64> {
+    fn one(&self, word: &PhraseCandidate) -> Result<f64> {
         let often = self.often(&[&word.term])?;
         let total = self.total as f64;
         Ok(match self.spec.smoothing {
@@ -465,7 +469,7 @@ impl<'a> Likely<'a> {
         })
     }
 
-    fn two(&self, word: &Candidate, last: &Candidate) -> Result<f64> {
+    fn two(&self, word: &PhraseCandidate, last: &PhraseCandidate) -> Result<f64> {
         let both = self.often(&[&last.term, &word.term])?;
         Ok(match self.spec.smoothing {
             Smoothing::StupidBackoff(discount) if both < 1.0 => discount * self.one(word)?,
@@ -482,7 +486,7 @@ impl<'a> Likely<'a> {
         })
     }
 
-    fn three(&self, word: &Candidate, last: &Candidate, before: &Candidate) -> Result<f64> {
+    fn three(&self, word: &PhraseCandidate, last: &PhraseCandidate, before: &PhraseCandidate) -> Result<f64> {
         let both = || self.often(&[&last.term, &word.term]);
         let all = || self.often(&[&before.term, &last.term, &word.term]);
         Ok(match self.spec.smoothing {
@@ -514,7 +518,7 @@ impl<'a> Likely<'a> {
 
 /// All ways through the places with no more than so many corrections.
 struct Walk<'a, 'b> {
-    places: &'a [Place],
+    places: &'a [PhraseWord],
     likely: &'a Likely<'b>,
     grams: usize,
     least: f64,
@@ -530,7 +534,7 @@ impl<'a> Walk<'a, '_> {
     fn go(&mut self, errors: usize) -> Result<()> {
         // For each place on the way: the next candidate, the corrections left, the score before it.
         let mut stack = vec![(0, errors, 0.0_f64)];
-        let mut way: Vec<&'a Candidate> = Vec::with_capacity(self.places.len());
+        let mut way: Vec<&'a PhraseCandidate> = Vec::with_capacity(self.places.len());
         while let Some((next, errors, score)) = stack.last_mut() {
             let (errors, score) = (*errors, *score);
             let chosen = match self.places.get(way.len()) {
@@ -574,7 +578,7 @@ impl<'a> Walk<'a, '_> {
         Ok(())
     }
 
-    fn keep(&mut self, way: &[&'a Candidate], score: f64) {
+    fn keep(&mut self, way: &[&'a PhraseCandidate], score: f64) {
         if score <= self.least {
             return;
         }
@@ -594,8 +598,8 @@ impl<'a> Walk<'a, '_> {
 mod tests {
     use super::*;
 
-    fn word(term: &str, given: bool) -> Candidate {
-        Candidate {
+    fn word(term: &str, given: bool) -> PhraseCandidate {
+        PhraseCandidate {
             term: term.into(),
             docs: 1,
             total: 1,

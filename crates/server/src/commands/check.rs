@@ -156,7 +156,7 @@ async fn check_documents(engine: &dyn Engine) -> Result<bool> {
 struct Unhurried;
 
 impl snapshot::Pace for Unhurried {
-    fn moved(&self, _: u64) -> Result<()> {
+    fn on_bytes(&self, _: u64) -> Result<()> {
         Ok(())
     }
 }

@@ -114,7 +114,7 @@ impl Around for Halfway {
     fn section(&self) -> Option<&dyn AtomicWrites> {
         Some(self)
     }
-    fn staged(&self) -> Option<&dyn Staging> {
+    fn inner_staging(&self) -> Option<&dyn Staging> {
         self.inner.staging()
     }
 }
@@ -131,8 +131,8 @@ impl AtomicWrites for Halfway {
         }
         atomic.decide(plan, how).await
     }
-    async fn settled(&self) -> Result<()> {
-        self.inner.atomic().unwrap().settled().await
+    async fn wait_exclusive_durable(&self) -> Result<()> {
+        self.inner.atomic().unwrap().wait_exclusive_durable().await
     }
     async fn look(&self, look: &mut Looker<'_>) {
         self.inner.atomic().unwrap().look(look).await;
@@ -250,7 +250,7 @@ pub(crate) fn serving(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, portable: 
     };
     let bounds = rest::Limits {
         body_max_bytes: 1 << 20,
-        breakers: engine::breaker::CircuitBreakers::unlimited(),
+        breakers: engine::breaker::CircuitBreakers::without_limits(),
         depths: model::Depths::default(),
         tasks_kept_max: 10,
     };

@@ -27,8 +27,8 @@ pub(crate) fn parse(rules: &[String], reading: &Reading<'_>) -> Result<Synonyms>
     };
     match result {
         Ok(()) => Ok(synonyms),
-        Err((line, why)) => Err(Error::illegal("failed to build synonyms").caused_by(
-            Error::new(ErrorKind::Parse, format!("Invalid synonym rule at line {line}")).caused_by(Error::illegal(why)),
+        Err((line, why)) => Err(Error::illegal("failed to build synonyms").with_cause(
+            Error::new(ErrorKind::Parse, format!("Invalid synonym rule at line {line}")).with_cause(Error::illegal(why)),
         )),
     }
 }

@@ -67,7 +67,11 @@ impl FieldAndFormat {
                 }
             }
         }
-        if named { Ok(out) } else { Err(shape::required("field")) }
+        if named {
+            Ok(out)
+        } else {
+            Err(shape::missing_required("field"))
+        }
     }
     /// Reads a list of entries; `name` is the key that holds it.
     ///
@@ -128,7 +132,7 @@ pub(crate) fn parse_script_fields(node: Node, dialect: Dialect) -> Result<Vec<Sc
                     "script" => script = Some(ScriptSource::parse(value, dialect)?),
                     "ignore_failure" => ignore_failure = value.boolean("ignore_failure")?,
                     "script_id" | "script_file" if dialect.rules.takes_former_options => {
-                        script = Some(ScriptSource::stored(value.string(&key)?))
+                        script = Some(ScriptSource::from_stored_id(value.string(&key)?))
                     }
                     _ if siblings.take(&key, &value, dialect)? => {}
                     // 2015 passed over what it did not know here.

@@ -451,7 +451,7 @@ fn parse_script(node: Node, dialect: Dialect) -> Result<Sort> {
             }
             _ if old.take(&key, &value, "_script", dialect)? => {}
             "script_id" | "script_file" if dialect.rules.takes_former_options => {
-                script = Some(ScriptSource::stored(value.string(&key)?))
+                script = Some(ScriptSource::from_stored_id(value.string(&key)?))
             }
             _ if siblings.take(&key, &value, dialect)? => {}
             _ => {

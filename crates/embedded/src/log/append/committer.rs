@@ -69,7 +69,7 @@ pub(super) fn run(shared: &Arc<Shared>, committer: &Mutex<Committer>) {
                 match committer.next_step(&mut queue) {
                     Some(step) => step,
                     None => {
-                        queue.turn = Turn::Free;
+                        queue.turn = WriterTurn::Free;
                         queue.unsynced_since = committer.unsynced_since;
                         queue.unnoted_since = committer.unnoted_since;
                         break;
@@ -99,10 +99,10 @@ pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>, late: Opt
     let mut asleep = false;
     {
         let mut queue = shared.queue.lock();
-        if queue.turn != Turn::Free || queue.closing || queue.items.is_empty() {
+        if queue.turn != WriterTurn::Free || queue.closing || queue.items.is_empty() {
             return;
         }
-        queue.turn = Turn::Taken;
+        queue.turn = WriterTurn::Taken;
         if let Some(late) = late {
             queue.watch.led = Some((Instant::now(), late));
             asleep = std::mem::replace(&mut queue.watch.looks, WATCH_LOOKS) == 0;
@@ -130,7 +130,7 @@ pub(super) fn lead(shared: &Arc<Shared>, committer: &Mutex<Committer>, late: Opt
     let is_first = queue.unnoted_since.is_none() && committer.unnoted_since.is_some();
     queue.unnoted_since = committer.unnoted_since;
     let more = shared.has_work(&queue) || committer.unwritten.is_some() || committer.unsynced_since.is_some();
-    queue.turn = if more { Turn::Handed } else { Turn::Free };
+    queue.turn = if more { WriterTurn::Handed } else { WriterTurn::Free };
     drop(queue);
     drop(committer);
     if more || is_first {
@@ -150,24 +150,24 @@ impl Shared {
             let sync = queue.unsynced_since.map(|since| since + self.options.sync_each);
             let note = queue.unnoted_since.map(|since| since + self.options.note_each);
             let due = sync.into_iter().chain(note).min();
-            let free = queue.turn == Turn::Free && (self.has_work(&queue) || due.is_some_and(|due| due <= Instant::now()));
-            if free || queue.turn == Turn::Handed {
-                queue.turn = Turn::Taken;
+            let free = queue.turn == WriterTurn::Free && (self.has_work(&queue) || due.is_some_and(|due| due <= Instant::now()));
+            if free || queue.turn == WriterTurn::Handed {
+                queue.turn = WriterTurn::Taken;
                 return true;
             }
             if let Some((since, late)) = queue.watch.led.take() {
                 if since.elapsed() < WATCH_EACH {
                     queue.watch.led = Some((since, late));
                 } else {
-                    queue.unlocked(late);
+                    queue.run_unlocked(late);
                     continue;
                 }
             }
             // A leader that has the turn now does not wake anybody for a note.
-            let later = note.filter(|_| queue.turn != Turn::Free);
+            let later = note.filter(|_| queue.turn != WriterTurn::Free);
             let later = later.map(|at| at.max(Instant::now() + WATCH_EACH));
             let look = (queue.watch.looks > 0).then(|| Instant::now() + WATCH_EACH);
-            match (due.filter(|_| queue.turn == Turn::Free).or(later), look) {
+            match (due.filter(|_| queue.turn == WriterTurn::Free).or(later), look) {
                 (None, None) => self.wake.wait(&mut queue),
                 (Some(at), None) => {
                     self.wake.wait_until(&mut queue, at);
@@ -254,7 +254,7 @@ impl Committer {
     fn try_write(&mut self, items: &[Item]) -> Result<(), String> {
         let frame = self.frame(items)?;
         match self.file.file.write_in_order_at(&self.buffer, self.offset) {
-            Ok(()) => self.written(frame),
+            Ok(()) => self.finish_frame(frame),
             Err(e) if is_full(&e) => {
                 self.unwritten = Some(frame);
                 Ok(())
@@ -268,7 +268,7 @@ impl Committer {
 
     fn write_frame(&mut self, frame: Framed) -> Result<(), String> {
         match self.write_patiently(&self.buffer) {
-            Ok(()) => self.written(frame),
+            Ok(()) => self.finish_frame(frame),
             Err(why) => {
                 self.shared.release(frame.charged);
                 Err(why)
@@ -347,7 +347,7 @@ impl Committer {
     }
 
     /// The frame in the buffer is written; syncs if anyone wants it.
-    fn written(&mut self, frame: Framed) -> Result<(), String> {
+    fn finish_frame(&mut self, frame: Framed) -> Result<(), String> {
         self.offset += self.buffer.len() as u64;
         self.buffer.shrink_to(2 * FRAME_MAX_BYTES as usize);
         // Before anyone is woken, so that whoever saw its write end finds its room free again.

@@ -1,7 +1,7 @@
 //! Writing the log: room is reserved, records are queued, one thread at a time writes and syncs them.
 //!
 //! That is the log's own thread, or, for a group, a thread that waits for a record of its own while nobody else does
-//! ([`Log::lead`]): waking another thread and being woken by it costs about half of what a sync does. [`Turn`] says
+//! ([`Log::lead`]): waking another thread and being woken by it costs about half of what a sync does. [`WriterTurn`] says
 //! whose it is.
 //!
 //! Invariants:
@@ -27,7 +27,7 @@ use crate::lock_order::{LockRank, Mutex, is_held};
 use crate::log::Record;
 use crate::log::follow::Places;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
-use crate::log::replay::{Expected, Found, LogFile, Recovered, scan};
+use crate::log::replay::{Expected, LogFile, Recovered, ScanResult, Tail, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -123,7 +123,7 @@ impl LogOptions {
 }
 
 impl LogOptions {
-    fn expected(&self) -> Expected {
+    fn expectation(&self) -> Expected {
         Expected {
             folder_id: self.folder_id,
             from: self.from,
@@ -195,11 +195,11 @@ impl Log {
             "a start jumps over all that was given out"
         );
         disk.create_dir(dir).map_err(|e| refusal("making", dir, &e))?;
-        let Found {
+        let ScanResult {
             recovered,
             mut files,
             tail,
-        } = scan(&disk, dir, &options.expected(), START_JUMP)?;
+        } = scan(&disk, dir, &options.expectation(), START_JUMP)?;
         // Before anything of it is served, and before a header says where it ends.
         make_durable(disk.as_ref(), dir, options.from, &mut files, tail.as_ref())?;
         assert!(
@@ -209,24 +209,8 @@ impl Log {
             recovered.end,
             options.from
         );
-        let (number, previous_end) = match &tail {
-            Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
-            _ => (
-                files.last().map_or(1, |file| file.number + 1).max(options.least_file + 1),
-                recovered.end.max(options.from),
-            ),
-        };
-        let header = FileHeader {
-            version: FORMAT_VERSION,
-            folder_id: options.folder_id,
-            number,
-            run_id: fresh_run_id(recovered.start),
-            start: recovered.start,
-            previous_end,
-            allocated: 0,
-            cut: 0,
-            note: FileNote::default(),
-        };
+        let header = header_of_run(&options, &recovered, &files, tail.as_ref());
+        let (number, previous_end) = (header.number, header.previous_end);
         let Blank {
             file: blank,
             spare,
@@ -310,7 +294,7 @@ impl Log {
     /// Is nobody writing, and do writers come one by one? Then whoever waits for a record may as well write it.
     pub fn is_quiet(&self) -> bool {
         let queue = self.shared.queue.lock();
-        queue.turn == Turn::Free && queue.lately <= LEADS_UP_TO && !queue.closing
+        queue.turn == WriterTurn::Free && queue.lately <= LEADS_UP_TO && !queue.closing
     }
 
     /// Writes and syncs on this thread what is queued, if nobody else is writing; else does nothing. Blocks the thread
@@ -356,7 +340,7 @@ impl Log {
     }
 
     /// As [`Log::wait_written`], without blocking.
-    pub fn written(&self, position: u64) -> impl Future<Output = Result<()>> + Send + use<> {
+    pub fn until_written(&self, position: u64) -> impl Future<Output = Result<()>> + Send + use<> {
         let begun = self
             .shared
             .want_written(position)
@@ -531,9 +515,35 @@ impl Item {
     }
 }
 
+/// The header of the file that a run begins. A file in which nothing stands yet is begun anew under its number.
+fn header_of_run(options: &LogOptions, recovered: &Recovered, files: &[LogFile], tail: Option<&Tail>) -> FileHeader {
+    let (number, previous_end) = match tail {
+        Some(tail) if tail.is_empty => (tail.number, tail.header.previous_end),
+        _ => (
+            files.last().map_or(1, |file| file.number + 1).max(options.least_file + 1),
+            recovered.end.max(options.from),
+        ),
+    };
+    debug_assert!(
+        previous_end <= recovered.start,
+        "2: a file begins behind the end of the one before it"
+    );
+    FileHeader {
+        version: FORMAT_VERSION,
+        folder_id: options.folder_id,
+        number,
+        run_id: fresh_run_id(recovered.start),
+        start: recovered.start,
+        previous_end,
+        allocated: 0,
+        cut: 0,
+        note: FileNote::default(),
+    }
+}
+
 /// Who writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum WriterTurn {
     /// Nobody; who queues something wakes the log's thread, or leads.
     Free,
     /// Somebody, who will look at the queue again.
@@ -563,7 +573,7 @@ pub(super) struct Watch {
 pub(super) const LEADS_UP_TO: u32 = 1;
 
 pub(super) struct Queue {
-    pub(super) turn: Turn,
+    pub(super) turn: WriterTurn,
     /// Records in the last groups, the largest, a quarter less with each group since.
     pub(super) lately: u32,
     /// When the oldest unsynced frame was written; told by whoever gives the turn up.

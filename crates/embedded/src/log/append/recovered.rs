@@ -42,7 +42,7 @@ fn sync_tail(disk: &dyn Disk, tail: &Tail) -> io::Result<u64> {
         tail.used <= file.bytes()?.max(FILE_HEADER_BYTES) && tail.unsynced <= tail.used.max(FILE_HEADER_BYTES),
         "2: a tail is cut and never grown: frames end at {} of {}",
         tail.used,
-        disk::shown(&tail.path)
+        disk::display_path(&tail.path)
     );
     let from = tail.unsynced.clamp(FILE_HEADER_BYTES, tail.used.max(FILE_HEADER_BYTES));
     let mut frames = vec![0; usize::try_from(tail.used.saturating_sub(from)).map_err(io::Error::other)?];

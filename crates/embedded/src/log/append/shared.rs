@@ -77,7 +77,7 @@ impl Shared {
             unread_from: AtomicU64::new(0),
             options,
             queue: Mutex::leaf(Queue {
-                turn: Turn::Free,
+                turn: WriterTurn::Free,
                 lately: 0,
                 unsynced_since: None,
                 unnoted_since: None,
@@ -172,7 +172,7 @@ impl Shared {
             || (ErrorKind::DiskFull, "No space left on device".to_owned()),
             |refused| (refused.kind, refused.why),
         );
-        let reason = format!("no room for the log in [{}]: {why}", disk::shown(&self.dir));
+        let reason = format!("no room for the log in [{}]: {why}", disk::display_path(&self.dir));
         Error::new(kind, reason)
     }
 
@@ -249,7 +249,7 @@ impl Shared {
             self.sync_wanted.fetch_max(end, Ordering::AcqRel);
         }
         // Nobody waits at once for what is synced later.
-        let quiet = queue.turn != Turn::Free || (room.waited_for && durability == Durability::Request);
+        let quiet = queue.turn != WriterTurn::Free || (room.waited_for && durability == Durability::Request);
         drop(queue);
         if !quiet {
             self.wake.notify_one();
@@ -295,7 +295,7 @@ impl Shared {
             )));
         }
         note();
-        let free = queue.turn == Turn::Free;
+        let free = queue.turn == WriterTurn::Free;
         drop(queue);
         if free {
             self.wake.notify_one();
@@ -333,7 +333,7 @@ impl Shared {
         let reason = format!(
             "writing the log in [{}] failed: {why}. Whether changes that were under way are durable is unknown; \
              writes stop until a restart, reads go on",
-            disk::shown(&self.dir)
+            disk::display_path(&self.dir)
         );
         // The first failure is the one to tell of.
         let failed = self
@@ -405,7 +405,7 @@ impl Shared {
     pub(super) fn note(&self, file: &dyn DiskFile, run_id: u64, note: FileNote) -> io::Result<()> {
         let mut head = [0; FILE_HEADER_BYTES as usize];
         file.read_at(&mut head, 0)?;
-        let (at, bytes) = note.placed(&head, run_id);
+        let (at, bytes) = note.placement(&head, run_id);
         match file.write_all_at(&bytes, at) {
             Err(e) if is_full(&e) => Ok(()),
             written => written.and_then(|()| file.sync_data()),

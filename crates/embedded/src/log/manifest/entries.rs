@@ -33,7 +33,7 @@ impl Entry {
 }
 
 /// An entry as it lies in a body.
-pub(super) struct Found {
+pub(super) struct FoundEntry {
     pub(super) key: String,
     /// `None`: the value does not match its checksum.
     pub(super) entry: Option<Entry>,
@@ -85,7 +85,7 @@ pub(super) fn read_entries(body: &[u8]) -> Result<Vec<(String, Entry)>> {
 }
 
 /// The entries that are left in a damaged body, and whether entries may be missing whose keys nobody knows.
-pub(super) fn salvage(body: &[u8]) -> (Vec<Found>, bool) {
+pub(super) fn salvage(body: &[u8]) -> (Vec<FoundEntry>, bool) {
     let (mut found, mut gaps) = (Vec::new(), false);
     let mut at = 0;
     while at < body.len() {
@@ -104,7 +104,7 @@ pub(super) fn salvage(body: &[u8]) -> (Vec<Found>, bool) {
 }
 
 /// The entry that begins at `at`, if its key is sound.
-fn read_entry(body: &[u8], at: usize) -> Option<Found> {
+fn read_entry(body: &[u8], at: usize) -> Option<FoundEntry> {
     let number = |offset: usize| {
         let bytes = body.get(at + offset..at + offset + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
@@ -130,7 +130,7 @@ fn read_entry(body: &[u8], at: usize) -> Option<Found> {
         2 => Some(Entry::Damaged(String::from_utf8_lossy(value).into_owned())),
         _ => None,
     });
-    Some(Found {
+    Some(FoundEntry {
         key,
         entry,
         at,

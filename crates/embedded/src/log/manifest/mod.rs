@@ -22,7 +22,7 @@ use super::format::{
     begin_frame, corrupt, finish_frame, write_entry_1,
 };
 use crate::lock_order::{LockRank, Mutex};
-use disk::{Disk, DiskFile, is_full, refusal, shown, sync_dir_patiently};
+use disk::{Disk, DiskFile, display_path, is_full, refusal, sync_dir_patiently};
 use entries::{Entry, entry_bytes, read_entries, write_entry};
 use model::{Error, ErrorKind, Result};
 use read::{FileContent, Merged, merge};
@@ -126,8 +126,8 @@ impl Manifest {
         {
             let reason = format!(
                 "[{}] belongs to another data folder than [{}]",
-                shown(&other.path),
-                shown(&one.path)
+                display_path(&other.path),
+                display_path(&one.path)
             );
             return Err(Error::new(ErrorKind::IllegalState, reason));
         }
@@ -444,7 +444,7 @@ impl State {
     fn fail(&mut self, path: &Path, cause: &io::Error) -> Error {
         let reason = format!(
             "writing the manifest [{}] failed: {cause}. Whether its last change is durable is unknown; writes stop until a restart",
-            shown(path)
+            display_path(path)
         );
         let failed = Error::new(ErrorKind::LogFailed, reason).with("outcome", "unknown");
         self.failed = Some(failed.clone());
@@ -481,14 +481,14 @@ impl FileContent {
 }
 
 /// The files of a folder.
-struct Found {
+struct ManifestFiles {
     contents: Vec<FileContent>,
     /// Why one of them cannot be read.
     unreadable: Option<Error>,
 }
 
-fn find(disk: &dyn Disk, dir: &Path) -> Result<Found> {
-    let mut found = Found {
+fn find(disk: &dyn Disk, dir: &Path) -> Result<ManifestFiles> {
+    let mut found = ManifestFiles {
         contents: Vec::new(),
         unreadable: None,
     };

@@ -14,7 +14,7 @@ use crate::log::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION_1, FRAME_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, corrupt, read_entries_1,
 };
 use crate::log::replay::zeros_at_end;
-use disk::shown;
+use disk::display_path;
 use model::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ impl FileContent {
                     "the entry [{}] of the manifest is damaged at byte [{}] of [{}]",
                     found.key,
                     at + FRAME_HEADER_BYTES + found.at,
-                    shown(&self.path)
+                    display_path(&self.path)
                 ))
             };
             (found.key.clone(), found.entry.clone().unwrap_or_else(damaged))
@@ -165,7 +165,7 @@ impl FileContent {
     }
 
     fn take_bad(&mut self, bad: BadFrame, seq: u64) {
-        let place = format!("the manifest [{}] is damaged at byte [{}]", shown(&self.path), bad.at);
+        let place = format!("the manifest [{}] is damaged at byte [{}]", display_path(&self.path), bad.at);
         for (key, entry) in bad.entries {
             self.known.insert(key, (seq, entry));
         }
@@ -235,5 +235,8 @@ pub(super) fn merge(files: &mut [FileContent]) -> Option<Merged> {
 }
 
 pub(super) fn in_file(path: &Path, cause: &Error) -> Error {
-    Error::new(cause.kind(), format!("the manifest [{}]: {}", shown(path), cause.reason()))
+    Error::new(
+        cause.kind(),
+        format!("the manifest [{}]: {}", display_path(path), cause.reason()),
+    )
 }

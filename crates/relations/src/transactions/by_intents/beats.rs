@@ -40,7 +40,7 @@ pub(super) struct Beats {
 
 impl Beats {
     /// The own session was opened by a write that was sent then, and these had ended.
-    pub(super) fn opened(&mut self, sent: Duration, ended: Vec<Arc<str>>) {
+    pub(super) fn note_opening(&mut self, sent: Duration, ended: Vec<Arc<str>>) {
         self.acknowledged = Some(sent);
         self.next = sent + beat_every();
         self.ended.extend(ended);
@@ -78,18 +78,18 @@ impl Beats {
 }
 
 /// A session document that was found.
-struct Found {
+struct SessionDocument {
     name: Arc<str>,
     session: Session,
     stamp: Stamp,
 }
 
-impl Found {
-    fn of(document: &Document) -> Result<Option<Found>> {
+impl SessionDocument {
+    fn of(document: &Document) -> Result<Option<SessionDocument>> {
         let Some(name) = document.at.id.id.strip_prefix("s:") else {
             return Ok(None);
         };
-        Ok(Some(Found {
+        Ok(Some(SessionDocument {
             name: Arc::from(name),
             session: Session::parse(&document.source.parse()?)?,
             stamp: document.stamp,
@@ -113,7 +113,9 @@ impl Relations {
         let now = self.clock.monotonic();
         let mut ended = Vec::new();
         for document in &documents {
-            let Some(found) = Found::of(document)? else { continue };
+            let Some(found) = SessionDocument::of(document)? else {
+                continue;
+            };
             if found.name == own {
                 self.beat(portable, &found, sent).await?;
             } else if self.has_ended(portable, &found, sent, now).await? {
@@ -123,7 +125,7 @@ impl Relations {
         self.adopt_sessions(portable, ended).await
     }
 
-    async fn beat(&self, portable: &Portable, found: &Found, sent: Duration) -> Result<()> {
+    async fn beat(&self, portable: &Portable, found: &SessionDocument, sent: Duration) -> Result<()> {
         if found.session.state != SessionState::Open {
             portable.beats().is_lost = true;
             return self.open_another(portable, sent).await;
@@ -158,7 +160,7 @@ impl Relations {
         portable.session.replace(name);
         {
             let mut beats = portable.beats();
-            beats.opened(sent, vec![before]);
+            beats.note_opening(sent, vec![before]);
             beats.is_lost = false;
         }
         let (mut table, now) = self.locks.now(&self.clock);
@@ -167,7 +169,7 @@ impl Relations {
     }
 
     /// Has this session ended, and is that news here? One that beats no more is ended.
-    async fn has_ended(&self, portable: &Portable, found: &Found, sent: Duration, now: Duration) -> Result<bool> {
+    async fn has_ended(&self, portable: &Portable, found: &SessionDocument, sent: Duration, now: Duration) -> Result<bool> {
         if found.session.state != SessionState::Open {
             return Ok(!portable.beats().ended.contains(&found.name));
         }

@@ -76,6 +76,10 @@ impl Gate {
     }
 
     fn render(&self) -> Source {
+        assert!(
+            self.leases.values().all(|number| *number <= self.number),
+            "T27: no lease is newer than its gate: {self:?}"
+        );
         let leases: Vec<Value> = self.leases.iter().map(|(id, number)| json!([&**id, number])).collect();
         Source::from_value(&json!({ "kind": "gate", "n": self.number, "leases": leases }))
     }
@@ -116,7 +120,7 @@ impl Gate {
             match lease {
                 Some((lease, None)) => {
                     if let WriteOp::Put(source) = &mut write.op {
-                        *source = numbered(source, number, session)?;
+                        *source = with_number(source, number, session)?;
                     }
                     next.leases.insert(id.clone(), number);
                     passage.granted.push((id, lease.claims));
@@ -128,6 +132,10 @@ impl Gate {
             }
             passage.writes.push(write);
         }
+        debug_assert!(
+            passage.granted.iter().all(|(id, _)| !passage.ended.contains(id)),
+            "T27: a lease is granted or ended by one passage, not both"
+        );
         passage.writes.push(Write::new(gate_address(), WriteOp::Put(next.render())));
         Ok(passage)
     }
@@ -143,7 +151,7 @@ pub(super) fn stamp_at(number: u64) -> Stamp {
 }
 
 /// The document of a lease, with its number and the session of the server that times it.
-fn numbered(source: &Source, number: u64, session: &str) -> Result<Source> {
+fn with_number(source: &Source, number: u64, session: &str) -> Result<Source> {
     let mut value = source.parse()?;
     value["g"] = number.into();
     value["session"] = session.into();
@@ -157,7 +165,7 @@ pub(super) fn number_of(source: &Value) -> Option<(u64, Arc<str>)> {
 
 impl Passage {
     /// May this change have been checked before the grant or the end, so that it must be decided before anybody hears of that?
-    /// Of a change nobody knows the paths of its documents, so any document of an index may lie below a path in it.
+    /// A record does not name the paths of its documents, so any document of an index may lie below a path in it.
     pub(super) fn concerns(&self, record: &Record) -> bool {
         if record.under.iter().any(|lease| self.ended.contains(lease)) {
             return true;

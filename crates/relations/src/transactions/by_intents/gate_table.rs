@@ -51,7 +51,7 @@ impl Relations {
         }
         let turn = self.locks.gate_turn();
         let _turn = turn.lock().await;
-        self.brought_up(portable, Some((change, age)), &gate).await
+        self.catch_up(portable, Some((change, age)), &gate).await
     }
 
     /// Brings the table up to the gate as it is found now: for those who look, and who wait. What is decided does not rest on it.
@@ -70,7 +70,7 @@ impl Relations {
         if gate.number > self.locks.table().gate()
             && let Some(_turn) = turn.try_lock()
         {
-            self.brought_up(portable, None, &gate).await?;
+            self.catch_up(portable, None, &gate).await?;
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Relations {
 
     /// Reads the leases that have changed since the table was brought up, and ends those that are not in the gate any more. False:
     /// some lease is not as the gate says yet. Whoever calls this has the turn.
-    pub(super) async fn brought_up(&self, portable: &Portable, own: Option<(&Owner, Age)>, gate: &Gate) -> Result<bool> {
+    pub(super) async fn catch_up(&self, portable: &Portable, own: Option<(&Owner, Age)>, gate: &Gate) -> Result<bool> {
         let (changed, gone) = {
             let table = self.locks.table();
             if table.gate() >= gate.number {

@@ -23,7 +23,7 @@ mod unfinished;
 mod without_section;
 
 use self::beats::Beats;
-use self::plan::{Came, IntentPlan};
+use self::plan::{IntentPlan, PreflightOutcome};
 use self::unfinished::Unfinished;
 pub use self::unfinished::{Resolution, ShownChange};
 use super::evaluate::Folded;
@@ -111,7 +111,7 @@ impl Portable {
     fn beats(&self) -> MutexGuard<'_, Beats> {
         self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
+    fn lock_unfinished(&self) -> MutexGuard<'_, Unfinished> {
         self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +125,7 @@ pub(crate) struct Beside<'a> {
 }
 
 /// The result of asking for a change.
-pub(crate) enum Asked {
+pub(crate) enum ChangeReply {
     Verdict(Verdict),
     /// Committed, and what was written beside it has this stamp.
     Beside(Committed, Stamp),
@@ -141,10 +141,10 @@ impl Relations {
         change: &Change,
         place: &Place,
         beside: Option<&Beside<'_>>,
-    ) -> Result<Asked> {
+    ) -> Result<ChangeReply> {
         if let Some(done) = self.kept_before(change).await? {
             let done = self.complete_stamps(portable, change, done).await?;
-            return Ok(Asked::Verdict(Verdict::Committed(done)));
+            return Ok(ChangeReply::Verdict(Verdict::Committed(done)));
         }
         let names = self.names(change).await?;
         let mut named = self.touched_addresses(change, &names);
@@ -185,7 +185,7 @@ impl Relations {
             match (ended, came) {
                 (
                     Ended::Committed { token, stamps },
-                    Some(Came::Possible {
+                    Some(PreflightOutcome::Possible {
                         folded,
                         otherwise,
                         warnings,
@@ -195,19 +195,21 @@ impl Relations {
                         .report_commit(portable, change, &folded, otherwise, warnings, token, &stamps)
                         .await?;
                     return Ok(match beside {
-                        None => Asked::Verdict(Verdict::Committed(committed)),
-                        Some(beside) => Asked::Beside(committed, stamps.get(&beside.at).copied().unwrap_or_default()),
+                        None => ChangeReply::Verdict(Verdict::Committed(committed)),
+                        Some(beside) => ChangeReply::Beside(committed, stamps.get(&beside.at).copied().unwrap_or_default()),
                     });
                 }
-                (Ended::Stopped, Some(Came::Refused(error))) => return Err(error),
-                (Ended::Refused { at, error }, came) => return refusal_at(at.as_ref(), error, came.as_ref()).map(Asked::Verdict),
-                (Ended::Stopped, Some(Came::Exclusive(_))) if beside.is_some() => return Ok(Asked::Exclusive),
-                (Ended::Stopped, Some(Came::Exclusive(locks))) => prepared = Some(self.prepare_locks(&locks)),
-                (Ended::Stopped, Some(Came::Verdict(Verdict::Committed(done)))) => {
-                    let done = self.complete_stamps(portable, change, done).await?;
-                    return Ok(Asked::Verdict(Verdict::Committed(done)));
+                (Ended::Stopped, Some(PreflightOutcome::Refused(error))) => return Err(error),
+                (Ended::Refused { at, error }, came) => {
+                    return refusal_at(at.as_ref(), error, came.as_ref()).map(ChangeReply::Verdict);
                 }
-                (Ended::Stopped, Some(Came::Verdict(verdict))) => return Ok(Asked::Verdict(verdict)),
+                (Ended::Stopped, Some(PreflightOutcome::Exclusive(_))) if beside.is_some() => return Ok(ChangeReply::Exclusive),
+                (Ended::Stopped, Some(PreflightOutcome::Exclusive(locks))) => prepared = Some(self.prepare_locks(&locks)),
+                (Ended::Stopped, Some(PreflightOutcome::Verdict(Verdict::Committed(done)))) => {
+                    let done = self.complete_stamps(portable, change, done).await?;
+                    return Ok(ChangeReply::Verdict(Verdict::Committed(done)));
+                }
+                (Ended::Stopped, Some(PreflightOutcome::Verdict(verdict))) => return Ok(ChangeReply::Verdict(verdict)),
                 (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
                 (Ended::TimedOut, _) => break,
                 (ended, _) => {
@@ -230,7 +232,7 @@ impl Relations {
     async fn run_attempt(&self, portable: &Portable, attempt: &Attempt, planning: &mut IntentPlan<'_>) -> Result<Ended> {
         let id = &attempt.id;
         let is_unknown = |error: Error| {
-            portable.unfinished().leave(id);
+            portable.lock_unfinished().leave(id);
             unknown(id, error)
         };
         let ended = match portable.runner.attempt(attempt, planning).await {
@@ -358,7 +360,7 @@ impl Relations {
             let is_own = |record: &Record, stamp| record.token.unwrap_or(Token::of(stamp)) == own;
             match portable.runner.read_record(&other).await? {
                 Some((record, stamp)) if record.state.is_unfinished() && is_own(&record, stamp) => {
-                    let why = self.held_up(std::slice::from_ref(&other));
+                    let why = self.why_held_up(std::slice::from_ref(&other));
                     let reason = || Error::new(ErrorKind::Timeout, format!("change [{other}] is committed and not finished"));
                     return Err(unknown(&other, why.unwrap_or_else(reason)));
                 }
@@ -430,7 +432,7 @@ impl Relations {
             if running.is_empty() {
                 break;
             }
-            if let Some(why) = self.held_up(&running) {
+            if let Some(why) = self.why_held_up(&running) {
                 return Err(why);
             }
             if self.clock.monotonic() > deadline {
@@ -513,15 +515,15 @@ fn unknown(change: &Owner, error: Error) -> Error {
         .status_of(503)
         .with("outcome", "unknown")
         .with("transaction", change.as_str())
-        .caused_by(error)
+        .with_cause(error)
 }
 
 /// The engine took no mark on a document: the operation that writes it fails by that.
-fn refusal_at(at: Option<&DocAddress>, error: Error, came: Option<&Came>) -> Result<Verdict> {
-    if let Some(Came::Verdict(Verdict::Failed(failures))) = came {
+fn refusal_at(at: Option<&DocAddress>, error: Error, came: Option<&PreflightOutcome>) -> Result<Verdict> {
+    if let Some(PreflightOutcome::Verdict(Verdict::Failed(failures))) = came {
         return Ok(Verdict::Failed(failures.clone()));
     }
-    if let Some(Came::Possible { folded, otherwise, .. }) = came
+    if let Some(PreflightOutcome::Possible { folded, otherwise, .. }) = came
         && let Some(place) = folded.writes.iter().position(|write| Some(&write.at) == at)
     {
         let mut operations: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();

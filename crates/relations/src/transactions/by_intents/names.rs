@@ -128,7 +128,7 @@ fn makes(operation: &Operation) -> Option<bool> {
 fn write_index(name: &str, found: &[IndexInfo]) -> Result<WriteIndex> {
     let of = |info: &IndexInfo| {
         if !info.open {
-            return Err(engine::catalog::closed(&info.name, &info.uuid));
+            return Err(engine::catalog::index_closed(&info.name, &info.uuid));
         }
         Ok(WriteIndex {
             name: IndexName::new(info.name.as_str()),

@@ -8,7 +8,7 @@ use super::{Beside, expect_unchanged};
 use crate::Relations;
 use crate::atomically::{Step, Transaction};
 use crate::intents::{Before, Effects, Planned, Planning, rehearse_and_grow};
-use crate::leases::table::{After, Running};
+use crate::leases::table::{LockEffects, Running};
 use crate::leases::{Place, claims_of, place_fields, resolve_targets, respects_locks};
 use crate::lock_documents::apply::PreparedLocks;
 use crate::lock_documents::format::LockWrite;
@@ -60,7 +60,7 @@ impl Newest for ReadBefore<'_> {
 }
 
 /// Why a change was not made, or what it came to.
-pub(super) enum Came {
+pub(super) enum PreflightOutcome {
     Verdict(Verdict),
     Refused(Error),
     /// It writes these lock documents, and more is to be made ready for that.
@@ -86,7 +86,32 @@ pub(super) struct IntentPlan<'a> {
     /// The documents of leases that begin and end with it.
     pub(super) leases: Vec<Write>,
     pub(super) id: Owner,
-    pub(super) came: Option<Came>,
+    pub(super) came: Option<PreflightOutcome>,
+}
+
+/// The effects of a folded write, as a record has them.
+fn effects_of(write: &Write, now_ms: i64) -> Effects {
+    debug_assert!(
+        !matches!(
+            write.expect,
+            Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
+        ),
+        "an external version is of a plain write, which is decided at once"
+    );
+    match &write.op {
+        WriteOp::Put(source) => Effects::Put {
+            source: source.clone(),
+            routing: write.routing.clone(),
+            parent: write.parent.clone(),
+            // Only typed documents have times.
+            timing: match &write.at.id.doc_type {
+                Some(_) => write.timing.clone().judge_at(now_ms),
+                None => Timing::default(),
+            },
+        },
+        WriteOp::Delete => Effects::Delete,
+        WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
+    }
 }
 
 #[async_trait]
@@ -132,16 +157,18 @@ impl Planning for IntentPlan<'_> {
         };
         let leases = check.leases;
         let (came, planned) = match checked {
-            Checked::Later => return Ok(Planned::Later),
-            Checked::Refused(error) if error.kind() == ErrorKind::PreconditionFailed => {
-                (Came::Refused(error), Planned::Impossible)
+            SectionCheck::Later => return Ok(Planned::Later),
+            SectionCheck::Refused(error) if error.kind() == ErrorKind::PreconditionFailed => {
+                (PreflightOutcome::Refused(error), Planned::Impossible)
             }
-            Checked::Refused(error) => (Came::Refused(error), Planned::Stop),
-            Checked::Failed(failures) => (Came::Verdict(Verdict::Failed(failures)), Planned::Impossible),
-            Checked::Verdict(verdict) => (Came::Verdict(verdict), Planned::Stop),
-            Checked::Exclusive(_) if relations.by_gate().is_some() => (Came::Refused(no_section()), Planned::Stop),
-            Checked::Exclusive(locks) => (Came::Exclusive(locks), Planned::Stop),
-            Checked::Runs {
+            SectionCheck::Refused(error) => (PreflightOutcome::Refused(error), Planned::Stop),
+            SectionCheck::Failed(failures) => (PreflightOutcome::Verdict(Verdict::Failed(failures)), Planned::Impossible),
+            SectionCheck::Verdict(verdict) => (PreflightOutcome::Verdict(verdict), Planned::Stop),
+            SectionCheck::Exclusive(_) if relations.by_gate().is_some() => {
+                (PreflightOutcome::Refused(no_section()), Planned::Stop)
+            }
+            SectionCheck::Exclusive(locks) => (PreflightOutcome::Exclusive(locks), Planned::Stop),
+            SectionCheck::Runs {
                 folded,
                 otherwise,
                 warnings,
@@ -149,10 +176,10 @@ impl Planning for IntentPlan<'_> {
                 self.leases = leases;
                 if self.leases.iter().any(|write| !self.addresses.contains(&write.at)) {
                     // A lock document has another lease than when it was made ready for.
-                    self.came = Some(Came::Exclusive(folded.locks));
+                    self.came = Some(PreflightOutcome::Exclusive(folded.locks));
                     return Ok(Planned::Stop);
                 }
-                let possible = Came::Possible {
+                let possible = PreflightOutcome::Possible {
                     folded,
                     otherwise,
                     warnings,
@@ -170,7 +197,7 @@ impl Planning for IntentPlan<'_> {
 }
 
 /// The result of the check in the section.
-enum Checked {
+enum SectionCheck {
     /// It runs from here on: no grant and no end of a lock passes it.
     Runs {
         folded: Folded,
@@ -197,7 +224,7 @@ struct Check<'c, 'a> {
 }
 
 impl Transaction for Check<'_, '_> {
-    type Answer = Checked;
+    type Answer = SectionCheck;
 
     fn options(&self) -> TxnOptions {
         let exclusive = self.plan.prepared.is_some();
@@ -207,28 +234,28 @@ impl Transaction for Check<'_, '_> {
         }
     }
 
-    fn run(&mut self, _: &mut dyn Newest) -> Result<Step<Checked>> {
+    fn run(&mut self, _: &mut dyn Newest) -> Result<Step<SectionCheck>> {
         let IntentPlan { relations, place, .. } = self.plan;
         // Who writes the same lock documents is waited for, as by the other path.
         if let Some(prepared) = self.plan.prepared {
             let table = relations.locks.table();
             if table.runs_on(&prepared.claims) || !table.runs_under(&prepared.known).is_empty() {
-                return Ok(Step::Reply(Checked::Later));
+                return Ok(Step::Reply(SectionCheck::Later));
             }
         }
         let mut newest = ReadBefore {
             names: self.plan.names,
             before: self.before,
         };
-        let internal = |what: &str| Ok(Step::Reply(Checked::Refused(Error::new(ErrorKind::Internal, what))));
+        let internal = |what: &str| Ok(Step::Reply(SectionCheck::Refused(Error::new(ErrorKind::Internal, what))));
         let (evaluated, plan) = match self.evaluator.evaluate(&mut newest, &mut self.updates) {
             Ok(evaluated) => evaluated,
-            Err(error) => return Ok(Step::Reply(Checked::Refused(error))),
+            Err(error) => return Ok(Step::Reply(SectionCheck::Refused(error))),
         };
         match evaluated {
-            Evaluated::Failed(failures) => Ok(Step::Reply(Checked::Failed(failures))),
-            Evaluated::Done(done) => Ok(Step::Reply(Checked::Verdict(Verdict::Committed(done)))),
-            Evaluated::Exclusive(locks) => Ok(Step::Reply(Checked::Exclusive(locks))),
+            Evaluated::Failed(failures) => Ok(Step::Reply(SectionCheck::Failed(failures))),
+            Evaluated::Done(done) => Ok(Step::Reply(SectionCheck::Verdict(Verdict::Committed(done)))),
+            Evaluated::Exclusive(locks) => Ok(Step::Reply(SectionCheck::Exclusive(locks))),
             // By this path indices are made and updates evaluated before.
             Evaluated::Makes(_) => internal("a plan makes an index"),
             Evaluated::TooLong => internal("an update takes too long where nothing bounds it"),
@@ -240,7 +267,7 @@ impl Transaction for Check<'_, '_> {
                 };
                 let queue = move |_: &Decision<'_>| {
                     let told = shared.table().enqueue(&claims, &request, None);
-                    Checked::Verdict(Verdict::Waits(shared.turn(&request.owner, told), place))
+                    SectionCheck::Verdict(Verdict::Waits(shared.turn(&request.owner, told), place))
                 };
                 Ok(Step::CommitWith(plan, Box::new(queue)))
             }
@@ -251,9 +278,9 @@ impl Transaction for Check<'_, '_> {
             } => {
                 let (folded, after) = self.split_leases(folded, plan);
                 match self.begin(&mut newest, &folded, after) {
-                    Err(error) => Ok(Step::Reply(Checked::Refused(error))),
-                    Ok(false) => Ok(Step::Reply(Checked::Later)),
-                    Ok(true) => Ok(Step::Reply(Checked::Runs {
+                    Err(error) => Ok(Step::Reply(SectionCheck::Refused(error))),
+                    Ok(false) => Ok(Step::Reply(SectionCheck::Later)),
+                    Ok(true) => Ok(Step::Reply(SectionCheck::Runs {
                         folded,
                         otherwise,
                         warnings,
@@ -266,7 +293,7 @@ impl Transaction for Check<'_, '_> {
 
 impl Check<'_, '_> {
     /// The same where there is no section.
-    fn outside(&mut self) -> Result<Checked> {
+    fn outside(&mut self) -> Result<SectionCheck> {
         let mut none = ReadBefore {
             names: self.plan.names,
             before: self.before,
@@ -288,13 +315,13 @@ impl Check<'_, '_> {
 
     /// The writes of documents stay with what was folded. Leases are documents of the attempt, and the table follows them when
     /// it is finished.
-    fn split_leases(&mut self, mut folded: Folded, mut plan: Plan) -> (Folded, Option<After>) {
+    fn split_leases(&mut self, mut folded: Folded, mut plan: Plan) -> (Folded, Option<LockEffects>) {
         let first = folded.writers.len() + usize::from(self.evaluator.change.key.is_some());
         self.leases = plan.writes.split_off(first.min(plan.writes.len()));
         plan.writes.truncate(folded.writers.len());
         folded.writes = plan.writes;
         let begun = self.leases.iter().filter(|write| matches!(write.op, WriteOp::Put(_)));
-        let after = plan.then.map(|then| After {
+        let after = plan.then.map(|then| LockEffects {
             first,
             begun: begun.map(|write| write.at.clone()).collect(),
             then,
@@ -303,7 +330,7 @@ impl Check<'_, '_> {
     }
 
     /// Takes its place among the running; false, if another that runs is in the way.
-    fn begin(&self, newest: &mut dyn Newest, folded: &Folded, after: Option<After>) -> Result<bool> {
+    fn begin(&self, newest: &mut dyn Newest, folded: &Folded, after: Option<LockEffects>) -> Result<bool> {
         let mut running = running(newest, self.evaluator.change, folded)?;
         running.after = after;
         if let Some(prepared) = self.plan.prepared {
@@ -334,8 +361,12 @@ impl IntentPlan<'_> {
     }
 
     /// Would the mapping take it? With a key, its outcome is one more document.
-    async fn preflight(&self, possible: Came, before: &BTreeMap<DocAddress, Before>) -> Result<(Came, Planned)> {
-        let Came::Possible {
+    async fn preflight(
+        &self,
+        possible: PreflightOutcome,
+        before: &BTreeMap<DocAddress, Before>,
+    ) -> Result<(PreflightOutcome, Planned)> {
+        let PreflightOutcome::Possible {
             folded,
             otherwise,
             warnings,
@@ -367,28 +398,8 @@ impl IntentPlan<'_> {
         };
         let seen: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
         for write in &folded.writes {
-            debug_assert!(
-                !matches!(
-                    write.expect,
-                    Expect::NewerThan { .. } | Expect::AbsentAt { .. } | Expect::Forced(_)
-                ),
-                "an external version is of a plain write, which is decided at once"
-            );
-            let effect = match &write.op {
-                WriteOp::Put(source) => Effects::Put {
-                    source: source.clone(),
-                    routing: write.routing.clone(),
-                    parent: write.parent.clone(),
-                    // Only typed documents have times.
-                    timing: match &write.at.id.doc_type {
-                        Some(_) => write.timing.clone().judged(self.relations.clock.wall_ms()),
-                        None => Timing::default(),
-                    },
-                },
-                WriteOp::Delete => Effects::Delete,
-                WriteOp::Update(_) => unreachable!("updates are folded into what they come to"),
-            };
-            outcomes.insert(write.at.clone(), effect);
+            let known = outcomes.insert(write.at.clone(), effects_of(write, self.relations.clock.wall_ms()));
+            debug_assert!(known.is_none(), "T2: a transaction writes {:?} twice", write.at);
         }
         let mut failures = refusals(folded, &seen);
         for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {
@@ -402,7 +413,7 @@ impl IntentPlan<'_> {
                 otherwise: *otherwise,
                 operations: failures,
             };
-            return Ok((Came::Verdict(Verdict::Failed(failures)), Planned::Impossible));
+            return Ok((PreflightOutcome::Verdict(Verdict::Failed(failures)), Planned::Impossible));
         }
         let promise = |warnings: &[String]| Committed {
             commit_seq: 0,
@@ -427,7 +438,7 @@ impl IntentPlan<'_> {
             let there = before.get(&beside.at).and_then(|before| before.document.as_ref());
             let source = match (beside.source)(there, &promise(warnings)) {
                 Ok(source) => source,
-                Err(error) => return Ok((Came::Refused(error), Planned::Stop)),
+                Err(error) => return Ok((PreflightOutcome::Refused(error), Planned::Stop)),
             };
             outcomes.insert(beside.at.clone(), Effects::bare(source));
         }

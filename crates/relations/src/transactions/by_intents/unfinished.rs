@@ -10,7 +10,7 @@ use super::{Portable, SESSION_TTL, expect_unchanged, nonce};
 use crate::atomically::Step;
 use crate::intents::{Effects, NotApplied, Record, RecordState, Resolved, Token, is_for_now, is_of_an_index, session_address};
 use crate::leases::place_fields;
-use crate::leases::table::{After, Running};
+use crate::leases::table::{LockEffects, Running};
 use crate::locks::{Claim, Owner, plan as together, write_claims};
 use crate::sessions::{Session, SessionState};
 use crate::{Relations, schema};
@@ -153,7 +153,7 @@ impl Relations {
                 return Ok(());
             }
             for change in running {
-                let rests = portable.unfinished().rests(&change, self.clock.monotonic());
+                let rests = portable.lock_unfinished().rests(&change, self.clock.monotonic());
                 let resolved = match rests && patient {
                     true => Ok(Resolved::Stuck),
                     false => self.brought_to_its_end(portable, &change).await,
@@ -161,7 +161,7 @@ impl Relations {
                 if matches!(resolved, Ok(Resolved::Aborted | Resolved::Done)) {
                     continue;
                 }
-                let why = match (portable.unfinished().holds_up(&change), resolved) {
+                let why = match (portable.lock_unfinished().holds_up(&change), resolved) {
                     (Some(why), _) => why,
                     (None, Err(error)) if !is_of_an_index(&error) => return Err(error),
                     (None, Err(error)) => format!("change [{change}] is not finished: {}", error.reason()),
@@ -173,7 +173,7 @@ impl Relations {
         }
     }
 
-    /// As [`Relations::settled`], for the driver of transactions, which finishing a transaction goes through as well.
+    /// As [`Relations::finish_changes_under`], for the driver of transactions, which finishing a transaction goes through as well.
     pub(crate) fn finish_under<'a>(&'a self, leases: &'a [Arc<str>]) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.finish_changes_under(leases, false))
     }
@@ -211,17 +211,21 @@ impl Relations {
         match &resolved {
             Ok(Resolved::Done) => {
                 if let Err(error) = self.conclude(change, 0).await {
-                    portable.unfinished().later(change, self.clock.monotonic(), error.clone());
+                    portable
+                        .lock_unfinished()
+                        .later(change, self.clock.monotonic(), error.clone());
                     return Err(error);
                 }
-                portable.unfinished().forget(change);
+                portable.lock_unfinished().forget(change);
             }
             Ok(Resolved::Aborted) => {
                 self.locks.table().stop_running(change);
-                portable.unfinished().forget(change);
+                portable.lock_unfinished().forget(change);
             }
-            Ok(Resolved::Stuck) => portable.unfinished().stick(change),
-            Err(error) => portable.unfinished().later(change, self.clock.monotonic(), error.clone()),
+            Ok(Resolved::Stuck) => portable.lock_unfinished().stick(change),
+            Err(error) => portable
+                .lock_unfinished()
+                .later(change, self.clock.monotonic(), error.clone()),
         }
         resolved
     }
@@ -251,7 +255,7 @@ impl Relations {
             };
             let follow = move |_: &Decision<'_>| {
                 let after = shared.table().conclude(&change);
-                if let Some(After { then, .. }) = after {
+                if let Some(LockEffects { then, .. }) = after {
                     then(&Decision {
                         moves: &[],
                         commit_seq,
@@ -271,15 +275,15 @@ impl Relations {
     /// Decides and finishes changes that coordinators left. One that cannot be finished is kept with the reason.
     pub(crate) async fn finish_left(&self) {
         let Some(portable) = &self.portable else { return };
-        let due = portable.unfinished().due(self.clock.monotonic());
+        let due = portable.lock_unfinished().due(self.clock.monotonic());
         for change in due {
             drop(self.brought_to_its_end(portable, &change).await);
         }
     }
 
     /// Why none of those who wait for one of these changes should go on waiting.
-    pub(crate) fn held_up(&self, changes: &[Owner]) -> Option<Error> {
-        let unfinished = self.portable.as_ref()?.unfinished();
+    pub(crate) fn why_held_up(&self, changes: &[Owner]) -> Option<Error> {
+        let unfinished = self.portable.as_ref()?.lock_unfinished();
         let (change, why) = changes
             .iter()
             .find_map(|change| Some((change, unfinished.holds_up(change)?)))?;
@@ -289,7 +293,7 @@ impl Relations {
     /// The refusal of whoever waited too long for others' marks on these documents.
     pub(super) async fn waited_for<T>(&self, portable: &Portable, named: &BTreeSet<DocAddress>, reason: String) -> Result<T> {
         let all: Vec<Owner> = {
-            let unfinished = portable.unfinished();
+            let unfinished = portable.lock_unfinished();
             unfinished.stuck.iter().chain(unfinished.left.keys()).cloned().collect()
         };
         for change in all {
@@ -297,7 +301,7 @@ impl Relations {
                 continue;
             };
             if record.documents.iter().any(|touched| named.contains(&touched.at))
-                && let Some(why) = portable.unfinished().holds_up(&change)
+                && let Some(why) = portable.lock_unfinished().holds_up(&change)
             {
                 let error = Error::new(ErrorKind::Timeout, format!("{reason}; {why}"));
                 return Err(error.with("transaction", change.as_str()));
@@ -354,7 +358,7 @@ impl Relations {
                 }
             }
         }
-        portable.beats().opened(sent, ended);
+        portable.beats().note_opening(sent, ended);
         for (change, came) in portable.runner.sweep().await? {
             if matches!(came, Some(Resolved::Aborted | Resolved::Done)) {
                 continue;
@@ -363,8 +367,8 @@ impl Relations {
                 self.locks.table().run(&change, running);
             }
             match came {
-                Some(_) => portable.unfinished().stick(&change),
-                None => portable.unfinished().leave(&change),
+                Some(_) => portable.lock_unfinished().stick(&change),
+                None => portable.lock_unfinished().leave(&change),
             }
         }
         Ok(())
@@ -429,7 +433,7 @@ impl Relations {
         };
         let mut all: BTreeSet<Owner> = self.locks.table().running().into_iter().collect();
         {
-            let unfinished = portable.unfinished();
+            let unfinished = portable.lock_unfinished();
             all.extend(unfinished.stuck.iter().chain(unfinished.left.keys()).cloned());
         }
         let mut shown = Vec::new();
@@ -447,7 +451,7 @@ impl Relations {
     pub fn is_stuck(&self) -> bool {
         self.portable
             .as_ref()
-            .is_some_and(|portable| !portable.unfinished().stuck.is_empty())
+            .is_some_and(|portable| !portable.lock_unfinished().stuck.is_empty())
     }
 
     /// A change by the portable path; `None`: this is the name of none.
@@ -469,7 +473,11 @@ impl Relations {
             return Ok(None);
         };
         let waits = match record.state {
-            RecordState::Committed => portable.unfinished().left.get(change).and_then(|later| later.why.clone()),
+            RecordState::Committed => portable
+                .lock_unfinished()
+                .left
+                .get(change)
+                .and_then(|later| later.why.clone()),
             _ => None,
         };
         Ok(Some(self.show(change, record, stamp, waits)))

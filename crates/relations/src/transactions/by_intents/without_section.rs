@@ -38,17 +38,17 @@ struct Reading<'a> {
     before: &'a BTreeMap<DocAddress, Before>,
     /// Every document that the run read.
     read: BTreeSet<DocAddress>,
-    asked: Asked,
+    asked: MissingReads,
 }
 
 /// Names and documents that a run asked for and that were not read yet: the run does not count.
 #[derive(Default)]
-struct Asked {
+struct MissingReads {
     names: BTreeSet<String>,
     documents: BTreeSet<DocAddress>,
 }
 
-impl Asked {
+impl MissingReads {
     fn is_nothing(&self) -> bool {
         self.names.is_empty() && self.documents.is_empty()
     }
@@ -65,11 +65,11 @@ impl<'a> Reading<'a> {
             names,
             before,
             read: BTreeSet::new(),
-            asked: Asked::default(),
+            asked: MissingReads::default(),
         }
     }
     /// The address by the names that its index gives.
-    fn resolved(&mut self, at: &DocAddress) -> Result<DocAddress> {
+    fn resolve(&mut self, at: &DocAddress) -> Result<DocAddress> {
         self.index(at.index.as_str())?;
         self.names.at(at).ok_or_else(not_read_yet)
     }
@@ -77,7 +77,7 @@ impl<'a> Reading<'a> {
 
 impl Newest for Reading<'_> {
     fn read(&mut self, at: &DocAddress, _see: See) -> Result<Option<Document>> {
-        let at = self.resolved(at)?;
+        let at = self.resolve(at)?;
         self.read.insert(at.clone());
         let Some(before) = self.before.get(&at) else {
             self.asked.documents.insert(at);
@@ -97,7 +97,7 @@ impl Newest for Reading<'_> {
         known.clone()
     }
     fn identity(&mut self, at: &DocAddress) -> Result<DocId> {
-        Ok(self.resolved(at)?.id)
+        Ok(self.resolve(at)?.id)
     }
     /// Done for all of them together, when the plan is made.
     fn rehearse(&mut self, _write: &Write) -> Result<()> {
@@ -106,9 +106,9 @@ impl Newest for Reading<'_> {
 }
 
 /// The last run of an attempt.
-enum Came<T> {
+enum RunOutcome<T> {
     /// It asked for more.
-    Asked(Asked),
+    Asked(MissingReads),
     /// The writes, by their addresses in order, and the answer.
     Commit(Vec<DocAddress>, Made<T>),
     /// The same of a grant or an end, with what passes the gate.
@@ -154,7 +154,7 @@ struct RunInAttempt<'a, T: Transaction> {
     names: &'a Names,
     /// The attempt, and the server by which it passes the gate; `None`: it alters no table.
     gate: Option<(&'a Portable, &'a Owner)>,
-    came: Option<Came<T::Answer>>,
+    came: Option<RunOutcome<T::Answer>>,
 }
 
 #[async_trait]
@@ -167,7 +167,7 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
                 let gate = LockGate::read(found)?;
                 // Marks prove that it was read as it is, or the attempt begins anew.
                 let own = Some((own, Age::default()));
-                if !self.relations.brought_up(portable, own, &gate).await? {
+                if !self.relations.catch_up(portable, own, &gate).await? {
                     return Ok(Planned::Later);
                 }
                 Some((portable, gate))
@@ -178,23 +178,23 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
             (self.transaction.run(&mut reading), reading.asked)
         };
         if !asked.is_nothing() {
-            self.came = Some(Came::Asked(asked));
+            self.came = Some(RunOutcome::Asked(asked));
             return Ok(Planned::Stop);
         }
         let (plan, made) = match step {
             // Marks prove what a failure rests on, as they prove a success.
             Err(error) => {
-                self.came = Some(Came::Failed(error));
+                self.came = Some(RunOutcome::Failed(error));
                 return Ok(Planned::Impossible);
             }
             Ok(Step::Commit(plan, _) | Step::CommitWith(plan, _)) if !plan.alterations.is_empty() => {
-                self.came = Some(Came::Step(Box::new(Step::CreateFirst(plan.alterations))));
+                self.came = Some(RunOutcome::Step(Box::new(Step::CreateFirst(plan.alterations))));
                 return Ok(Planned::Stop);
             }
             // Somebody waits from here on: nothing is written, and nothing told that would have to be proved.
             Ok(Step::CommitWith(plan, answer)) if gate.is_some() && plan.writes.is_empty() => {
                 let done = Made::Then(answer).at(0, Vec::new());
-                self.came = Some(Came::Step(Box::new(Step::Reply(done.answer))));
+                self.came = Some(RunOutcome::Step(Box::new(Step::Reply(done.answer))));
                 return Ok(Planned::Stop);
             }
             Ok(Step::Commit(plan, answer)) => (plan, Made::Now(answer)),
@@ -204,7 +204,7 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
                     Step::Reply(_) => Planned::Impossible,
                     _ => Planned::Stop,
                 };
-                self.came = Some(Came::Step(Box::new(step)));
+                self.came = Some(RunOutcome::Step(Box::new(step)));
                 return Ok(planned);
             }
         };
@@ -217,7 +217,7 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
             Some((portable, gate)) => {
                 let passage = gate.pass(plan.writes, &portable.session.get())?;
                 match self.effects(before, passage.writes.clone(), made).await? {
-                    (Came::Commit(_, made), planned) => (Came::Pass(passage, made), planned),
+                    (RunOutcome::Commit(_, made), planned) => (RunOutcome::Pass(passage, made), planned),
                     other => other,
                 }
             }
@@ -234,27 +234,27 @@ impl<T: Transaction> RunInAttempt<'_, T> {
         before: &BTreeMap<DocAddress, Before>,
         writes: Vec<Write>,
         made: Made<T::Answer>,
-    ) -> Result<(Came<T::Answer>, Planned)> {
-        let mut asked = Asked::default();
+    ) -> Result<(RunOutcome<T::Answer>, Planned)> {
+        let mut asked = MissingReads::default();
         let mut addresses = Vec::with_capacity(writes.len());
         let mut outcomes = Vec::with_capacity(writes.len());
         for write in &writes {
             let mut reading = Reading::new(self.names, before);
-            let at = reading.resolved(&write.at);
+            let at = reading.resolve(&write.at);
             asked.names.append(&mut reading.asked.names);
             let Ok(at) = at else { continue };
             match before.get(&at) {
                 None => drop(asked.documents.insert(at.clone())),
-                Some(before) => outcomes.push(expected(write, &at, before)),
+                Some(before) => outcomes.push(expected_outcome(write, &at, before)),
             }
             addresses.push(at);
         }
         if !asked.is_nothing() {
-            return Ok((Came::Asked(asked), Planned::Stop));
+            return Ok((RunOutcome::Asked(asked), Planned::Stop));
         }
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Conflict(_))) {
             // Marks prove that what was read is so.
-            return Ok((Came::Refused(outcomes), Planned::Impossible));
+            return Ok((RunOutcome::Refused(outcomes), Planned::Impossible));
         }
         let plain = |write: &Write| Write {
             hide: Hide::Drop,
@@ -264,7 +264,7 @@ impl<T: Transaction> RunInAttempt<'_, T> {
         let refused = rehearse_and_grow(&*self.relations.engine, &plain).await?;
         if refused.iter().any(Option::is_some) {
             let outcome = |refused: Option<Error>| refused.map_or(Outcome::Unknown, Outcome::Refused);
-            return Ok((Came::Refused(refused.into_iter().map(outcome).collect()), Planned::Stop));
+            return Ok((RunOutcome::Refused(refused.into_iter().map(outcome).collect()), Planned::Stop));
         }
         let mut effects = BTreeMap::new();
         for (at, write) in addresses.iter().zip(&writes) {
@@ -274,7 +274,7 @@ impl<T: Transaction> RunInAttempt<'_, T> {
                     routing: write.routing.clone(),
                     parent: write.parent.clone(),
                     timing: match &at.id.doc_type {
-                        Some(_) => write.timing.clone().judged(self.relations.clock.wall_ms()),
+                        Some(_) => write.timing.clone().judge_at(self.relations.clock.wall_ms()),
                         None => mapping::Timing::default(),
                     },
                 },
@@ -287,12 +287,12 @@ impl<T: Transaction> RunInAttempt<'_, T> {
             let twice = effects.insert(at.clone(), effect);
             assert!(twice.is_none(), "T2: a transaction writes {at:?} twice");
         }
-        Ok((Came::Commit(addresses, made), Planned::Commit(effects)))
+        Ok((RunOutcome::Commit(addresses, made), Planned::Commit(effects)))
     }
 }
 
 /// Does the document stand as the write expects? Marks that went over it and left it as it was do not count.
-fn expected(write: &Write, at: &DocAddress, before: &Before) -> Outcome {
+fn expected_outcome(write: &Write, at: &DocAddress, before: &Before) -> Outcome {
     let found = |stamp: Option<Stamp>| match (&before.document, stamp) {
         (Some(_), Some(stamp)) => Found::Here(stamp),
         (None, Some(stamp)) => Found::Deleted(stamp),
@@ -316,7 +316,7 @@ fn expected(write: &Write, at: &DocAddress, before: &Before) -> Outcome {
 /// The first run, over documents as they are read: what to do before an attempt, or instead of it.
 enum First<T> {
     /// Read these as well, and run again.
-    Asked(Asked),
+    Asked(MissingReads),
     /// An attempt of these documents.
     Attempt(BTreeSet<DocAddress>),
     /// One write that rests on nothing.
@@ -393,7 +393,7 @@ impl Course<'_> {
                     Outcome::Written(written) => return Ok(Some(made.at(0, vec![written.stamp]))),
                     // It may be written once more: nobody was answered.
                     Outcome::Unknown => relations.breathe().await,
-                    outcome => return refused(transaction, &[outcome]),
+                    outcome => return handle_refusal(transaction, &[outcome]),
                 }
             }
         }
@@ -412,7 +412,13 @@ impl Course<'_> {
     }
 
     /// The gate was passed: the table follows, then what was checked before is decided, then it is told.
-    async fn passed<A>(&self, own: &Owner, commit_seq: CommitSeq, passage: Passage, made: Made<A>) -> Result<Option<Done<A>>> {
+    async fn finish_passage<A>(
+        &self,
+        own: &Owner,
+        commit_seq: CommitSeq,
+        passage: Passage,
+        made: Made<A>,
+    ) -> Result<Option<Done<A>>> {
         let Passage { number, writes, .. } = &passage;
         // All but the gate.
         let stamps = vec![stamp_at(*number); writes.len() - 1];
@@ -468,26 +474,26 @@ impl Course<'_> {
             Ok(ended) => ended,
             Err(error) if self.relations.is_undone(self.portable, &attempt.id).await => return Err(error),
             Err(error) => {
-                self.portable.unfinished().leave(&attempt.id);
+                self.portable.lock_unfinished().leave(&attempt.id);
                 return Err(unknown(&attempt.id, error));
             }
         };
         match (ended, came) {
-            (Ended::Committed { token, stamps }, Some(Came::Commit(addresses, made))) => {
+            (Ended::Committed { token, stamps }, Some(RunOutcome::Commit(addresses, made))) => {
                 self.portable.note_commit(token.commit_seq());
                 let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
                 let stamps = addresses.iter().map(stamp).collect();
                 return Ok(Some(made.at(token.commit_seq(), stamps)));
             }
-            (Ended::Committed { token, .. }, Some(Came::Pass(passage, made))) => {
+            (Ended::Committed { token, .. }, Some(RunOutcome::Pass(passage, made))) => {
                 let commit_seq = token.commit_seq();
                 self.portable.note_commit(commit_seq);
-                return self.passed(&attempt.id, commit_seq, passage, made).await;
+                return self.finish_passage(&attempt.id, commit_seq, passage, made).await;
             }
-            (Ended::Stopped, Some(Came::Asked(asked))) => self.learn_asked(asked).await?,
-            (Ended::Stopped, Some(Came::Refused(outcomes))) => return refused(transaction, &outcomes),
-            (Ended::Stopped, Some(Came::Step(step))) => return self.follow_step(*step).await,
-            (Ended::Stopped, Some(Came::Failed(error))) | (Ended::Refused { error, .. }, _) => return Err(error),
+            (Ended::Stopped, Some(RunOutcome::Asked(asked))) => self.learn_asked(asked).await?,
+            (Ended::Stopped, Some(RunOutcome::Refused(outcomes))) => return handle_refusal(transaction, &outcomes),
+            (Ended::Stopped, Some(RunOutcome::Step(step))) => return self.follow_step(*step).await,
+            (Ended::Stopped, Some(RunOutcome::Failed(error))) | (Ended::Refused { error, .. }, _) => return Err(error),
             (Ended::Aborted { age }, _) => self.age = Some(age).filter(|age| *age != Age::default()),
             // The next turn says so.
             (Ended::TimedOut, _) => {}
@@ -521,7 +527,7 @@ impl Course<'_> {
         Ok(None)
     }
 
-    async fn learn_asked(&mut self, asked: Asked) -> Result<()> {
+    async fn learn_asked(&mut self, asked: MissingReads) -> Result<()> {
         for name in &asked.names {
             self.relations.learn(&mut self.names, name).await?;
             self.names.note_missing(name);
@@ -532,7 +538,7 @@ impl Course<'_> {
 }
 
 /// The engine does not take some of the writes.
-fn refused<T: Transaction>(transaction: &mut T, outcomes: &[Outcome]) -> Result<Option<Done<T::Answer>>> {
+fn handle_refusal<T: Transaction>(transaction: &mut T, outcomes: &[Outcome]) -> Result<Option<Done<T::Answer>>> {
     Ok(match transaction.on_refusal(outcomes)? {
         Refused::Again => None,
         Refused::Reply(answer) => Some(Made::Now(answer).at(0, Vec::new())),
@@ -575,7 +581,7 @@ impl Relations {
         let is_alone = read.is_empty();
         let mut addresses = read;
         for write in &plan.writes {
-            if let Ok(at) = reading.resolved(&write.at) {
+            if let Ok(at) = reading.resolve(&write.at) {
                 addresses.insert(at);
             }
         }

@@ -182,19 +182,7 @@ pub(in crate::transactions) fn fold(
         }
         let Some(writer) = doc.writer else { continue };
         places[n] = Some(out.writes.len());
-        let mut write = Write::new(doc.at, WriteOp::Delete);
-        write.require_alias = doc.require_alias;
-        write.index_uuid = doc.index_uuid;
-        write.expect = doc.external;
-        match doc.now {
-            Some(now) => {
-                write.op = WriteOp::Put(now.source);
-                write.tree = now.tree;
-                (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
-            }
-            None => (write.routing, write.parent) = (doc.routing, doc.parent),
-        }
-        out.writes.push(write);
+        out.writes.push(doc.into_write());
         out.writers.push(writer);
     }
     out.steps = steps
@@ -204,6 +192,19 @@ pub(in crate::transactions) fn fold(
             ..step
         })
         .collect();
+    debug_assert_eq!(out.steps.len(), operations.len(), "each operation has its step");
+    debug_assert_eq!(
+        out.writes.len(),
+        out.writers.len(),
+        "T2: each write has the last operation that made it"
+    );
+    debug_assert!(
+        out.steps
+            .iter()
+            .all(|step| step.place.is_some() || matches!(step.effect, Effect::Noop)),
+        "an operation with an effect is in a write: {:?}",
+        out.steps
+    );
     Ok(out)
 }
 
@@ -211,6 +212,10 @@ pub(in crate::transactions) fn fold(
 pub(in crate::transactions) fn refusals(folded: &Folded, outcomes: &[Outcome]) -> Option<Vec<NotDone>> {
     let mut failures: Vec<NotDone> = folded.steps.iter().map(|_| NotDone::NotApplied).collect();
     let mut any = false;
+    debug_assert!(
+        folded.writers.iter().all(|writer| *writer < failures.len()),
+        "each write is of an operation of the change"
+    );
     for (outcome, writer) in outcomes.iter().zip(&folded.writers) {
         if let Some(failure) = NotDone::of(outcome) {
             failures[*writer] = failure;
@@ -232,12 +237,12 @@ struct Folding<'a, 'g, 't> {
     /// Indices that it makes, by name: their settings, and where their documents are.
     made: HashMap<String, (Arc<Map<String, Value>>, PlaceFields)>,
     places: HashMap<DocAddress, usize>,
-    docs: Vec<Doc>,
+    docs: Vec<FoldedDocument>,
     out: Folded,
 }
 
 /// One document on its way through the operations.
-struct Doc {
+struct FoldedDocument {
     at: DocAddress,
     before: Option<Stamp>,
     now: Option<Now>,
@@ -272,9 +277,26 @@ struct Now {
     tree: Option<Arc<Tree>>,
 }
 
-impl Doc {
+impl FoldedDocument {
     fn stamp(&self) -> Stamp {
         self.before.unwrap_or_default()
+    }
+
+    /// The one write that its operations come to.
+    fn into_write(self) -> Write {
+        let mut write = Write::new(self.at, WriteOp::Delete);
+        write.require_alias = self.require_alias;
+        write.index_uuid = self.index_uuid;
+        write.expect = self.external;
+        match self.now {
+            Some(now) => {
+                write.op = WriteOp::Put(now.source);
+                write.tree = now.tree;
+                (write.routing, write.parent, write.timing) = (now.routing, now.parent, now.timing);
+            }
+            None => (write.routing, write.parent) = (self.routing, self.parent),
+        }
+        write
     }
 }
 
@@ -329,12 +351,12 @@ impl Folding<'_, '_, '_> {
             read => read.transpose()?.flatten(),
         };
         first.insert(place);
-        let mut doc = Doc::new(name, at, before);
+        let mut doc = FoldedDocument::new(name, at, before);
         doc.index_uuid.clone_from(&operation.write.index_uuid);
         if let Some((index, _, locks)) = index
             && locks.has(doc.at.id.doc_type.as_deref())
         {
-            doc.lock = Some(LockWrite::begun(&doc.at, index, doc.now.as_ref().map(|now| &now.source)));
+            doc.lock = Some(LockWrite::new(&doc.at, index, doc.now.as_ref().map(|now| &now.source)));
         } else if let Err(error) = self.check_place(&mut doc)? {
             doc.failed = true;
             self.docs.push(doc);
@@ -351,7 +373,7 @@ impl Folding<'_, '_, '_> {
         if let Some(uuid) = &operation.write.index_uuid
             && index.is_none_or(|(index, ..)| index.uuid != **uuid)
         {
-            return Ok(Err(engine::catalog::replaced(name, uuid)));
+            return Ok(Err(engine::catalog::index_replaced(name, uuid)));
         }
         let mut at = operation.write.at.clone();
         let is_there = match (index, operation.creates) {
@@ -390,7 +412,7 @@ impl Folding<'_, '_, '_> {
     }
 
     /// Locks of others refuse a document where it is. One that is to be made has no place yet: whether it is covered shows in the end.
-    fn check_place(&mut self, doc: &mut Doc) -> Result<Result<(), Error>> {
+    fn check_place(&mut self, doc: &mut FoldedDocument) -> Result<Result<(), Error>> {
         if self.guard.is_open() {
             return Ok(Ok(()));
         }
@@ -476,7 +498,7 @@ impl Folding<'_, '_, '_> {
             lock.proved |= LockWrite::is_unchanged(write.expect);
             lock.process_id = LockWrite::process_of(&write.op).or_else(|| lock.process_id.take());
         }
-        let found = doc.found(self.kind, write.expect).map_err(NotDone::Refused)?;
+        let found = doc.compared_document(self.kind, write.expect).map_err(NotDone::Refused)?;
         write.expect.check(&doc.at, found).map_err(NotDone::Conflict)?;
         let mut step = Step {
             label: operation.label,
@@ -487,7 +509,7 @@ impl Folding<'_, '_, '_> {
             source: None,
         };
         let next = match &write.op {
-            WriteOp::Put(source) => Next::Now(Now {
+            WriteOp::Put(source) => NextState::Now(Now {
                 source: source.clone(),
                 routing: write.routing.clone(),
                 parent: write.parent.clone(),
@@ -497,7 +519,7 @@ impl Folding<'_, '_, '_> {
             }),
             WriteOp::Delete => {
                 (doc.routing, doc.parent) = (write.routing.clone(), write.parent.clone());
-                Next::Gone
+                NextState::Gone
             }
             WriteOp::Update(update) => self.update(n, place, write, update)?,
         };
@@ -512,7 +534,7 @@ impl Folding<'_, '_, '_> {
     }
 
     /// The state of a document after an update.
-    fn update(&mut self, n: usize, place: usize, write: &Write, update: &engine::Update) -> Result<Next, NotDone> {
+    fn update(&mut self, n: usize, place: usize, write: &Write, update: &engine::Update) -> Result<NextState, NotDone> {
         let doc = &self.docs[place];
         let now = doc.now.as_ref();
         let routing = write.routing.clone().or_else(|| now?.routing.clone());
@@ -524,7 +546,7 @@ impl Folding<'_, '_, '_> {
             at: doc.at.clone(),
             uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
             before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
-            moved: now.and_then(|now| now.tree.as_ref()).map_or(0, |tree| tree.moved()),
+            moved: now.and_then(|now| now.tree.as_ref()).map_or(0, |tree| tree.last_move_seq()),
         };
         let times = now.map_or_else(Times::default, |now| now.times);
         let subject = Subject {
@@ -539,7 +561,7 @@ impl Folding<'_, '_, '_> {
             return Err(NotDone::NotApplied);
         };
         Ok(match evaluated.map_err(NotDone::Refused)? {
-            (UpdateEffect::Put(source), timing) => Next::Now(Now {
+            (UpdateEffect::Put(source), timing) => NextState::Now(Now {
                 source,
                 routing,
                 parent,
@@ -547,22 +569,22 @@ impl Folding<'_, '_, '_> {
                 times,
                 tree: now.and_then(|now| now.tree.clone()),
             }),
-            (UpdateEffect::Delete, _) => Next::Gone,
-            (UpdateEffect::Noop, _) => Next::Same,
+            (UpdateEffect::Delete, _) => NextState::Gone,
+            (UpdateEffect::Noop, _) => NextState::Same,
         })
     }
 }
 
 /// The state of a document after an operation.
-enum Next {
+enum NextState {
     Same,
     Gone,
     Now(Now),
 }
 
-impl Doc {
+impl FoldedDocument {
     /// The document that the condition of an operation is compared with.
-    fn found(&mut self, kind: Kind, expect: Expect) -> Result<Found> {
+    fn compared_document(&mut self, kind: Kind, expect: Expect) -> Result<Found> {
         Ok(match expect {
             Expect::NewerThan { .. } | Expect::AbsentAt { .. } if kind == Kind::Plain => {
                 self.external = expect;
@@ -581,11 +603,11 @@ impl Doc {
     }
 
     /// Operation `n` puts `next` in the place of the document. The effect, and the write of an earlier operation that counts no more.
-    fn replace(&mut self, n: usize, next: Next) -> (Effect, Option<(usize, Write)>) {
+    fn replace(&mut self, n: usize, next: NextState) -> (Effect, Option<(usize, Write)>) {
         let next = match next {
-            Next::Same => return (Effect::Noop, None),
-            Next::Gone => None,
-            Next::Now(now) => Some(now),
+            NextState::Same => return (Effect::Noop, None),
+            NextState::Gone => None,
+            NextState::Now(now) => Some(now),
         };
         let effect = match (self.now.is_some(), next.is_some()) {
             (true, true) => Effect::Updated,
@@ -603,8 +625,8 @@ impl Doc {
         (effect, superseded)
     }
 
-    fn new(index: &str, at: DocAddress, before: Option<Document>) -> Doc {
-        Doc {
+    fn new(index: &str, at: DocAddress, before: Option<Document>) -> FoldedDocument {
+        FoldedDocument {
             index: index.to_owned(),
             index_uuid: None,
             places: Vec::new(),
@@ -615,7 +637,7 @@ impl Doc {
                 source: document.source,
                 routing: document.routing,
                 parent: document.parent,
-                timing: Timing::kept(document.times),
+                timing: Timing::keep(document.times),
                 times: document.times,
                 tree: document.tree,
             }),

@@ -35,6 +35,27 @@ pub struct ByQueryCounts {
     pub failures: Vec<(DocAddress, Error)>,
 }
 
+impl ByQueryCounts {
+    /// The outcome of one document.
+    fn add(&mut self, at: DocAddress, outcome: Outcome) {
+        let refused = match outcome {
+            Outcome::Written(written) => {
+                return match written.effect {
+                    Effect::Created | Effect::Updated => self.updated += 1,
+                    Effect::Deleted => self.deleted += 1,
+                    Effect::Noop | Effect::NotFound => self.noops += 1,
+                };
+            }
+            Outcome::Refused(error) => error,
+            Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {
+                let reason = format!("[{}]: the document is held by a change that is not finished", at.id.id);
+                Error::new(ErrorKind::VersionConflict, reason)
+            }
+        };
+        self.failures.push((at, refused));
+    }
+}
+
 impl crate::Relations {
     /// Stages what is done with every document that a query finds in a transaction, at most `max_docs` of them.
     ///
@@ -72,7 +93,7 @@ impl crate::Relations {
             let mut write = Write::new(document.at, WriteOp::Delete);
             write.routing = document.routing;
             write.parent = document.parent;
-            write.timing = mapping::Timing::kept(document.times);
+            write.timing = mapping::Timing::keep(document.times);
             let label = match what {
                 ByQuery::Delete => "delete",
                 ByQuery::Update(None) => {
@@ -100,23 +121,9 @@ impl crate::Relations {
             ..ByQueryCounts::default()
         };
         let outcomes = self.staged_in_turn(&transaction, writes).await?;
+        debug_assert_eq!(outcomes.len(), places.len(), "each write that is staged has its outcome");
         for (at, outcome) in places.into_iter().zip(outcomes) {
-            let refused = match outcome {
-                Outcome::Written(written) => {
-                    match written.effect {
-                        Effect::Created | Effect::Updated => counts.updated += 1,
-                        Effect::Deleted => counts.deleted += 1,
-                        Effect::Noop | Effect::NotFound => counts.noops += 1,
-                    }
-                    continue;
-                }
-                Outcome::Refused(error) => error,
-                Outcome::Conflict(_) | Outcome::Held(_) | Outcome::Unknown => {
-                    let reason = format!("[{}]: the document is held by a change that is not finished", at.id.id);
-                    Error::new(ErrorKind::VersionConflict, reason)
-                }
-            };
-            counts.failures.push((at, refused));
+            counts.add(at, outcome);
         }
         transaction.facts().used = self.clock.monotonic();
         Ok(counts)

@@ -1,6 +1,6 @@
 //! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
 
-use super::registry::{Began, State, Transaction, Wrote};
+use super::registry::{Began, Transaction, TransactionState, Wrote};
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction as Decided};
 use crate::intents::{Token, origin};
 use crate::leases::guard::{Guard, check_linked};
@@ -17,7 +17,7 @@ use engine::{
 use model::lock_index::LockIndex;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The result of a commit.
@@ -61,7 +61,7 @@ impl crate::Relations {
         if let Err(e) = self.check_open(&transaction) {
             return self.again(id, e).await;
         }
-        let staged = self.staging()?.staged(&transaction.view).await?;
+        let staged = self.staging()?.staged_documents(&transaction.view).await?;
         let done = {
             let _committing = CommittingNow::begin(&transaction);
             self.commit_staged(&transaction, staged, refresh).await
@@ -70,11 +70,12 @@ impl crate::Relations {
         let done = done?;
         match &done {
             Finished::Committed(committed) => {
-                self.end_held(&transaction, State::Committed(committed.commit_seq)).await?;
+                self.end_held(&transaction, TransactionState::Committed(committed.commit_seq))
+                    .await?;
             }
             Finished::Moved(moved) => {
                 let why = format!("[{}] documents had moved when it was to be committed", moved.len());
-                self.end_held(&transaction, State::Aborted(why)).await?;
+                self.end_held(&transaction, TransactionState::Aborted(why)).await?;
             }
             Finished::Failed(_) => {}
         }
@@ -254,6 +255,24 @@ fn held_for_too_long() -> Error {
     Error::new(ErrorKind::Timeout, reason)
 }
 
+/// The write of a staged document over the one that is there.
+fn write_of(staged: &Staged, there: Option<&Document>) -> Write {
+    let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
+    if let StagedIndex::Known { uuid } = &staged.index {
+        write.index_uuid = Some(Arc::from(uuid.as_str()));
+    }
+    match &staged.put {
+        Some(put) => {
+            (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
+            write.timing = mapping::Timing::keep(put.times);
+            write.op = WriteOp::Put(put.source.clone());
+            write.tree = put.tree.clone();
+        }
+        None => write.routing = there.and_then(|document| document.routing.clone()),
+    }
+    write
+}
+
 impl Committing<'_> {
     fn touches(&self) -> Vec<DocAddress> {
         let read = self.reads.iter().map(|(at, _)| at.clone());
@@ -344,21 +363,13 @@ impl Committing<'_> {
             if let (StagedIndex::Made { name, typed }, None) = (&staged.index, &indices[staged.at.index.as_str()]) {
                 Alteration::make(&mut plan.alterations, name.as_str(), *typed);
             }
-            let mut write = Write::new(staged.at.clone(), WriteOp::Delete);
-            if let StagedIndex::Known { uuid } = &staged.index {
-                write.index_uuid = Some(Arc::from(uuid.as_str()));
-            }
-            match &staged.put {
-                Some(put) => {
-                    (write.routing, write.parent) = (put.routing.clone(), put.parent.clone());
-                    write.timing = mapping::Timing::kept(put.times);
-                    write.op = WriteOp::Put(put.source.clone());
-                    write.tree = put.tree.clone();
-                }
-                None => write.routing = there.get(&staged.at).and_then(|document| document.routing.clone()),
-            }
-            plan.writes.push(write);
+            plan.writes.push(write_of(staged, there.get(&staged.at)));
         }
+        debug_assert_eq!(
+            plan.writes.iter().map(|write| &write.at).collect::<BTreeSet<_>>().len(),
+            plan.writes.len(),
+            "T2: a transaction writes a document at most once"
+        );
         self.keep(&mut plan);
         Ok(Step::Commit(plan, None))
     }

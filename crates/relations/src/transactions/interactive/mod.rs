@@ -16,5 +16,5 @@ mod session;
 pub use by_query::{ByQuery, ByQueryCounts};
 pub use commit::{Finished, Moved};
 pub(crate) use registry::Registry;
-pub use registry::{Shown, State};
-pub use session::{Begin, Begun, HeldWrite};
+pub use registry::{ShownTransaction, TransactionState};
+pub use session::{Begin, BegunTransaction, HeldWrite};

@@ -26,7 +26,7 @@ struct All {
     incarnation: Option<u32>,
     begun: u64,
     open: BTreeMap<Arc<str>, Arc<Transaction>>,
-    ended: HashMap<Arc<str>, State>,
+    ended: HashMap<Arc<str>, TransactionState>,
     order: VecDeque<Arc<str>>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Wrote {
 
 /// Where a transaction stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TransactionState {
     /// Its client uses it.
     Open,
     /// It is being decided.
@@ -90,36 +90,36 @@ pub enum State {
     Aborted(String),
 }
 
-impl State {
+impl TransactionState {
     /// In one word.
     pub fn word(&self) -> &'static str {
         match self {
-            State::Open => "open",
-            State::Committing => "committing",
-            State::Committed(_) => "committed",
-            State::Aborted(_) => "aborted",
+            TransactionState::Open => "open",
+            TransactionState::Committing => "committing",
+            TransactionState::Committed(_) => "committed",
+            TransactionState::Aborted(_) => "aborted",
         }
     }
     /// Who brings it to its end.
     pub fn finisher(&self) -> &'static str {
         match self {
-            State::Open => "client",
-            State::Committing => "server",
+            TransactionState::Open => "client",
+            TransactionState::Committing => "server",
             _ => "none",
         }
     }
     /// The refusal of anything more in a transaction that ended so.
     pub(super) fn refusal(&self, id: &str) -> Error {
         match self {
-            State::Committed(seq) => {
+            TransactionState::Committed(seq) => {
                 let reason = format!("transaction [{id}] is committed; begin another");
                 Error::new(ErrorKind::TransactionCommitted, reason).with("commit_seq", *seq)
             }
-            State::Aborted(why) => {
+            TransactionState::Aborted(why) => {
                 let reason = format!("transaction [{id}] was aborted: {why}; nothing was changed");
                 Error::new(ErrorKind::TransactionAborted, reason).with("retryable", true)
             }
-            State::Open | State::Committing => {
+            TransactionState::Open | TransactionState::Committing => {
                 let reason = format!("transaction [{id}] is being committed");
                 Error::new(ErrorKind::TransactionConflict, reason)
             }
@@ -130,11 +130,11 @@ impl State {
 
 /// A transaction as lists show it.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ShownTransaction {
     /// Names its server.
     pub id: String,
     /// How it ended, if it did.
-    pub state: State,
+    pub state: TransactionState,
     /// The open ones.
     pub open: Option<ShownOpen>,
 }
@@ -168,10 +168,14 @@ impl Transaction {
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(super) fn shown(&self, now: Duration, bytes: u64) -> Shown {
+    pub(super) fn show(&self, now: Duration, bytes: u64) -> ShownTransaction {
         let facts = self.facts();
-        let state = if facts.committing { State::Committing } else { State::Open };
-        Shown {
+        let state = if facts.committing {
+            TransactionState::Committing
+        } else {
+            TransactionState::Open
+        };
+        ShownTransaction {
             id: self.id.to_string(),
             state,
             open: Some(ShownOpen {
@@ -236,7 +240,7 @@ impl Registry {
     ///
     /// # Errors
     /// There never was one.
-    pub(super) fn find(&self, id: &str) -> Result<Result<Arc<Transaction>, State>> {
+    pub(super) fn find(&self, id: &str) -> Result<Result<Arc<Transaction>, TransactionState>> {
         let all = self.all();
         if let Some(open) = all.open.get(id) {
             return Ok(Ok(open.clone()));
@@ -256,16 +260,16 @@ impl Registry {
             return Err(missing(reason));
         };
         if Some(incarnation) != all.incarnation {
-            return Ok(Err(State::Aborted("the server that held it was restarted".into())));
+            return Ok(Err(TransactionState::Aborted("the server that held it was restarted".into())));
         }
         if number <= all.begun {
-            return Ok(Err(State::Aborted("it ended long ago".into())));
+            return Ok(Err(TransactionState::Aborted("it ended long ago".into())));
         }
         Err(missing(format!("no transaction [{id}]")))
     }
 
     /// It has ended; false if it had before.
-    pub(super) fn end(&self, id: &str, how: State) -> bool {
+    pub(super) fn end(&self, id: &str, how: TransactionState) -> bool {
         let mut all = self.all();
         let Some((id, _)) = all.open.remove_entry(id) else {
             return false;
@@ -302,7 +306,7 @@ mod tests {
         assert_eq!(&*id, "n1:tx123456-1-12345678");
         let restarted = other.next_id(|| 0x7777_7777_7777_7777);
         let became = |registry: &Registry, id: &str| match registry.find(id) {
-            Ok(Err(State::Aborted(why))) => why,
+            Ok(Err(TransactionState::Aborted(why))) => why,
             Ok(_) => "open".into(),
             Err(e) => e.kind().wire().to_owned(),
         };

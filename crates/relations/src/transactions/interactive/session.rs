@@ -1,6 +1,6 @@
 //! Beginning, reading in, writing in and ending a transaction.
 
-use super::registry::{Began, Facts, Shown, State, Transaction};
+use super::registry::{Began, Facts, ShownTransaction, Transaction, TransactionState};
 use crate::intents::origin;
 use crate::leases::guard::Guard;
 use crate::leases::{OnExpire, place_fields};
@@ -28,7 +28,7 @@ pub struct Begin {
 
 /// One that has begun.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub struct BegunTransaction {
     /// Names its server.
     pub id: String,
     /// Everything up to here is seen.
@@ -54,7 +54,7 @@ impl crate::Relations {
     /// # Errors
     /// Too many are open; a lock that is not alive; an engine that cannot.
     #[boxed]
-    pub async fn begin_held(&self, begin: &Begin) -> Result<Begun> {
+    pub async fn begin_held(&self, begin: &Begin) -> Result<BegunTransaction> {
         self.check_control()?;
         let locks = self.attached_leases(&begin.locks)?;
         let staging = self.staging()?;
@@ -97,7 +97,7 @@ impl crate::Relations {
                 operations: 0,
             }),
         });
-        Ok(Begun {
+        Ok(BegunTransaction {
             id: id.to_string(),
             read_seq,
         })
@@ -268,11 +268,11 @@ impl crate::Relations {
             Ok(transaction) => {
                 let _turn = transaction.turn.lock().await;
                 if self.check_open(&transaction).is_ok() {
-                    self.end_held(&transaction, State::Aborted("its client aborted it".into()))
+                    self.end_held(&transaction, TransactionState::Aborted("its client aborted it".into()))
                         .await?;
                 }
                 match self.held.find(id)? {
-                    Err(state @ State::Committed(_)) => Err(state.refusal(id)),
+                    Err(state @ TransactionState::Committed(_)) => Err(state.refusal(id)),
                     _ => Ok(()),
                 }
             }
@@ -286,16 +286,16 @@ impl crate::Relations {
     /// # Errors
     /// There never was one.
     #[boxed]
-    pub async fn transaction(&self, id: &str) -> Result<Shown> {
+    pub async fn transaction(&self, id: &str) -> Result<ShownTransaction> {
         self.expire().await?;
         let state = match self.held.find(id)? {
             Ok(transaction) => {
                 let bytes = self.staging()?.staged_bytes(&transaction.view).await.unwrap_or(0);
-                return Ok(transaction.shown(self.clock.monotonic(), bytes));
+                return Ok(transaction.show(self.clock.monotonic(), bytes));
             }
             Err(state) => self.became(id, state).await?,
         };
-        Ok(Shown {
+        Ok(ShownTransaction {
             id: id.to_owned(),
             state,
             open: None,
@@ -307,12 +307,12 @@ impl crate::Relations {
     /// # Errors
     /// The engine's.
     #[boxed]
-    pub async fn transactions(&self) -> Result<Vec<Shown>> {
+    pub async fn transactions(&self) -> Result<Vec<ShownTransaction>> {
         self.expire().await?;
         let mut out = Vec::new();
         for transaction in self.held.open() {
             let bytes = self.staging()?.staged_bytes(&transaction.view).await.unwrap_or(0);
-            out.push((transaction.opened, transaction.shown(self.clock.monotonic(), bytes)));
+            out.push((transaction.opened, transaction.show(self.clock.monotonic(), bytes)));
         }
         out.sort_by_key(|(opened, _)| *opened);
         Ok(out.into_iter().map(|(_, shown)| shown).collect())
@@ -323,7 +323,7 @@ impl crate::Relations {
         let now = self.clock.monotonic();
         for transaction in self.held.open() {
             if let Some(why) = self.over(&transaction, now) {
-                self.end_held(&transaction, State::Aborted(why)).await?;
+                self.end_held(&transaction, TransactionState::Aborted(why)).await?;
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ impl crate::Relations {
         };
         let now = self.clock.monotonic();
         if let Some(why) = self.over(&transaction, now) {
-            let state = State::Aborted(why);
+            let state = TransactionState::Aborted(why);
             self.end_held(&transaction, state.clone()).await?;
             return Err(state.refusal(id));
         }
@@ -374,14 +374,14 @@ impl crate::Relations {
     }
 
     /// The outcome of one that is not known any more may be kept.
-    async fn became(&self, id: &str, state: State) -> Result<State> {
+    async fn became(&self, id: &str, state: TransactionState) -> Result<TransactionState> {
         match self.kept_outcome(&Key::of_transaction(id)).await? {
-            Some(committed) => Ok(State::Committed(committed.commit_seq)),
+            Some(committed) => Ok(TransactionState::Committed(committed.commit_seq)),
             None => Ok(state),
         }
     }
 
-    pub(super) async fn end_held(&self, transaction: &Transaction, how: State) -> Result<()> {
+    pub(super) async fn end_held(&self, transaction: &Transaction, how: TransactionState) -> Result<()> {
         if self.held.end(&transaction.id, how) {
             self.engine.close_view(&transaction.view).await?;
         }

@@ -19,7 +19,7 @@ const NAME_MAX_BYTES: usize = 255;
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let feed = feed_of(&call.rest)?;
-    let (consumers, retained) = (feed.consumers(), feed.retained());
+    let (consumers, retained) = (feed.consumers(), feed.retained_range());
     let Some(name) = call.arg("name") else {
         let all: Vec<Value> = consumers.iter().map(|consumer| render(consumer, retained)).collect();
         return Ok(Answer::ok(json!({ "consumers": all })));
@@ -40,10 +40,10 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     let position = fields.take("position");
     fields.finish()?;
     let feed = feed_of(&call.rest)?;
-    let position = position_of(position.map(|node| node.into_value()), feed.retained().newest)?;
+    let position = position_of(position.map(|node| node.into_value()), feed.retained_range().newest)?;
     feed.put_consumer(&name, position, node_count(CONSUMERS_MAX)).await?;
     let consumer = Consumer { name, position };
-    Ok(Answer::ok(render(&consumer, feed.retained())))
+    Ok(Answer::ok(render(&consumer, feed.retained_range())))
 }
 
 /// `DELETE /_changes/consumer/{name}`

@@ -55,7 +55,7 @@ pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
         Place::Copy(place) => copy_part(&call, feed, place, &shown, limit).await?,
         Place::Position(since) => part(&call, feed, since, &shown, limit, wait).await?,
     };
-    let Retained { oldest, newest } = feed.retained();
+    let Retained { oldest, newest } = feed.retained_range();
     let place = format!("\"next\":{},\"newest\":{newest},\"oldest\":{oldest}", next.to_json());
     if call.wanted == Wanted::Lines {
         text.push_str(&format!("{{{place}}}\n"));
@@ -104,7 +104,7 @@ fn place(call: &Call, feed: &dyn ChangeFeed, given: Option<&str>, consumer: Opti
         return Ok(Place::Copy(place));
     }
     match text {
-        "now" => Ok(Place::Position(feed.retained().newest)),
+        "now" => Ok(Place::Position(feed.retained_range().newest)),
         number => number.parse().map(Place::Position).map_err(|_| {
             Error::illegal(format!(
                 "[since] is [{number}] but must be [now], [next] of an answer, or a position, a whole number from 0"
@@ -240,7 +240,7 @@ async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Show
             return Ok(part(text, next));
         }
         tokio::select! {
-            changed = tokio::time::timeout(left, feed.changed(next)) => match changed {
+            changed = tokio::time::timeout(left, feed.wait_for_changes(next)) => match changed {
                 Ok(changed) => changed?,
                 Err(_) => return Ok(part(text, next)),
             },
@@ -298,7 +298,7 @@ async fn follow(rest: &Arc<Rest>, place: Place, shown: &Shown, sender: &Sender<B
             continue;
         }
         tokio::select! {
-            changed = tokio::time::timeout(HEARTBEAT_EACH, feed.changed(next)) => match changed {
+            changed = tokio::time::timeout(HEARTBEAT_EACH, feed.wait_for_changes(next)) => match changed {
                 Ok(changed) => changed?,
                 Err(_) if sender.send(Bytes::from_static(b": nothing new\n\n")).await.is_err() => return Ok(()),
                 Err(_) => {}

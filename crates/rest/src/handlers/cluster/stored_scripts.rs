@@ -76,7 +76,7 @@ fn check_in(rest: &Rest, context: &str, id: &str, lang: &str, source: &str, comp
     }
     if let Some(compiler) = compiler {
         rest.compile_script(source, compiler).map_err(|error| {
-            Error::illegal(format!("Failed to compile stored script [{id}] using lang [{lang}]")).caused_by(error)
+            Error::illegal(format!("Failed to compile stored script [{id}] using lang [{lang}]")).with_cause(error)
         })?;
     }
     Ok(())
@@ -107,7 +107,7 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
         Some(known) => drop(
             call.rest
                 .compile_script(&source, known)
-                .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).caused_by(error))?,
+                .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).with_cause(error))?,
         ),
     }
     let before = kept(&call, &id).await?.and_then(|b| b["version"].as_u64()).unwrap_or(0);

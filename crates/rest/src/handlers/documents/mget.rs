@@ -108,8 +108,8 @@ async fn wanted(
     };
     let typed = call.rest.known(index).await.map_or(call.dialect.rules.has_types, |k| k.typed);
     let id = match (doc_type_of(call, item), typed) {
-        (Some(doc_type), true) => DocId::typed(doc_type, item.id.as_str()),
-        (None, true) => DocId::typed("_all", item.id.as_str()),
+        (Some(doc_type), true) => DocId::with_type(doc_type, item.id.as_str()),
+        (None, true) => DocId::with_type("_all", item.id.as_str()),
         _ => DocId::plain(item.id.as_str()),
     };
     let version = item.version.filter(|version| *version >= 0);

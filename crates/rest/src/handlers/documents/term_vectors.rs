@@ -188,8 +188,8 @@ async fn address(call: &Call, spec: &TermVectors) -> DocAddress {
     let typed = call.rest.known(&index).await.is_some_and(|known| known.typed);
     let id = spec.id.clone().unwrap_or_default();
     let id = match (&spec.doc_type, typed) {
-        (Some(doc_type), true) => DocId::typed(doc_type.as_str(), id.as_str()),
-        (None, true) => DocId::typed("_all", id.as_str()),
+        (Some(doc_type), true) => DocId::with_type(doc_type.as_str(), id.as_str()),
+        (None, true) => DocId::with_type("_all", id.as_str()),
         _ => DocId::plain(id.as_str()),
     };
     DocAddress {

@@ -47,7 +47,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     let mut body = parsed.map_err(|e| es2_errors::unread_if(e, &content, call.dialect))?;
     call.params.finish()?;
     let fields = url.over(&mut body);
-    let body = body.validated()?;
+    let body = body.validate()?;
     write.expect = expect
         .or(body.if_seq_no, body.if_primary_term)?
         .expect(call.dialect.rules.guards_updates_by_version)?;

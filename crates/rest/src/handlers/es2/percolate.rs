@@ -87,7 +87,7 @@ fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<(Place, Vec
     let first = index.first().cloned().unwrap_or_default();
     let existing = text("id").map(|id| DocAddress {
         index: IndexName::new(first),
-        id: DocId::typed(doc_type.as_str(), id),
+        id: DocId::with_type(doc_type.as_str(), id),
     });
     let place = Place {
         target: Target::of(text("percolate_index").map_or(index, |index| split_list(&index))),

@@ -162,7 +162,7 @@ async fn refuse_aliases_as_indices(call: &Call, expressions: &[String]) -> Resul
 
 /// The filter of an alias is one that its indices can search by.
 async fn check_filter(call: &Call, target: &Target, alias: &str, filter: &Value) -> Result<()> {
-    let failed = |cause: Error| Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause);
+    let failed = |cause: Error| Error::illegal(format!("failed to parse filter for alias [{alias}]")).with_cause(cause);
     if !filter.is_object() {
         return Err(failed(Error::parsing(
             "[_na] query malformed, must start with start_object",
@@ -227,7 +227,7 @@ fn check_of_2015(node: &dsl::json::Node, call: &Call) -> Result<()> {
             let mut parsing = dsl::query::Parsing::new(call.dialect);
             if let Err(cause) = dsl::query::Query::parse(dsl::json::Node::from_value(filter.clone()), &mut parsing) {
                 let alias = action.get("alias").and_then(Value::as_str).unwrap_or_default();
-                return Err(Error::illegal(format!("failed to parse filter for alias [{alias}]")).caused_by(cause));
+                return Err(Error::illegal(format!("failed to parse filter for alias [{alias}]")).with_cause(cause));
             }
         }
     }

@@ -52,7 +52,7 @@ pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
         let cause = Error::illegal(
             "The mapping definition cannot be nested under a type [_doc] unless include_type_name is set to true.",
         );
-        return Err(Error::illegal("[rollover] failed to parse field [mappings]").caused_by(cause));
+        return Err(Error::illegal("[rollover] failed to parse field [mappings]").with_cause(cause));
     }
     let (old, stats) = write_index(&call, &alias).await?;
     let new = match call.arg("new_index") {

@@ -296,7 +296,7 @@ mod tests {
             Error::new(ErrorKind::QueryShard, "no")
                 .with("index", "i")
                 .with("index_uuid", "u")
-                .caused_by(Error::no_number("x")),
+                .with_cause(Error::no_number("x")),
             "[i/u] QueryShardException[no]; nested: NumberFormatException[For input string: \"x\"];; \
              java.lang.NumberFormatException: For input string: \"x\"",
         );

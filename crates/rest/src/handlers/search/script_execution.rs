@@ -44,7 +44,7 @@ impl Context {
                     format!("unsupported script context name [{name}]{hint}"),
                 );
                 let reason = format!("Failed to build [{REQUEST}] after last required field arrived");
-                Err(Error::new(ErrorKind::XContentParse, reason).caused_by(cause))
+                Err(Error::new(ErrorKind::XContentParse, reason).with_cause(cause))
             }
         }
     }

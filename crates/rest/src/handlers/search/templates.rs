@@ -188,7 +188,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
     };
     if let Err(error) = dsl::template::render(&text, &Map::new()) {
         let reason = format!("Unable to parse [{text}] lang [mustache] : {}", error.reason());
-        return Err(Error::illegal(reason).caused_by(error));
+        return Err(Error::illegal(reason).with_cause(error));
     }
     if text.contains("{{}}") {
         let reason = format!("Unable to parse [{text}] lang [mustache] : an empty name");

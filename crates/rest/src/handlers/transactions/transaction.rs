@@ -197,7 +197,7 @@ async fn conditions_of(call: &Call, conditions: Vec<dsl::document::Condition>) -
         }
         let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
         let id = match condition.doc_type {
-            Some(doc_type) if typed => DocId::typed(doc_type, condition.id),
+            Some(doc_type) if typed => DocId::with_type(doc_type, condition.id),
             _ => DocId::plain(condition.id),
         };
         let expect = match (condition.if_seq_no, condition.if_primary_term, condition.version) {

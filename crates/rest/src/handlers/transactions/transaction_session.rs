@@ -18,7 +18,7 @@ use dsl::json::Node;
 use model::{Dialect, Error, ErrorKind, Result, Stamp, settings, units};
 use relations::intents::{NotApplied, RecordState};
 use relations::leases::millis_of;
-use relations::transactions::interactive::{Begin, Finished, Moved, Shown};
+use relations::transactions::interactive::{Begin, Finished, Moved, ShownTransaction};
 use relations::transactions::{Digest, NotDone, Resolution, ShownChange};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -183,7 +183,7 @@ fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -
     let error = Error::new(kind, reason)
         .status_of(status)
         .with("transaction", id)
-        .caused_by(first);
+        .with_cause(first);
     let mut body = envelope::render(&error, call.dialect);
     body["committed"] = false.into();
     body["items"] = items.into();
@@ -244,15 +244,15 @@ fn change_described(shown: &ShownChange, dialect: Dialect) -> Map<String, Value>
     out
 }
 
-fn describe(shown: &Shown) -> Map<String, Value> {
-    use relations::transactions::interactive::State;
+fn describe(shown: &ShownTransaction) -> Map<String, Value> {
+    use relations::transactions::interactive::TransactionState;
     let mut out = Map::new();
     out.insert("id".into(), shown.id.as_str().into());
     out.insert("state".into(), shown.state.word().into());
     match &shown.state {
-        State::Committed(seq) => drop(out.insert("commit_seq".into(), (*seq).into())),
-        State::Aborted(why) => drop(out.insert("reason".into(), why.as_str().into())),
-        State::Open | State::Committing => {}
+        TransactionState::Committed(seq) => drop(out.insert("commit_seq".into(), (*seq).into())),
+        TransactionState::Aborted(why) => drop(out.insert("reason".into(), why.as_str().into())),
+        TransactionState::Open | TransactionState::Committing => {}
     }
     // Sessions are of servers: a transaction lives in one.
     out.insert("session".into(), session(&shown.id).into());

@@ -1,8 +1,8 @@
 //! `adjacency_matrix`: a bucket for every filter and for every two that match together.
 
-use super::filter::Asked;
+use super::filter::FilterProbe;
 use super::{Counts, no_order, single};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use crate::fields::target::setting;
 use dsl::query::Query;
 use model::{Error, Result};
@@ -11,7 +11,7 @@ use tantivy::DocId;
 
 /// Collects intersections.
 pub(in crate::aggs) struct Adjacency {
-    asked: Vec<(String, Asked)>,
+    asked: Vec<(String, FilterProbe)>,
     separator: String,
     /// Only buckets of two filters.
     only_pairs: bool,
@@ -26,7 +26,7 @@ impl Adjacency {
         only_pairs: bool,
         scope: Option<&str>,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<Adjacency> {
         for view in cx.views {
             let most = setting(view, "index.max_adjacency_matrix_filters", 100);
@@ -39,7 +39,7 @@ impl Adjacency {
         }
         let mut asked: Vec<_> = filters
             .iter()
-            .map(|(name, query)| (name.clone(), Asked::new(query, scope)))
+            .map(|(name, query)| (name.clone(), FilterProbe::new(query, scope)))
             .collect();
         asked.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Adjacency {

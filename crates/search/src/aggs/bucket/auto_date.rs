@@ -5,8 +5,8 @@
 use super::no_order;
 use crate::aggs::deferred::Segments;
 use crate::aggs::format::Format;
-use crate::aggs::values::{Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
+use crate::aggs::values::{ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::AutoDateAgg;
 use model::date::{CalendarUnit, Interval, Rounding, TimeZone};
 use model::{Error, Result};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use tantivy::DocId;
 
 /// A unit of time, its letter, about how long it is, and how many of it may make one bucket.
-struct Unit {
+struct TimeUnit {
     name: &'static str,
     unit: CalendarUnit,
     letter: &'static str,
@@ -23,43 +23,43 @@ struct Unit {
     steps: &'static [usize],
 }
 
-const UNITS: &[Unit] = &[
-    Unit {
+const UNITS: &[TimeUnit] = &[
+    TimeUnit {
         name: "second",
         unit: CalendarUnit::Second,
         letter: "s",
         millis: 1_000,
         steps: &[1, 5, 10, 30],
     },
-    Unit {
+    TimeUnit {
         name: "minute",
         unit: CalendarUnit::Minute,
         letter: "m",
         millis: 60_000,
         steps: &[1, 5, 10, 30],
     },
-    Unit {
+    TimeUnit {
         name: "hour",
         unit: CalendarUnit::Hour,
         letter: "h",
         millis: 3_600_000,
         steps: &[1, 3, 12],
     },
-    Unit {
+    TimeUnit {
         name: "day",
         unit: CalendarUnit::Day,
         letter: "d",
         millis: 86_400_000,
         steps: &[1, 7],
     },
-    Unit {
+    TimeUnit {
         name: "month",
         unit: CalendarUnit::Month,
         letter: "M",
         millis: 2_592_000_000,
         steps: &[1, 3],
     },
-    Unit {
+    TimeUnit {
         name: "year",
         unit: CalendarUnit::Year,
         letter: "y",
@@ -68,7 +68,7 @@ const UNITS: &[Unit] = &[
     },
 ];
 
-impl Unit {
+impl TimeUnit {
     fn most(&self) -> usize {
         self.steps.last().copied().unwrap_or(1)
     }
@@ -82,20 +82,21 @@ impl Unit {
 }
 
 /// The buckets of one answer: starts, and which unit and step they have.
-struct Plan {
+struct BucketPlan {
     starts: Vec<i64>,
     interval: String,
 }
 
 /// Chooses buckets for dates in order.
-fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> Plan {
+fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> BucketPlan {
     let (Some(first), Some(last)) = (dates.first(), dates.last()) else {
-        return Plan {
+        return BucketPlan {
             starts: Vec::new(),
             interval: format!("1{}", UNITS[first_unit].letter),
         };
     };
-    let needed = |unit: &Unit| {
+    debug_assert!(dates.is_sorted(), "dates of a bucket ascend");
+    let needed = |unit: &TimeUnit| {
         let rounding = unit.rounding(tz);
         // An estimate first: counting seconds of centuries takes long.
         let rough = (last - first) / unit.millis;
@@ -122,12 +123,13 @@ fn plan(dates: &[i64], target: usize, first_unit: usize, tz: &TimeZone) -> Plan 
         key = rounding.next(key);
         all.push(key);
     }
+    debug_assert!(all.is_sorted_by(|a, b| a < b), "each bucket begins after the one before");
     let mut step = 1;
     if all.len() > target {
         let fits = unit.steps.iter().find(|step| all.len().div_ceil(**step) <= target);
         step = fits.copied().unwrap_or(1);
     }
-    Plan {
+    BucketPlan {
         starts: all.into_iter().step_by(step).collect(),
         interval: format!("{step}{}", unit.letter),
     }
@@ -138,21 +140,21 @@ type Kept = (u32, DocId, f32, Vec<i64>);
 
 /// Collects dates.
 pub(in crate::aggs) struct AutoDates {
-    source: Source,
+    source: ValuesSource,
     target: usize,
     first_unit: usize,
     tz: TimeZone,
     kept: Vec<Vec<Kept>>,
     total: usize,
     segments: Segments,
-    plans: Vec<(Plan, Vec<u32>, Vec<u64>)>,
+    plans: Vec<(BucketPlan, Vec<u32>, Vec<u64>)>,
     values: Vec<f64>,
     subs: Subs,
 }
 
 impl AutoDates {
-    pub(in crate::aggs) fn new(spec: &AutoDateAgg, subs: Subs, cx: &Context<'_>) -> Result<AutoDates> {
-        let mut source = Source::new(&spec.source, Wants::Numbers, "auto_date_histogram", cx)?;
+    pub(in crate::aggs) fn new(spec: &AutoDateAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<AutoDates> {
+        let mut source = ValuesSource::new(&spec.source, Wants::Numbers, "auto_date_histogram", cx)?;
         let tz = spec
             .time_zone
             .as_deref()
@@ -205,7 +207,7 @@ impl Collector for AutoDates {
         self.kept[at].push((self.segments.current(), doc, score, dates));
         Ok(())
     }
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         let mut all: BTreeMap<(u32, DocId, u32), f32> = BTreeMap::new();
         let mut next = 0u32;
         for kept in std::mem::take(&mut self.kept) {

@@ -4,8 +4,8 @@ use super::histogram::Steps;
 use super::no_order;
 use crate::aggs::codes::{code_double, code_long};
 use crate::aggs::format::{Format, number};
-use crate::aggs::values::{Class, Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
+use crate::aggs::values::{Class, ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use dsl::aggs::{AggKind, CompositeSource};
 use model::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use tantivy::DocId;
 
-struct Part {
+struct CompositeColumn {
     pub(crate) name: String,
-    pub(crate) source: Source,
+    pub(crate) source: ValuesSource,
     pub(crate) steps: Option<Steps>,
     /// The format of dates.
     pub(crate) formatted: bool,
@@ -30,7 +30,7 @@ type Codes = Vec<Option<u64>>;
 /// Collects combinations.
 pub(in crate::aggs) struct Composite {
     size: usize,
-    parts: Vec<Part>,
+    parts: Vec<CompositeColumn>,
     after: Option<Codes>,
     map: FxHashMap<(u32, Codes), u32>,
     counts: Vec<u64>,
@@ -39,11 +39,11 @@ pub(in crate::aggs) struct Composite {
     values: Vec<f64>,
 }
 
-impl Part {
-    fn new(spec: &CompositeSource, cx: &Context<'_>) -> Result<Part> {
+impl CompositeColumn {
+    fn new(spec: &CompositeSource, cx: &AggregationContext<'_>) -> Result<CompositeColumn> {
         let (source, steps, formatted) = match &spec.kind {
             AggKind::Terms(terms) => (
-                Source::new(&terms.source, Wants::Any, "composite", cx)?,
+                ValuesSource::new(&terms.source, Wants::Any, "composite", cx)?,
                 None,
                 terms.source.format.is_some(),
             ),
@@ -53,13 +53,13 @@ impl Part {
                     offset: 0.0,
                 };
                 (
-                    Source::new(&histogram.source, Wants::Numbers, "composite", cx)?,
+                    ValuesSource::new(&histogram.source, Wants::Numbers, "composite", cx)?,
                     Some(steps),
                     false,
                 )
             }
             AggKind::DateHistogram(histogram) => {
-                let mut source = Source::new(&histogram.source, Wants::Numbers, "composite", cx)?;
+                let mut source = ValuesSource::new(&histogram.source, Wants::Numbers, "composite", cx)?;
                 if let (Format::Date(format, _), Some(zone)) = (&source.format, &histogram.time_zone) {
                     source.format = Format::Date(format.clone(), Some(model::date::parse_zone(zone)?));
                 }
@@ -72,7 +72,7 @@ impl Part {
             }
             _ => return Err(Error::illegal("invalid source type")),
         };
-        Ok(Part {
+        Ok(CompositeColumn {
             name: spec.name.clone(),
             source,
             steps,
@@ -83,7 +83,7 @@ impl Part {
         })
     }
     /// A value of `after`, as a code.
-    fn code(&mut self, value: &Value, cx: &Context<'_>) -> Result<Option<u64>> {
+    fn code(&mut self, value: &Value, cx: &AggregationContext<'_>) -> Result<Option<u64>> {
         if value.is_null() {
             return Ok(None);
         }
@@ -145,11 +145,11 @@ impl Composite {
         sources: &[CompositeSource],
         after: Option<&Map<String, Value>>,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<Composite> {
         let mut parts = sources
             .iter()
-            .map(|source| Part::new(source, cx))
+            .map(|source| CompositeColumn::new(source, cx))
             .collect::<Result<Vec<_>>>()?;
         let after = match after {
             None => None,
@@ -175,7 +175,7 @@ impl Composite {
             values: Vec::new(),
         })
     }
-    fn order(parts: &[Part], a: &Codes, b: &Codes) -> Ordering {
+    fn order(parts: &[CompositeColumn], a: &Codes, b: &Codes) -> Ordering {
         parts
             .iter()
             .enumerate()

@@ -2,8 +2,8 @@
 
 use super::{Counts, single, single_order};
 use crate::aggs::deferred::Segments;
-use crate::aggs::values::{Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use crate::aggs::values::{ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use crate::scorers::node::Shared;
 use dsl::aggs::{DiversifiedAgg, ValueSource};
 use dsl::query::Query;
@@ -17,7 +17,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
 /// A query that is asked about one document after the other.
-pub(super) struct Asked {
+pub(super) struct FilterProbe {
     query: Query,
     scope: Option<String>,
     compiled: Option<(Arc<IndexView>, Shared)>,
@@ -26,9 +26,9 @@ pub(super) struct Asked {
     last: DocId,
 }
 
-impl Asked {
-    pub(super) fn new(query: &Query, scope: Option<&str>) -> Asked {
-        Asked {
+impl FilterProbe {
+    pub(super) fn new(query: &Query, scope: Option<&str>) -> FilterProbe {
+        FilterProbe {
             query: query.clone(),
             scope: scope.map(str::to_owned),
             compiled: None,
@@ -65,7 +65,7 @@ impl Asked {
 
 /// Buckets by queries.
 pub(in crate::aggs) struct Filters {
-    asked: Vec<(String, Asked)>,
+    asked: Vec<(String, FilterProbe)>,
     form: Form,
     other: Option<String>,
     counts: Counts,
@@ -81,7 +81,7 @@ enum Form {
 
 impl Filters {
     pub(in crate::aggs) fn one(query: &Query, scope: Option<&str>, subs: Subs) -> Filters {
-        let asked = vec![(String::new(), Asked::new(query, scope))];
+        let asked = vec![(String::new(), FilterProbe::new(query, scope))];
         Filters {
             asked,
             form: Form::One,
@@ -103,7 +103,7 @@ impl Filters {
         }
         let mut asked: Vec<_> = filters
             .iter()
-            .map(|(name, query)| (name.clone(), Asked::new(query, scope)))
+            .map(|(name, query)| (name.clone(), FilterProbe::new(query, scope)))
             .collect();
         let form = if keyed { Form::Keyed } else { Form::List };
         if keyed {
@@ -190,13 +190,13 @@ impl Collector for Filters {
 /// One bucket with a condition that needs no query: everything, or documents without a value.
 pub(in crate::aggs) struct All {
     wire_type: &'static str,
-    without: Option<Source>,
+    without: Option<ValuesSource>,
     counts: Counts,
     subs: Subs,
 }
 
 impl All {
-    pub(in crate::aggs) fn new(wire_type: &'static str, without: Option<Source>, subs: Subs) -> All {
+    pub(in crate::aggs) fn new(wire_type: &'static str, without: Option<ValuesSource>, subs: Subs) -> All {
         All {
             wire_type,
             without,
@@ -211,12 +211,12 @@ pub(in crate::aggs) struct Missing;
 
 impl Missing {
     #[allow(clippy::new_ret_no_self, reason = "it is a form of another")]
-    pub(in crate::aggs) fn new(field: &str, missing: Option<&Value>, subs: Subs, cx: &Context<'_>) -> Result<All> {
+    pub(in crate::aggs) fn new(field: &str, missing: Option<&Value>, subs: Subs, cx: &AggregationContext<'_>) -> Result<All> {
         let spec = ValueSource {
             field: Some(field.to_owned()),
             ..ValueSource::default()
         };
-        let source = Source::new(&spec, Wants::Any, "missing", cx)?;
+        let source = ValuesSource::new(&spec, Wants::Any, "missing", cx)?;
         // With a stand-in no document is without a value.
         Ok(All::new("missing", Some(source).filter(|_| missing.is_none()), subs).but_nothing(missing.is_some()))
     }
@@ -275,7 +275,7 @@ type Candidate = (f32, u32, DocId, u64);
 pub(in crate::aggs) struct Sampler {
     size: usize,
     /// Where the value is of which only so many documents are taken.
-    diverse: Option<(Source, usize)>,
+    diverse: Option<(ValuesSource, usize)>,
     /// By bucket.
     best: Vec<Vec<Candidate>>,
     segments: Segments,
@@ -297,8 +297,8 @@ impl Sampler {
         }
     }
 
-    pub(in crate::aggs) fn diverse(spec: &DiversifiedAgg, subs: Subs, cx: &Context<'_>) -> Result<Sampler> {
-        let source = Source::new(&spec.source, Wants::Any, "diversified_sampler", cx)?;
+    pub(in crate::aggs) fn diverse(spec: &DiversifiedAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Sampler> {
+        let source = ValuesSource::new(&spec.source, Wants::Any, "diversified_sampler", cx)?;
         Ok(Sampler {
             diverse: Some((source, spec.max_docs_per_value)),
             ..Sampler::new(spec.shard_size, subs)
@@ -353,7 +353,7 @@ impl Collector for Sampler {
         }
         Ok(())
     }
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         let mut all = Vec::new();
         for (bucket, mut best) in std::mem::take(&mut self.best).into_iter().enumerate() {
             self.choose(&mut best);

@@ -1,7 +1,7 @@
 //! `geotile_grid` and `geohash_grid`: a bucket for each cell of a map.
 
 use super::{Keyed, no_order};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use crate::fields::column::Column;
 use crate::fields::target::Target;
 use mapping::Kind;
@@ -58,7 +58,7 @@ impl Cells {
 }
 
 impl Grid {
-    pub(in crate::aggs) fn new(spec: &dsl::aggs::GridAgg, subs: Subs, cx: &Context<'_>) -> Result<Grid> {
+    pub(in crate::aggs) fn new(spec: &dsl::aggs::GridAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Grid> {
         for view in cx.views {
             if let Some(target) = Target::of(view, &spec.field)
                 && target.kind.kind != Kind::GeoPoint

@@ -5,8 +5,8 @@ use crate::aggs::block_values::BlockNumbers;
 use crate::aggs::blocks::{Block, Buckets, Gathered};
 use crate::aggs::codes::{code_double, code_long, double_code, long_code};
 use crate::aggs::format::{Format, number};
-use crate::aggs::values::{Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
+use crate::aggs::values::{ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, order_path};
 use dsl::aggs::{BucketOrder, DateHistogramAgg, DateInterval, HistogramAgg};
 use model::date::{CalendarUnit, DateFormat, Interval, Rounding, TimeZone};
 use model::{Error, Result};
@@ -102,14 +102,14 @@ fn length(text: &str) -> Result<i64> {
 /// Spans of time whose moments have one key, by their beginnings. Rounding by a calendar costs more than to look for the span.
 #[derive(Default)]
 struct RoundedSpans {
-    list: Vec<Span>,
+    list: Vec<DateSpan>,
     /// The one that was found last.
     last: usize,
 }
 
 /// The moments from `from` on and before `to`.
 #[derive(Clone, Copy)]
-struct Span {
+struct DateSpan {
     from: i64,
     to: i64,
     code: u64,
@@ -123,8 +123,8 @@ impl RoundedSpans {
 
     /// The span of a moment, where it has one: clocks of the zone never change, so later moments have no lesser keys.
     #[inline]
-    fn find(&mut self, value: i64, rounding: &Rounding) -> Option<&mut Span> {
-        let is_in = |span: &Span| span.from <= value && value < span.to;
+    fn find(&mut self, value: i64, rounding: &Rounding) -> Option<&mut DateSpan> {
+        let is_in = |span: &DateSpan| span.from <= value && value < span.to;
         if !self.list.get(self.last).is_some_and(is_in) {
             let after = self.list.partition_point(|span| span.from <= value);
             self.last = match after.checked_sub(1) {
@@ -149,7 +149,7 @@ impl RoundedSpans {
         if !whole || !apart {
             return None;
         }
-        let span = Span {
+        let span = DateSpan {
             from,
             to,
             code: long_code(from),
@@ -166,7 +166,7 @@ impl RoundedSpans {
 
 /// Lists that are filled for each block of documents.
 #[derive(Default)]
-struct Spare {
+struct HistogramScratch {
     numbers: BlockNumbers,
     /// The bucket of each value, and the place of its document.
     own: Vec<u32>,
@@ -176,7 +176,7 @@ struct Spare {
 
 /// Both histograms.
 pub(in crate::aggs) struct Histogram {
-    source: Source,
+    source: ValuesSource,
     steps: Steps,
     least: u64,
     extended: Option<(Option<f64>, Option<f64>)>,
@@ -186,7 +186,7 @@ pub(in crate::aggs) struct Histogram {
     buckets: Keyed,
     subs: Subs,
     values: Vec<f64>,
-    block: Spare,
+    block: HistogramScratch,
     rounded: RoundedSpans,
     spans: Vec<(f64, f64)>,
     /// No more buckets than these are made of one range.
@@ -194,7 +194,7 @@ pub(in crate::aggs) struct Histogram {
 }
 
 impl Histogram {
-    pub(in crate::aggs) fn numbers(spec: &HistogramAgg, subs: Subs, cx: &Context<'_>) -> Result<Histogram> {
+    pub(in crate::aggs) fn numbers(spec: &HistogramAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Histogram> {
         if let Some((Some(min), Some(max))) = spec.extended_bounds
             && max < min
         {
@@ -207,7 +207,7 @@ impl Histogram {
             offset: spec.offset.rem_euclid(spec.interval),
         };
         Ok(Histogram {
-            source: Source::new(&spec.source, Wants::Numbers, "histogram", cx)?,
+            source: ValuesSource::new(&spec.source, Wants::Numbers, "histogram", cx)?,
             steps,
             least: spec.min_doc_count,
             extended: spec.extended_bounds,
@@ -217,15 +217,15 @@ impl Histogram {
             buckets: Keyed::new(cx),
             subs,
             values: Vec::new(),
-            block: Spare::default(),
+            block: HistogramScratch::default(),
             rounded: RoundedSpans::default(),
             spans: Vec::new(),
             most: cx.plan.max_buckets,
         })
     }
 
-    pub(in crate::aggs) fn dates(spec: &DateHistogramAgg, subs: Subs, cx: &Context<'_>) -> Result<Histogram> {
-        let mut source = Source::new(&spec.source, Wants::Numbers, "date_histogram", cx)?;
+    pub(in crate::aggs) fn dates(spec: &DateHistogramAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Histogram> {
+        let mut source = ValuesSource::new(&spec.source, Wants::Numbers, "date_histogram", cx)?;
         let zone = spec.time_zone.as_deref().map(model::date::parse_zone).transpose()?;
         let format = match &source.format {
             Format::Date(format, _) => format.clone(),
@@ -263,7 +263,7 @@ impl Histogram {
             buckets: Keyed::new(cx),
             subs,
             values: Vec::new(),
-            block: Spare::default(),
+            block: HistogramScratch::default(),
             rounded: RoundedSpans::default(),
             spans: Vec::new(),
             most: cx.plan.max_buckets,
@@ -304,8 +304,8 @@ impl Histogram {
     }
 
     /// Counts the values of a block, which were read, and shows its documents to what is below. Documents have one value at most.
-    fn count_block(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
-        let Spare {
+    fn count_block(&mut self, block: &Block<'_>, spare: &mut HistogramScratch) -> Result<()> {
+        let HistogramScratch {
             numbers,
             own,
             places,

@@ -1,7 +1,7 @@
 //! `children` and `parent`: along a join field (or `_parent` of typed indices), once all documents are known.
 
 use super::{Counts, single, single_order};
-use crate::aggs::{At, Collector, Context, Finish, Subs};
+use crate::aggs::{AggregationContext, At, Collector, Finish, Subs};
 use crate::scorers::parent_child::Family;
 use crate::scorers::term_set::any_of;
 use model::Result;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 
 /// Does any of the indices have such children?
-pub(in crate::aggs) fn is_child(name: &str, cx: &Context<'_>) -> bool {
+pub(in crate::aggs) fn is_child(name: &str, cx: &AggregationContext<'_>) -> bool {
     let known = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.parent_of(name).is_some());
     // A name that is no relation has no documents; Elasticsearch 2 refuses one that is only a parent.
     let parent = |view: &Arc<IndexView>| Family::of(view).is_some_and(|family| family.knows(name));
@@ -87,7 +87,7 @@ impl Join {
 
 impl Join {
     /// Collects the documents of a segment that are tied to what was collected.
-    fn relatives(&mut self, cx: &Context<'_>, view: &Arc<IndexView>, segment: &Arc<SegmentView>) -> Result<()> {
+    fn relatives(&mut self, cx: &AggregationContext<'_>, view: &Arc<IndexView>, segment: &Arc<SegmentView>) -> Result<()> {
         let ties = Ties::open(view, segment, &self.child)?;
         let mut open = false;
         for doc in 0..segment.reader.max_doc() {
@@ -141,7 +141,7 @@ impl Collector for Join {
         }
         Ok(())
     }
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         // Relatives may be in segments of which no document was collected.
         for view in std::mem::take(&mut self.views) {
             for segment in &view.segments {

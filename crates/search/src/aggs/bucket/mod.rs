@@ -15,7 +15,7 @@ mod significant_text;
 mod terms;
 mod variable_width;
 
-use super::{Collector, Context, Finish, Subs};
+use super::{AggregationContext, Collector, Finish, Subs};
 use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind};
 use model::{Error, ErrorKind, Result};
@@ -23,14 +23,14 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 /// The collector of a bucket aggregation.
-pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+pub(super) fn build(agg: &Agg, scope: Option<&str>, cx: &AggregationContext<'_>) -> Result<Box<dyn Collector>> {
     // Sub-aggregations are made first: this calls itself, and collectors are large while they are made.
     let subs = Subs::new(&agg.subs, below(agg, scope, cx)?, cx)?;
     collector(agg, scope, subs, cx)
 }
 
 /// The nested path whose documents are collected below an aggregation.
-fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<Option<&'a str>> {
+fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &AggregationContext<'_>) -> Result<Option<&'a str>> {
     match &agg.kind {
         AggKind::Nested { path } => {
             not_nested(cx, "nested", path)?;
@@ -61,7 +61,7 @@ fn below<'a>(agg: &'a Agg, scope: Option<&'a str>, cx: &Context<'_>) -> Result<O
     }
 }
 
-fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &Context<'_>) -> Result<Box<dyn Collector>> {
+fn collector(agg: &Agg, scope: Option<&str>, subs: Subs, cx: &AggregationContext<'_>) -> Result<Box<dyn Collector>> {
     Ok(match &agg.kind {
         AggKind::Terms(spec) => Box::new(terms::Terms::new(spec, subs, cx)?),
         AggKind::SignificantTerms(spec) => Box::new(terms::Terms::significant_ones(spec, scope, subs, cx)?),
@@ -143,7 +143,7 @@ impl Keyed {
     const FIRST: usize = 16;
 
     /// Without buckets.
-    pub(super) fn new(cx: &Context<'_>) -> Keyed {
+    pub(super) fn new(cx: &AggregationContext<'_>) -> Keyed {
         Keyed {
             interrupt: cx.plan.interrupt.clone(),
             map: FxHashMap::default(),
@@ -187,6 +187,7 @@ impl Keyed {
         }
         self.owners.push((above, code));
         self.counts.push(0);
+        debug_assert_eq!(self.owners.len(), self.counts.len(), "each bucket has its count");
         Ok((self.owners.len() - 1) as u32)
     }
     /// Doubles the room for buckets. Both tables are there while one is copied to the other.
@@ -336,7 +337,7 @@ pub(super) fn interval_of(interval: &dsl::aggs::DateInterval) -> Result<model::d
 }
 
 /// Refuses the path of an object that is none of nested documents; one that no index has finds nothing.
-fn not_nested(cx: &Context<'_>, kind: &str, path: &str) -> Result<()> {
+fn not_nested(cx: &AggregationContext<'_>, kind: &str, path: &str) -> Result<()> {
     let flat =
         |view: &&std::sync::Arc<segment::searchable::IndexView>| view.mapping.is_object(path) && !view.mapping.is_nested(path);
     let why = format!("[{kind}] nested path [{path}] is not nested");

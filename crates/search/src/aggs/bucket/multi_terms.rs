@@ -5,11 +5,11 @@
 
 use super::Keyed;
 use super::range::java;
-use super::terms::{By, Entry, check_order, compare, sort_entries};
+use super::terms::{Entry, OrderBy, check_order, compare, sort_entries};
 use crate::aggs::codes::{code_double, code_long};
 use crate::aggs::format::Format;
-use crate::aggs::values::{Class, Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use crate::aggs::values::{Class, ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use dsl::aggs::MultiTermsAgg;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ use tantivy::DocId;
 /// Collects combinations.
 pub(in crate::aggs) struct MultiTerms {
     spec: MultiTermsAgg,
-    sources: Vec<Source>,
+    sources: Vec<ValuesSource>,
     /// Combinations by number, and their numbers.
     tuples: Vec<Box<[u64]>>,
     numbers: FxHashMap<Box<[u64]>, u64>,
@@ -30,9 +30,9 @@ pub(in crate::aggs) struct MultiTerms {
 }
 
 impl MultiTerms {
-    pub(in crate::aggs) fn new(spec: &MultiTermsAgg, subs: Subs, cx: &Context<'_>) -> Result<MultiTerms> {
+    pub(in crate::aggs) fn new(spec: &MultiTermsAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<MultiTerms> {
         let one = |(source, value_type): &(_, Option<String>)| {
-            Source::of_value_type(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
+            ValuesSource::of_value_type(source, Wants::Any, "multi_terms", value_type.as_deref(), cx)
         };
         check_order(&spec.order, &subs)?;
         Ok(MultiTerms {
@@ -92,7 +92,7 @@ impl MultiTerms {
         Ok((key, text))
     }
 
-    fn entries(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
+    fn entries(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(OrderBy, bool)>)> {
         let own = if above == EMPTY { Vec::new() } else { self.buckets.of(above) };
         let mut entries: Vec<Entry> = own
             .into_iter()
@@ -185,7 +185,7 @@ impl Collector for MultiTerms {
         Err(super::no_order("multi_terms"))
     }
     fn wants_scores(&self) -> bool {
-        self.sources.iter().any(Source::wants_scores)
+        self.sources.iter().any(ValuesSource::wants_scores)
     }
     fn wire_type(&self) -> &'static str {
         "multi_terms"

@@ -2,8 +2,8 @@
 
 use super::{Counts, no_order};
 use crate::aggs::format::{Format, ip_text, number, parse_ip};
-use crate::aggs::values::{Distance, Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs};
+use crate::aggs::values::{Distance, ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use dsl::aggs::{RangeBucket, ValueSource};
 use model::date::DateFormat;
 use model::{Error, Result};
@@ -19,7 +19,7 @@ struct Range {
 
 /// `range` and `date_range`.
 pub(in crate::aggs) struct Ranges {
-    source: Source,
+    source: ValuesSource,
     ranges: Vec<Range>,
     keyed: bool,
     typed: &'static str,
@@ -36,9 +36,9 @@ impl Ranges {
         ranges: &[RangeBucket],
         keyed: bool,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<Ranges> {
-        let source = Source::new(spec, Wants::Numbers, "range", cx)?;
+        let source = ValuesSource::new(spec, Wants::Numbers, "range", cx)?;
         let bound = |value: &Option<Value>, otherwise: f64| value.as_ref().and_then(Value::as_f64).unwrap_or(otherwise);
         let ranges = ranges
             .iter()
@@ -59,9 +59,9 @@ impl Ranges {
         keyed: bool,
         zone: Option<&str>,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<Ranges> {
-        let mut source = Source::new(spec, Wants::Numbers, "date_range", cx)?;
+        let mut source = ValuesSource::new(spec, Wants::Numbers, "date_range", cx)?;
         let zone = zone.map(model::date::parse_zone).transpose()?;
         let format = match &source.format {
             Format::Date(format, _) => format.clone(),
@@ -103,13 +103,17 @@ impl Ranges {
     }
 
     /// `geo_distance`: of the distances from a place; none is less than 0.
-    pub(in crate::aggs) fn distances(spec: &dsl::aggs::GeoDistanceAgg, subs: Subs, cx: &Context<'_>) -> Result<Ranges> {
+    pub(in crate::aggs) fn distances(
+        spec: &dsl::aggs::GeoDistanceAgg,
+        subs: Subs,
+        cx: &AggregationContext<'_>,
+    ) -> Result<Ranges> {
         let distance = Distance {
             origin: spec.origin,
             metres: spec.metres,
             arc: spec.arc.unwrap_or(true),
         };
-        let source = Source::distances(&spec.field, distance, "geo_distance", cx)?;
+        let source = ValuesSource::distances(&spec.field, distance, "geo_distance", cx)?;
         let bound = |value: &Option<Value>, otherwise: f64| value.as_ref().and_then(Value::as_f64).unwrap_or(otherwise);
         let ranges = spec.ranges.iter().map(|range| {
             let (from, to) = (bound(&range.from, 0.0), bound(&range.to, f64::INFINITY));
@@ -124,7 +128,7 @@ impl Ranges {
         Ok(Ranges::new(source, ranges.collect(), spec.keyed, "geo_distance", subs))
     }
 
-    fn new(source: Source, mut ranges: Vec<Range>, keyed: bool, typed: &'static str, subs: Subs) -> Ranges {
+    fn new(source: ValuesSource, mut ranges: Vec<Range>, keyed: bool, typed: &'static str, subs: Subs) -> Ranges {
         ranges.sort_by(|a, b| a.from.total_cmp(&b.from).then(a.to.total_cmp(&b.to)));
         Ranges {
             source,
@@ -249,7 +253,7 @@ struct IpRange {
 
 /// `ip_range`.
 pub(in crate::aggs) struct IpRanges {
-    source: Source,
+    source: ValuesSource,
     ranges: Vec<IpRange>,
     keyed: bool,
     /// Bounds are numbers with a text beside them: in the typed dialect.
@@ -265,9 +269,9 @@ impl IpRanges {
         ranges: &[RangeBucket],
         keyed: bool,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<IpRanges> {
-        let source = Source::new(spec, Wants::Ips, "ip_range", cx)?;
+        let source = ValuesSource::new(spec, Wants::Ips, "ip_range", cx)?;
         let bound = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(parse_ip).transpose();
         let mut out = Vec::new();
         for range in ranges {

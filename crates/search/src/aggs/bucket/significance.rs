@@ -2,8 +2,8 @@
 //!
 //! Not here: how terms are counted (`terms`, `significant_text`).
 
-use crate::aggs::Context;
-use crate::aggs::scripts::Script;
+use crate::aggs::AggregationContext;
+use crate::aggs::scripts::AggregationScript;
 use dsl::aggs::Significance;
 use model::{Error, Result};
 use script::Params;
@@ -25,13 +25,13 @@ pub(super) struct Frequencies {
 /// A measure, ready to run.
 pub(super) enum Measure {
     Known(Significance),
-    Script(Box<Script>, Map<String, Value>),
+    Script(Box<AggregationScript>, Map<String, Value>),
 }
 
 impl Measure {
-    pub(super) fn new(spec: &Significance, cx: &Context<'_>) -> Result<Measure> {
+    pub(super) fn new(spec: &Significance, cx: &AggregationContext<'_>) -> Result<Measure> {
         Ok(match spec {
-            Significance::Script(script) => Measure::Script(Box::new(Script::new(script, cx)?), script.params.clone()),
+            Significance::Script(script) => Measure::Script(Box::new(AggregationScript::new(script, cx)?), script.params.clone()),
             known => Measure::Known(known.clone()),
         })
     }

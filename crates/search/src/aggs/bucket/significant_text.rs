@@ -3,10 +3,10 @@
 //! Each text is read from its source and analyzed as its field was; how common a word is elsewhere is what the
 //! inverted index says. So it needs no column, and is slow: a sampler around it is the usual thing.
 
-use super::filter::Asked;
+use super::filter::FilterProbe;
 use super::significance::{Frequencies, Measure};
 use super::{Keyed, no_order};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use crate::automata::regexp::Pattern;
 use crate::document_reader::DocumentReader;
 use crate::fields::target::Target;
@@ -63,7 +63,7 @@ type Part = (Arc<IndexView>, Arc<SegmentView>, Option<Vec<DocId>>);
 pub(in crate::aggs) struct SignificantText {
     spec: SignificantTextAgg,
     measure: Measure,
-    background: Option<Asked>,
+    background: Option<FilterProbe>,
     include: Choice,
     exclude: Choice,
     words: Vec<Arc<str>>,
@@ -82,7 +82,7 @@ impl SignificantText {
         spec: &SignificantTextAgg,
         scope: Option<&str>,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<SignificantText> {
         let field = &spec.field;
         let mut known = false;
@@ -103,7 +103,7 @@ impl SignificantText {
         }
         Ok(SignificantText {
             measure: Measure::new(&spec.measure, cx)?,
-            background: spec.background.as_ref().map(|query| Asked::new(query, scope)),
+            background: spec.background.as_ref().map(|query| FilterProbe::new(query, scope)),
             include: Choice::new(spec.include.as_ref())?,
             exclude: Choice::new(spec.exclude.as_ref())?,
             spec: spec.clone(),

@@ -1,13 +1,13 @@
 //! `terms`, `rare_terms` and `significant_terms`: a bucket for each value.
 
 use super::Keyed;
-use super::filter::Asked;
+use super::filter::FilterProbe;
 use super::significance::{Frequencies, Measure};
 use crate::aggs::block_values::BlockCodes;
 use crate::aggs::blocks::{BLOCK_VALUES, Block, Buckets, Gathered};
 use crate::aggs::deferred::{Segments, Waiting};
-use crate::aggs::values::{Class, Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, order_path};
+use crate::aggs::values::{Class, ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, order_path};
 use crate::automata::regexp::Pattern;
 use crate::hashes;
 use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, SignificantAgg, TermsAgg};
@@ -20,14 +20,14 @@ use tantivy::DocId;
 /// Collects terms.
 pub(in crate::aggs) struct Terms {
     spec: TermsAgg,
-    source: Source,
+    source: ValuesSource,
     include: Filter,
     exclude: Filter,
     verdicts: FxHashMap<u64, bool>,
     buckets: Keyed,
     subs: Subs,
     codes: Vec<u64>,
-    block: Spare,
+    block: TermsScratch,
     all: FxHashSet<u64>,
     significant: Option<Background>,
     /// Only values that no more documents have.
@@ -40,7 +40,7 @@ pub(in crate::aggs) struct Terms {
 
 /// Lists that are filled for each block of documents.
 #[derive(Default)]
-struct Spare {
+struct TermsScratch {
     codes: BlockCodes,
     /// The bucket of each code.
     own: Vec<u32>,
@@ -53,13 +53,13 @@ struct Deferred {
     segments: Segments,
     docs: Vec<Waiting>,
     /// By the bucket above, once it is known.
-    chosen: Vec<Option<Chosen>>,
+    chosen: Vec<Option<SelectedBuckets>>,
 }
 
 /// The buckets to show below one above, before `min_doc_count` and `size`.
-struct Chosen {
+struct SelectedBuckets {
     entries: Vec<Entry>,
-    order: Vec<(By, bool)>,
+    order: Vec<(OrderBy, bool)>,
     /// Documents of all buckets, and how many buckets there were.
     total: u64,
     found: usize,
@@ -70,7 +70,7 @@ struct Chosen {
 struct Background {
     measure: Measure,
     /// Only documents of this query.
-    chosen: Option<Asked>,
+    chosen: Option<FilterProbe>,
     docs: u64,
     by_code: FxHashMap<u64, u64>,
     collected: FxHashMap<u32, u64>,
@@ -84,7 +84,7 @@ enum Filter {
 }
 
 impl Filter {
-    fn new(spec: Option<&IncludeExclude>, source: &mut Source, now_ms: i64) -> Result<Filter> {
+    fn new(spec: Option<&IncludeExclude>, source: &mut ValuesSource, now_ms: i64) -> Result<Filter> {
         Ok(match spec {
             None => Filter::None,
             Some(IncludeExclude::Regex(text)) => Filter::Regex(Box::new(pattern(text)?)),
@@ -126,7 +126,7 @@ fn pattern(text: &str) -> Result<Pattern> {
     Pattern::regexp(text, None, false)
 }
 
-pub(super) enum By {
+pub(super) enum OrderBy {
     Count,
     Key,
     Value(usize),
@@ -141,12 +141,12 @@ pub(super) struct Entry {
 }
 
 /// Sorts entries as an order says; ties by key. NaN comes last both ways.
-pub(super) fn compare(a: &Entry, b: &Entry, order: &[(By, bool)], keys: impl Fn(u64, u64) -> Ordering) -> Ordering {
+pub(super) fn compare(a: &Entry, b: &Entry, order: &[(OrderBy, bool)], keys: impl Fn(u64, u64) -> Ordering) -> Ordering {
     for (by, ascending) in order {
         let found = match by {
-            By::Count => a.count.cmp(&b.count),
-            By::Key => keys(a.code, b.code),
-            By::Value(at) => match (a.values[*at], b.values[*at]) {
+            OrderBy::Count => a.count.cmp(&b.count),
+            OrderBy::Key => keys(a.code, b.code),
+            OrderBy::Value(at) => match (a.values[*at], b.values[*at]) {
                 (x, y) if x.is_nan() || y.is_nan() => {
                     let found = x.is_nan().cmp(&y.is_nan());
                     if found != Ordering::Equal {
@@ -174,20 +174,20 @@ pub(super) fn check_order(orders: &[BucketOrder], subs: &Subs) -> Result<()> {
 }
 
 /// By what buckets are sorted; what aggregations below say of each goes into its values.
-pub(super) fn sort_entries(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut Subs) -> Result<Vec<(By, bool)>> {
+pub(super) fn sort_entries(entries: &mut [Entry], orders: &[BucketOrder], subs: &mut Subs) -> Result<Vec<(OrderBy, bool)>> {
     let mut out = Vec::with_capacity(orders.len());
     let mut values = 0;
     for BucketOrder { path, ascending, .. } in orders {
         let by = match path.as_str() {
-            "_count" => By::Count,
-            "_key" => By::Key,
+            "_count" => OrderBy::Count,
+            "_key" => OrderBy::Key,
             path => {
                 let path = order_path(path, subs);
                 for entry in &mut *entries {
                     entry.values.push(subs.order(entry.bucket, &path)?);
                 }
                 values += 1;
-                By::Value(values - 1)
+                OrderBy::Value(values - 1)
             }
         };
         out.push((by, *ascending));
@@ -196,7 +196,7 @@ pub(super) fn sort_entries(entries: &mut [Entry], orders: &[BucketOrder], subs: 
 }
 
 impl Terms {
-    pub(in crate::aggs) fn new(spec: &TermsAgg, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+    pub(in crate::aggs) fn new(spec: &TermsAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Terms> {
         let mut terms = Terms::of_kind(spec, "terms", subs, cx)?;
         let by_own = spec
             .order
@@ -213,12 +213,12 @@ impl Terms {
         spec: &SignificantAgg,
         scope: Option<&str>,
         subs: Subs,
-        cx: &Context<'_>,
+        cx: &AggregationContext<'_>,
     ) -> Result<Terms> {
         let mut terms = Terms::of_kind(&spec.terms, "significant_terms", subs, cx)?;
         terms.significant = Some(Background {
             measure: Measure::new(&spec.measure, cx)?,
-            chosen: spec.background.as_ref().map(|query| Asked::new(query, scope)),
+            chosen: spec.background.as_ref().map(|query| FilterProbe::new(query, scope)),
             docs: 0,
             by_code: FxHashMap::default(),
             collected: FxHashMap::default(),
@@ -226,13 +226,13 @@ impl Terms {
         Ok(terms)
     }
 
-    fn of_kind(spec: &TermsAgg, kind: &str, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+    fn of_kind(spec: &TermsAgg, kind: &str, subs: Subs, cx: &AggregationContext<'_>) -> Result<Terms> {
         if spec.source.field.is_none() && spec.source.script.is_none() {
             return Err(Error::illegal(
                 "Required one of fields [field, script], but none were specified. ",
             ));
         }
-        let mut source = Source::of_value_type(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
+        let mut source = ValuesSource::of_value_type(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
         source.hint(spec.execution_hint.as_deref());
         let regex = |spec: &Option<IncludeExclude>| matches!(spec, Some(IncludeExclude::Regex(_)));
         if (regex(&spec.include) || regex(&spec.exclude)) && source.mapped && !source.is_text() {
@@ -255,7 +255,7 @@ impl Terms {
             buckets: Keyed::new(cx),
             subs,
             codes: Vec::new(),
-            block: Spare::default(),
+            block: TermsScratch::default(),
             all: FxHashSet::default(),
             significant: None,
             rare: None,
@@ -265,7 +265,7 @@ impl Terms {
     }
 
     /// `rare_terms`: few documents first.
-    pub(in crate::aggs) fn rare(spec: &RareTermsAgg, subs: Subs, cx: &Context<'_>) -> Result<Terms> {
+    pub(in crate::aggs) fn rare(spec: &RareTermsAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<Terms> {
         let plain = TermsAgg {
             source: spec.source.clone(),
             size: usize::MAX,
@@ -307,7 +307,7 @@ impl Terms {
     }
 
     /// Reads the codes of a block document by document, and counts them by some thousands.
-    fn collect_one_by_one(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
+    fn collect_one_by_one(&mut self, block: &Block<'_>, spare: &mut TermsScratch) -> Result<()> {
         spare.codes.clear();
         let mut codes = std::mem::take(&mut self.codes);
         for (place, doc) in block.docs.iter().enumerate() {
@@ -325,8 +325,8 @@ impl Terms {
     }
 
     /// Counts the codes of a block, and shows its documents to what is below.
-    fn count_block(&mut self, block: &Block<'_>, spare: &mut Spare) -> Result<()> {
-        let Spare { codes, own, gathered } = spare;
+    fn count_block(&mut self, block: &Block<'_>, spare: &mut TermsScratch) -> Result<()> {
+        let TermsScratch { codes, own, gathered } = spare;
         let all = !self.has_filters();
         if !all {
             codes.retain(|code| self.accepts(code))?;
@@ -391,14 +391,14 @@ impl Terms {
         Ok(out)
     }
 
-    fn sort_buckets(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(By, bool)>)> {
+    fn sort_buckets(&mut self, above: u32) -> Result<(Vec<Entry>, Vec<(OrderBy, bool)>)> {
         let mut entries = self.entries(above)?;
         let order = sort_entries(&mut entries, &self.spec.order, &mut self.subs)?;
         Ok((entries, order))
     }
 
     /// Sorts the buckets below one above, and keeps as many as a shard would tell of.
-    fn choose(&mut self, above: u32, cx: &Context<'_>) -> Result<Chosen> {
+    fn choose(&mut self, above: u32, cx: &AggregationContext<'_>) -> Result<SelectedBuckets> {
         let (mut entries, order) = self.sort_buckets(above)?;
         let total: u64 = entries.iter().map(|entry| entry.count).sum();
         let found = entries.len();
@@ -429,7 +429,7 @@ impl Terms {
             entries.truncate(shard_size);
         }
         entries.sort_by(|a, b| compare(a, b, &order, |x, y| source.compare(x, y)));
-        Ok(Chosen {
+        Ok(SelectedBuckets {
             entries,
             order,
             total,
@@ -589,7 +589,7 @@ impl Collector for Terms {
         done
     }
 
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         if let Some(mut deferred) = self.deferred.take() {
             let above = self.buckets.above();
             let mut wanted = vec![false; self.buckets.len()];
@@ -623,7 +623,7 @@ impl Collector for Terms {
             Some(chosen) => chosen.take(),
             None => None,
         };
-        let Chosen {
+        let SelectedBuckets {
             mut entries,
             order,
             total,
@@ -646,7 +646,7 @@ impl Collector for Terms {
         entries.truncate(size);
         let kept: u64 = entries.iter().map(|entry| entry.count).sum();
         let exact = match order.first() {
-            Some((By::Key, _)) | Some((By::Count, false)) | None => true,
+            Some((OrderBy::Key, _)) | Some((OrderBy::Count, false)) | None => true,
             _ => found < shard_size,
         };
         let error: i64 = if exact { 0 } else { -1 };

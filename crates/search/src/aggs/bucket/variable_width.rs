@@ -6,8 +6,8 @@
 
 use super::no_order;
 use crate::aggs::deferred::{Segments, Waiting};
-use crate::aggs::values::{Class, Source, Wants};
-use crate::aggs::{At, Collector, Context, EMPTY, Finish, Subs, check_collected};
+use crate::aggs::values::{Class, ValuesSource, Wants};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use crate::fields::target::Target;
 use dsl::aggs::VariableWidthAgg;
 use model::{Error, Result};
@@ -203,7 +203,7 @@ type Kept = (u32, DocId, f32);
 
 /// Collects numbers.
 pub(in crate::aggs) struct VariableWidth {
-    source: Source,
+    source: ValuesSource,
     sizes: Sizes,
     /// By the bucket above: what has the values, and they.
     kept: Vec<(Vec<Kept>, Vec<f64>)>,
@@ -216,9 +216,9 @@ pub(in crate::aggs) struct VariableWidth {
 }
 
 impl VariableWidth {
-    pub(in crate::aggs) fn new(spec: &VariableWidthAgg, subs: Subs, cx: &Context<'_>) -> Result<VariableWidth> {
+    pub(in crate::aggs) fn new(spec: &VariableWidthAgg, subs: Subs, cx: &AggregationContext<'_>) -> Result<VariableWidth> {
         const KIND: &str = "variable_width_histogram";
-        let source = Source::new(&spec.source, Wants::Numbers, KIND, cx)?;
+        let source = ValuesSource::new(&spec.source, Wants::Numbers, KIND, cx)?;
         if let (Class::Date | Class::Bool, Some(path)) = (source.class, &spec.source.field) {
             let found = cx.views.iter().find_map(|view| Target::of(view, path));
             let wire = found.map_or("date", |target| target.kind.wire());
@@ -267,7 +267,7 @@ impl Collector for VariableWidth {
         self.values = values;
         Ok(())
     }
-    fn finish_collecting(&mut self, cx: &Context<'_>) -> Result<()> {
+    fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         let mut all: Vec<Waiting> = Vec::with_capacity(self.total);
         let mut next = 0;
         for (kept, values) in std::mem::take(&mut self.kept) {

@@ -2,7 +2,7 @@
 
 use super::super::block_values::BlockCodes;
 use super::super::blocks::{Block, Buckets};
-use super::super::values::Source;
+use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
 use model::Result;
 use rustc_hash::FxHashSet;
@@ -11,14 +11,14 @@ use tantivy::DocId;
 
 /// Counts values.
 pub(in crate::aggs) struct Count {
-    source: Source,
+    source: ValuesSource,
     counts: Vec<u64>,
     codes: Vec<u64>,
     block: BlockCodes,
 }
 
 impl Count {
-    pub(in crate::aggs) fn new(source: Source) -> Count {
+    pub(in crate::aggs) fn new(source: ValuesSource) -> Count {
         Count {
             source,
             counts: Vec::new(),
@@ -75,7 +75,7 @@ impl Collector for Count {
 
 /// Counts different values, exactly: codes of a source are the same for the same value.
 pub(in crate::aggs) struct Distinct {
-    source: Source,
+    source: ValuesSource,
     seen: Vec<Seen>,
     codes: Vec<u64>,
     block: BlockCodes,
@@ -107,7 +107,7 @@ impl Seen {
 }
 
 impl Distinct {
-    pub(in crate::aggs) fn new(source: Source) -> Distinct {
+    pub(in crate::aggs) fn new(source: ValuesSource) -> Distinct {
         Distinct {
             source,
             seen: Vec::new(),

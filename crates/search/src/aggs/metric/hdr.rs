@@ -16,6 +16,10 @@ pub(super) struct Hdr {
 impl Hdr {
     /// `sorted`: the values, none below 0.
     pub(super) fn new(digits: u8, sorted: &[f64]) -> Hdr {
+        debug_assert!(
+            sorted.is_sorted_by(|a, b| a <= b) && sorted.first().is_none_or(|least| *least >= 0.0),
+            "values of a histogram ascend from 0"
+        );
         let cells = (2 * 10u32.pow(u32::from(digits))).next_power_of_two() as f64 / 2.0;
         let least = sorted
             .get(sorted.partition_point(|value| *value <= 0.0))

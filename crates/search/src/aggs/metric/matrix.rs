@@ -4,8 +4,8 @@
 //! none. Fields stand in the order in which the reference's tables of names have them.
 
 use super::super::format::number;
-use super::super::values::{Source, Wants};
-use super::super::{At, Collector, Context, Finish, check_collected};
+use super::super::values::{ValuesSource, Wants};
+use super::super::{AggregationContext, At, Collector, Finish, check_collected};
 use dsl::aggs::{MatrixAgg, MatrixMode, ValueSource};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use tantivy::DocId;
 /// Collects moments.
 pub(in crate::aggs) struct Matrix {
     names: Vec<String>,
-    sources: Vec<Source>,
+    sources: Vec<ValuesSource>,
     mode: MatrixMode,
     all: Vec<Running>,
     values: Vec<f64>,
@@ -118,7 +118,7 @@ fn place(name: &str, names: usize) -> u32 {
 }
 
 impl Matrix {
-    pub(in crate::aggs) fn new(spec: &MatrixAgg, cx: &Context<'_>) -> Result<Matrix> {
+    pub(in crate::aggs) fn new(spec: &MatrixAgg, cx: &AggregationContext<'_>) -> Result<Matrix> {
         let mut found = Vec::new();
         for name in &spec.fields {
             let source = ValueSource {
@@ -126,7 +126,7 @@ impl Matrix {
                 missing: spec.missing.get(name).map(|value| json!(value)),
                 ..ValueSource::default()
             };
-            let source = Source::new(&source, Wants::Any, "matrix_stats", cx)?;
+            let source = ValuesSource::new(&source, Wants::Any, "matrix_stats", cx)?;
             if source.mapped && !source.class.is_number() {
                 let reason = format!("Field [{name}] has no numbers: it is not supported for aggregation [matrix_stats]");
                 return Err(Error::new(ErrorKind::AggregationExecution, reason));

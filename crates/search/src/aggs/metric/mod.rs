@@ -11,8 +11,8 @@ mod scripted;
 mod weighted;
 
 use super::format::number;
-use super::values::{Source, Wants};
-use super::{Collector, Context};
+use super::values::{ValuesSource, Wants};
+use super::{AggregationContext, Collector};
 use dsl::aggs::{Agg, AggKind, Metric};
 use model::Result;
 use serde_json::{Map, Value};
@@ -21,11 +21,11 @@ pub(super) use numbers::{Moments, extended_stats, stats};
 pub(super) use percentiles::key as percent_key;
 
 /// The collector of a metric; `None` if it is none.
-pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collector>>> {
-    let numeric = |spec, kind: &str| Source::new(spec, Wants::Numbers, kind, cx);
+pub(super) fn build(agg: &Agg, cx: &AggregationContext<'_>) -> Result<Option<Box<dyn Collector>>> {
+    let numeric = |spec, kind: &str| ValuesSource::new(spec, Wants::Numbers, kind, cx);
     Ok(Some(match &agg.kind {
         AggKind::Metric(Metric::ValueCount, spec) => {
-            Box::new(distinct::Count::new(Source::new(spec, Wants::Any, "value_count", cx)?))
+            Box::new(distinct::Count::new(ValuesSource::new(spec, Wants::Any, "value_count", cx)?))
         }
         AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
             let source = numeric(spec, "median_absolute_deviation")?;
@@ -51,9 +51,12 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
             "extended_stats",
             *sigma,
         )),
-        AggKind::Cardinality { source, .. } => {
-            Box::new(distinct::Distinct::new(Source::new(source, Wants::Any, "cardinality", cx)?))
-        }
+        AggKind::Cardinality { source, .. } => Box::new(distinct::Distinct::new(ValuesSource::new(
+            source,
+            Wants::Any,
+            "cardinality",
+            cx,
+        )?)),
         AggKind::MatrixStats(spec) => Box::new(matrix::Matrix::new(spec, cx)?),
         AggKind::GeoBounds {
             field,
@@ -106,7 +109,7 @@ pub(super) fn build(agg: &Agg, cx: &Context<'_>) -> Result<Option<Box<dyn Collec
 }
 
 /// `{"value": x}`, with its text if the source has a format.
-fn one(value: Option<f64>, source: &Source) -> Value {
+fn one(value: Option<f64>, source: &ValuesSource) -> Value {
     let mut out = Map::new();
     out.insert("value".into(), value.map_or(Value::Null, number));
     if let Some(text) = value.and_then(|value| source.format.text(value)) {

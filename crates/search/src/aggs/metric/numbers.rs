@@ -3,7 +3,7 @@
 use super::super::block_values::{BlockNumbers, EXACT_MAX};
 use super::super::blocks::Block;
 use super::super::format::{Format, number};
-use super::super::values::Source;
+use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
 use super::one;
 use model::{Error, Result};
@@ -212,7 +212,7 @@ pub(in crate::aggs) fn extended_stats(moments: &Moments, sigma: f64, format: &Fo
 
 /// Collects sums.
 pub(in crate::aggs) struct Numbers {
-    source: Source,
+    source: ValuesSource,
     kind: &'static str,
     sigma: f64,
     all: Vec<Moments>,
@@ -223,7 +223,7 @@ pub(in crate::aggs) struct Numbers {
 }
 
 impl Numbers {
-    pub(in crate::aggs) fn new(source: Source, kind: &'static str, sigma: f64) -> Numbers {
+    pub(in crate::aggs) fn new(source: ValuesSource, kind: &'static str, sigma: f64) -> Numbers {
         Numbers {
             source,
             kind,

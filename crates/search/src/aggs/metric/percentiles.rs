@@ -1,7 +1,7 @@
 //! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
 
 use super::super::format::number;
-use super::super::values::Source;
+use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
 use super::hdr::Hdr;
 use super::one;
@@ -27,7 +27,7 @@ pub(in crate::aggs) enum Ask {
 pub(in crate::aggs) struct Percentiles {
     /// How ranks between few values are told.
     ranks: RankRule,
-    source: Source,
+    source: ValuesSource,
     ask: Ask,
     keyed: bool,
     /// Between values, and for none, as in 2015.
@@ -40,7 +40,7 @@ pub(in crate::aggs) struct Percentiles {
 }
 
 impl Percentiles {
-    pub(in crate::aggs) fn new(source: Source, ask: Ask, keyed: bool, former: bool) -> Percentiles {
+    pub(in crate::aggs) fn new(source: ValuesSource, ask: Ask, keyed: bool, former: bool) -> Percentiles {
         Percentiles {
             source,
             ask,

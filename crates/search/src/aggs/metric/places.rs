@@ -3,7 +3,7 @@
 //! Places are told as precisely as Lucene keeps them: as whole steps of 32 bits.
 
 use super::super::values::refuse_no_places;
-use super::super::{At, Collector, Context, Finish};
+use super::super::{AggregationContext, At, Collector, Finish};
 use crate::fields::column::Column;
 use crate::fields::target::Target;
 use model::{Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(field: &str, missing: Option<(f64, f64)>, kind: &str, cx: &Context<'_>) -> Result<Places> {
+    fn new(field: &str, missing: Option<(f64, f64)>, kind: &str, cx: &AggregationContext<'_>) -> Result<Places> {
         refuse_no_places(field, kind, cx)?;
         Ok(Places {
             field: field.to_owned(),
@@ -106,7 +106,12 @@ pub(in crate::aggs) struct Bounds {
 }
 
 impl Bounds {
-    pub(in crate::aggs) fn new(field: &str, missing: Option<(f64, f64)>, wrap: bool, cx: &Context<'_>) -> Result<Bounds> {
+    pub(in crate::aggs) fn new(
+        field: &str,
+        missing: Option<(f64, f64)>,
+        wrap: bool,
+        cx: &AggregationContext<'_>,
+    ) -> Result<Bounds> {
         Ok(Bounds {
             places: Places::new(field, missing, "geo_bounds", cx)?,
             wrap,
@@ -148,16 +153,16 @@ impl Collector for Bounds {
 /// Collects means, with what rounding lost.
 pub(in crate::aggs) struct Centroid {
     places: Places,
-    sums: Vec<(Sum, Sum, u64)>,
+    sums: Vec<(KahanSum, KahanSum, u64)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct KahanSum {
     value: f64,
     lost: f64,
 }
 
-impl Sum {
+impl KahanSum {
     fn add(&mut self, more: f64) {
         let corrected = more + self.lost;
         let next = self.value + corrected;
@@ -167,7 +172,7 @@ impl Sum {
 }
 
 impl Centroid {
-    pub(in crate::aggs) fn new(field: &str, missing: Option<(f64, f64)>, cx: &Context<'_>) -> Result<Centroid> {
+    pub(in crate::aggs) fn new(field: &str, missing: Option<(f64, f64)>, cx: &AggregationContext<'_>) -> Result<Centroid> {
         Ok(Centroid {
             places: Places::new(field, missing, "geo_centroid", cx)?,
             sums: Vec::new(),

@@ -1,7 +1,7 @@
 //! `scripted_metric`: scripts that fill a state, make a value of it, and one of all values.
 
-use crate::aggs::scripts::Script;
-use crate::aggs::{At, Collector, Context, EMPTY, Finish};
+use crate::aggs::scripts::AggregationScript;
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish};
 use dsl::aggs::ScriptedAgg;
 use model::{Error, ErrorKind, Result};
 use script::Value as Own;
@@ -13,22 +13,22 @@ const STATE_MAX: usize = 64 << 20;
 
 /// Collects states.
 pub(in crate::aggs) struct Scripted {
-    init: Option<Script>,
-    map: Script,
-    combine: Option<Script>,
-    reduce: Option<Script>,
+    init: Option<AggregationScript>,
+    map: AggregationScript,
+    combine: Option<AggregationScript>,
+    reduce: Option<AggregationScript>,
     states: Vec<Option<Own>>,
     seen: u64,
 }
 
 impl Scripted {
-    pub(in crate::aggs) fn new(spec: &ScriptedAgg, cx: &Context<'_>) -> Result<Scripted> {
+    pub(in crate::aggs) fn new(spec: &ScriptedAgg, cx: &AggregationContext<'_>) -> Result<Scripted> {
         let with_params = |source: &dsl::query::script_source::ScriptSource| {
             let mut source = source.clone();
             for (name, value) in &spec.params {
                 source.params.entry(name.clone()).or_insert_with(|| value.clone());
             }
-            Script::new(&source, cx)
+            AggregationScript::new(&source, cx)
         };
         Ok(Scripted {
             init: spec.init.as_ref().map(with_params).transpose()?,

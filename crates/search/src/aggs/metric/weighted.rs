@@ -1,6 +1,6 @@
 //! `weighted_avg`.
 
-use super::super::values::Source;
+use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
 use super::one;
 use model::{Error, ErrorKind, Result};
@@ -9,15 +9,15 @@ use tantivy::DocId;
 
 /// Collects weighted sums.
 pub(in crate::aggs) struct Weighted {
-    value: Source,
-    weight: Source,
+    value: ValuesSource,
+    weight: ValuesSource,
     sums: Vec<(f64, f64)>,
     values: Vec<f64>,
     weights: Vec<f64>,
 }
 
 impl Weighted {
-    pub(in crate::aggs) fn new(value: Source, weight: Source) -> Weighted {
+    pub(in crate::aggs) fn new(value: ValuesSource, weight: ValuesSource) -> Weighted {
         Weighted {
             value,
             weight,

@@ -5,13 +5,13 @@ mod parent;
 mod path;
 mod sibling;
 
-use super::Context;
+use super::AggregationContext;
 use dsl::aggs::{Agg, AggKind};
 use model::Result;
 use serde_json::{Map, Value};
 
 /// The prefix of a pipeline in `typed_keys`.
-pub(super) fn typed(kind: &str) -> &str {
+pub(super) fn typed_keys_prefix(kind: &str) -> &str {
     match kind {
         "max_bucket" | "min_bucket" => "bucket_metric_value",
         "stats_bucket" | "extended_stats_bucket" | "percentiles_bucket" | "derivative" => kind,
@@ -21,7 +21,7 @@ pub(super) fn typed(kind: &str) -> &str {
 
 /// Works out every pipeline of a level and below: first those further down, then those that look at the buckets
 /// of one aggregation, then those beside it.
-pub(super) fn run(aggs: &[Agg], level: &mut Map<String, Value>, cx: &Context<'_>) -> Result<()> {
+pub(super) fn run(aggs: &[Agg], level: &mut Map<String, Value>, cx: &AggregationContext<'_>) -> Result<()> {
     for agg in aggs.iter().filter(|agg| !agg.subs.is_empty()) {
         let Some(value) = level.get_mut(&agg.name) else { continue };
         match value.get_mut("buckets") {

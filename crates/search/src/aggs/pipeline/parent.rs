@@ -2,7 +2,7 @@
 
 use super::moving_average::{MovingAverage, linear_weighted};
 use super::path;
-use crate::aggs::Context;
+use crate::aggs::AggregationContext;
 use crate::aggs::format::{Format, number};
 use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind, DateInterval};
@@ -23,7 +23,7 @@ struct Job<'a> {
 }
 
 /// Works out the parent pipelines of an aggregation over its buckets; one that reads another comes after it.
-pub(super) fn run(agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
+pub(super) fn run(agg: &Agg, list: &mut Vec<Value>, cx: &AggregationContext<'_>) -> Result<()> {
     let mut jobs: Vec<Job<'_>> = agg
         .subs
         .iter()
@@ -133,7 +133,7 @@ fn put(bucket: &mut Value, job: &Job<'_>, value: Option<f64>, more: Option<(&str
     }
 }
 
-fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
+fn one(job: &Job<'_>, agg: &Agg, list: &mut Vec<Value>, cx: &AggregationContext<'_>) -> Result<()> {
     let first = all_paths(job.paths).first().copied().unwrap_or("_count").to_owned();
     let values = |list: &[Value]| -> Vec<f64> { list.iter().map(|bucket| at(bucket, &first, job.body)).collect() };
     match job.kind {
@@ -214,7 +214,7 @@ fn unit_ms(text: &str) -> Result<f64> {
     })
 }
 
-fn compile(job: &Job<'_>, cx: &Context<'_>) -> Result<(script::Program, Map<String, Value>)> {
+fn compile(job: &Job<'_>, cx: &AggregationContext<'_>) -> Result<(script::Program, Map<String, Value>)> {
     let spec = job.body.get("script").cloned().unwrap_or(Value::Null);
     let node = read(spec.to_string().as_bytes(), Reading::default())?;
     let source = ScriptSource::parse(node, cx.dialect)?;
@@ -229,7 +229,7 @@ impl Host for Nothing<'_> {
     }
 }
 
-fn run_script(job: &Job<'_>, list: &mut Vec<Value>, cx: &Context<'_>) -> Result<()> {
+fn run_script(job: &Job<'_>, list: &mut Vec<Value>, cx: &AggregationContext<'_>) -> Result<()> {
     let (program, base) = compile(job, cx)?;
     let named: Vec<(String, String)> = match job.paths {
         Value::Object(map) => map
@@ -335,7 +335,7 @@ fn sort(job: &Job<'_>, list: &mut Vec<Value>) -> Result<()> {
 }
 
 /// `moving_fn`: a script over a window of values before each bucket, `shift` further on.
-fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &Context<'_>) -> Result<()> {
+fn moving(job: &Job<'_>, list: &mut [Value], values: &[f64], cx: &AggregationContext<'_>) -> Result<()> {
     let window = whole(job.body, "window")
         .map_or(5, |n| usize::try_from(n).unwrap_or(1))
         .max(1);

@@ -1,7 +1,7 @@
 //! Pipelines beside an aggregation: one answer of all its buckets.
 
 use super::path;
-use crate::aggs::Context;
+use crate::aggs::AggregationContext;
 use crate::aggs::format::{Format, number};
 use crate::aggs::metric::{Moments, extended_stats, percent_key, stats};
 use model::{Error, ErrorKind, Result};
@@ -75,7 +75,7 @@ pub(super) fn run(
     buckets_path: &Value,
     body: &Map<String, Value>,
     level: &Map<String, Value>,
-    cx: &Context<'_>,
+    cx: &AggregationContext<'_>,
 ) -> Result<Value> {
     let at = match buckets_path {
         Value::String(path) => path,
@@ -122,23 +122,28 @@ pub(super) fn run(
             cx.dialect.rules.omits_later_members,
         ),
         _ => {
-            let mut values: Vec<f64> = found.into_iter().map(|(_, value)| value).collect();
-            values.sort_by(f64::total_cmp);
-            let default = || vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
-            let percents = body.get("percents").and_then(Value::as_array);
-            let percents: Vec<f64> = percents.map_or_else(default, |list| list.iter().filter_map(Value::as_f64).collect());
-            let mut out = Map::new();
-            for percent in percents {
-                // The nearest one, not between two.
-                let place = if cx.dialect.rules.former_percentiles {
-                    (percent / 100.0 * values.len() as f64) as usize
-                } else {
-                    (percent / 100.0 * (values.len().max(1) - 1) as f64).round() as usize
-                };
-                let value = values.get(place.min(values.len().saturating_sub(1))).copied();
-                out.insert(percent_key(percent), value.map_or(Value::Null, number));
-            }
+            let values = found.into_iter().map(|(_, value)| value).collect();
+            let out = percentiles(values, body, cx.dialect.rules.former_percentiles);
             Map::from_iter([("values".to_owned(), Value::Object(out))])
         }
     }))
+}
+
+/// The values at the percents that are asked for: each time the nearest one, not between two.
+fn percentiles(mut values: Vec<f64>, body: &Map<String, Value>, former: bool) -> Map<String, Value> {
+    values.sort_by(f64::total_cmp);
+    let default = || vec![1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
+    let percents = body.get("percents").and_then(Value::as_array);
+    let percents: Vec<f64> = percents.map_or_else(default, |list| list.iter().filter_map(Value::as_f64).collect());
+    let mut out = Map::new();
+    for percent in percents {
+        let place = if former {
+            (percent / 100.0 * values.len() as f64) as usize
+        } else {
+            (percent / 100.0 * (values.len().max(1) - 1) as f64).round() as usize
+        };
+        let value = values.get(place.min(values.len().saturating_sub(1))).copied();
+        out.insert(percent_key(percent), value.map_or(Value::Null, number));
+    }
+    out
 }
