@@ -202,7 +202,7 @@ impl Planner<'_> {
             several => format!("blended(terms:[{}])", several.join(", ")),
         };
         if max == 0 && self.classic() {
-            let all = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+            let all = crate::seen::docs(self.view);
             let weight = boost * crate::scorers::tfidf::idf(0, all);
             return Ok(Arc::new(UnheldNode {
                 what,
@@ -214,7 +214,7 @@ impl Planner<'_> {
             return Ok(self.nothing(format!("no matching term [{text}]")));
         }
         // No word is in more documents than the field of the fewest words has words: Lucene's bound.
-        let all: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+        let all = crate::seen::docs(self.view);
         let max_docs = all.min(min_tokens);
         // The rarer the field's own use of the word, the lower it is held under the commonest: Lucene's tie.
         let mut order: Vec<usize> = (0..group.len()).collect();
