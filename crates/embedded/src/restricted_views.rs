@@ -45,7 +45,7 @@ impl Store {
         let name = format!("seen {second} {seen:?}");
         let kept = view.once(&name, || self.restrict(view, seen))?;
         assert!(
-            kept.view.is_restricted() && kept.view.no == view.no,
+            kept.view.is_restricted() && kept.view.no == view.no && kept.view.segments.iter().all(|segment| segment.is_part()),
             "security.md S6: what is withheld is not in it"
         );
         Ok(kept.view.clone())
