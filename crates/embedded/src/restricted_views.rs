@@ -17,7 +17,8 @@ use segment::directory;
 use segment::searchable::IndexView;
 use segment::segment_view::{self, SegmentView};
 use std::sync::Arc;
-use tantivy::BitSet;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{BitSet, DocSet as _, TERMINATED, Term};
 
 /// The restricted view that is kept with a view.
 struct Restricted {
@@ -44,7 +45,7 @@ impl Store {
         let name = format!("seen {second} {seen:?}");
         let kept = view.once(&name, || self.restrict(view, seen))?;
         assert!(
-            kept.view.is_restricted() && kept.view.no == view.no,
+            kept.view.is_restricted() && kept.view.no == view.no && kept.view.segments.iter().all(|segment| segment.is_part()),
             "security.md S6: what is withheld is not in it"
         );
         Ok(kept.view.clone())
@@ -55,9 +56,16 @@ impl Store {
             true => view.segments.clone(),
             false => self.seen_segments(view, &query_of(view, seen)?)?,
         };
+        let withheld: Vec<&str> = view
+            .mapping
+            .nested_paths()
+            .filter(|path| !seen.fields.reaches_into(path))
+            .collect();
+        let part = |segment: &Arc<SegmentView>| Ok(segment.with_part_withheld(nested_of(view, segment, &withheld)?));
+        let segments = segments.iter().map(part).collect::<Result<Vec<_>>>()?;
         let bytes = segments
             .iter()
-            .map(|segment| segment.reader.max_doc() as usize / 8 + 256)
+            .map(|segment| segment.reader.max_doc() as usize / 4 + 256)
             .sum();
         let view = Arc::new(view.restrict_to(segments, &seen.fields)?);
         Ok(Restricted { view, bytes })
@@ -89,6 +97,25 @@ impl Store {
         });
         opened.collect()
     }
+}
+
+/// The nested documents of some paths; `None`: no path is given.
+fn nested_of(view: &IndexView, segment: &SegmentView, paths: &[&str]) -> Result<Option<BitSet>> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let mut nested = BitSet::with_max_value(segment.reader.max_doc());
+    for path in paths {
+        let term = Term::from_field_text(view.schema.nested_path, path);
+        let Some(mut list) = segment_view::postings(segment, &term, IndexRecordOption::Basic)? else {
+            continue;
+        };
+        while list.doc() != TERMINATED {
+            nested.insert(list.doc());
+            list.advance();
+        }
+    }
+    Ok(Some(nested))
 }
 
 /// The query that a document must match.

@@ -256,6 +256,7 @@ impl Store {
                 index_uuid: (!inner.made.contains_key(&entry.no)).then(|| entry.uuid.clone()),
                 document: there.now.filter(|document| visible(document, read.see)),
                 own: there.own,
+                withheld: false,
                 at,
             })
         };

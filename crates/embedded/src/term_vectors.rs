@@ -4,7 +4,7 @@
 
 use crate::store::Store;
 use engine::VectorsOf;
-use model::Result;
+use model::{Result, Target};
 use search::term_vectors::vectors;
 use segment::searchable::IndexView;
 use serde_json::{Map, Value};
@@ -13,7 +13,11 @@ use std::sync::Arc;
 impl Store {
     /// The vectors of a document, by field.
     pub(crate) fn term_vectors(&self, of: &VectorsOf) -> Result<Map<String, Value>> {
-        let views = self.views_of(&model::Target::index(of.index.as_str()), None)?;
+        let target = Target {
+            visibility: of.visibility.clone(),
+            ..Target::index(of.index.as_str())
+        };
+        let views = self.views_of(&target, None)?;
         let Some((view, _)) = views.first() else {
             return Ok(Map::new());
         };
@@ -29,7 +33,10 @@ impl Store {
                     segments: view.segments.clone(),
                     ..self.blank_view(entry, view.position)
                 };
-                vectors(&newest, of)
+                match &view.granted {
+                    Some(granted) => vectors(&newest.restrict_to(view.segments.clone(), granted)?, of),
+                    None => vectors(&newest, of),
+                }
             }
             None => vectors(view, of),
         }

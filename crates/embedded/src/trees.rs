@@ -6,8 +6,9 @@
 
 use crate::catalog::IndexEntry;
 use crate::lock_order::{LockRank, Mutex, MutexGuard, RwLock};
+use mapping::Mapping;
 use mapping::tree::{DirId, Operation, PathSyntax, Placed, Tree};
-use model::{Error, ErrorKind, Result, nearest, settings};
+use model::{Error, ErrorKind, IndexName, Result, nearest, settings};
 use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use serde_json::Value;
@@ -324,19 +325,20 @@ fn path_refusal(field: &str, cause: Error) -> Error {
 /// # Errors
 /// No such field, or several and none is named.
 pub(crate) fn tree_field(entry: &IndexEntry, wanted: Option<&str>) -> Result<(Arc<str>, PathSyntax)> {
-    let fields: Vec<(&Arc<str>, PathSyntax)> = entry.mapping.tree_fields().collect();
+    tree_field_of(&entry.mapping, &entry.name, wanted)
+}
+
+/// The same by a mapping that may have some fields alone.
+pub(crate) fn tree_field_of(mapping: &Mapping, index: &IndexName, wanted: Option<&str>) -> Result<(Arc<str>, PathSyntax)> {
+    let fields: Vec<(&Arc<str>, PathSyntax)> = mapping.tree_fields().collect();
     let names = || fields.iter().map(|(field, _)| &***field);
     match (wanted, fields.as_slice()) {
         (None, [(field, syntax)]) => Ok(((*field).clone(), *syntax)),
-        (None, []) => Err(Error::illegal(format!(
-            "index [{}] has no field of type [tree_path]",
-            entry.name
-        ))),
+        (None, []) => Err(Error::illegal(format!("index [{index}] has no field of type [tree_path]"))),
         (None, _) => {
             let all: Vec<&str> = names().collect();
             Err(Error::illegal(format!(
-                "index [{}] has several fields of type [tree_path]: [field] must name one of [{}]",
-                entry.name,
+                "index [{index}] has several fields of type [tree_path]: [field] must name one of [{}]",
                 all.join(", ")
             )))
         }
@@ -345,8 +347,7 @@ pub(crate) fn tree_field(entry: &IndexEntry, wanted: Option<&str>) -> Result<(Ar
             None => {
                 let meant = nearest::question(wanted, names());
                 Err(Error::illegal(format!(
-                    "index [{}] has no field [{wanted}] of type [tree_path]{meant}",
-                    entry.name
+                    "index [{index}] has no field [{wanted}] of type [tree_path]{meant}"
                 )))
             }
         },

@@ -8,7 +8,7 @@ use dsl::search::{SearchRequest, SearchResponse};
 use futures::stream::BoxStream;
 use mapping::tree::Tree;
 use mapping::{Mapping, Times, Timing};
-use model::{Cancellation, CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target};
+use model::{Cancellation, CommitSeq, DocAddress, DocId, Error, IndexName, Result, Stamp, Target, Visibility};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -763,6 +763,8 @@ pub struct DirectoriesOf {
     /// Levels below `path`, at least 1.
     pub depth: usize,
     pub size: usize,
+    /// The documents and fields that the request sees; `None`: all.
+    pub visibility: Option<Visibility>,
 }
 
 /// A document whose terms are asked for.
@@ -774,6 +776,8 @@ pub struct VectorsOf {
     /// It is in no index.
     pub artificial: bool,
     pub spec: dsl::document::TermVectors,
+    /// The documents that counts are of, and the fields that are shown; `None`: all.
+    pub visibility: Option<Visibility>,
 }
 
 /// An answer about the catalog.

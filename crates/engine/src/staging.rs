@@ -48,6 +48,8 @@ pub struct Seen {
     pub document: Option<Document>,
     /// It was written in the view.
     pub own: bool,
+    /// There is a document, and it is withheld from the reader: what the reader does not see is not compared at a commit.
+    pub withheld: bool,
 }
 
 /// A write to be staged.

@@ -10,7 +10,7 @@ use crate::wording::text_of;
 use analysis::Registry;
 use model::compat::IndexRules;
 use model::path::{SourceFilter, matches};
-use model::{Error, ErrorKind, FieldRights, Result};
+use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -252,39 +252,6 @@ impl Mapping {
     pub fn tree_syntax(&self, field: &str) -> PathSyntax {
         let own = self.field(field).and_then(|field| field.tree);
         own.map(|tree| tree.syntax).unwrap_or_default()
-    }
-
-    /// The mapping as who is granted only some fields reads by it: others are as if they were not mapped. It is for reading alone:
-    /// what it renders is the whole.
-    #[must_use]
-    pub fn restrict_to(&self, rights: &FieldRights) -> Mapping {
-        let inner = &*self.0;
-        let mut out = Inner {
-            root: inner.root.clone(),
-            top: inner.top.clone(),
-            registry: inner.registry.clone(),
-            limits: inner.limits.clone(),
-            typed: inner.typed,
-            leaves: Vec::with_capacity(inner.leaves.len()),
-            by_path: FxHashMap::default(),
-            objects: inner.objects.clone(),
-            nested: inner.nested.clone(),
-            trees: Vec::new(),
-            source: inner.source.clone(),
-        };
-        let mut places = vec![None; inner.leaves.len()];
-        for (at, leaf) in inner.leaves.iter().enumerate().filter(|(_, leaf)| rights.grants(&leaf.path)) {
-            places[at] = Some(out.add(&leaf.path, leaf.field.clone()));
-        }
-        for (at, leaf) in inner.leaves.iter().enumerate() {
-            let Some(place) = places[at] else { continue };
-            out.leaves[place].in_all = leaf.in_all;
-            out.leaves[place].multi = leaf.multi.iter().filter_map(|multi| places[*multi]).collect();
-        }
-        out.trees = inner.trees.iter().filter_map(|at| places[*at]).collect();
-        out.objects.retain(|path, _| rights.reaches_into(path));
-        out.nested.retain(|path| rights.reaches_into(path));
-        Mapping(Arc::new(out))
     }
 
     /// Whether nothing has been said in it.

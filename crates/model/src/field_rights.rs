@@ -67,6 +67,16 @@ impl FieldRights {
         }
     }
 
+    /// The granted part of a source or of stored fields as they are kept; `None`: all of it. What cannot be read is shown to
+    /// nobody.
+    pub fn filter_source_bytes(&self, source: &[u8]) -> Option<Vec<u8>> {
+        if self.is_all() || source.is_empty() {
+            return None;
+        }
+        let shown = serde_json::from_slice(source).map(|source: Value| self.filter_source(&source));
+        Some(shown.map_or_else(|_| b"{}".to_vec(), |shown| shown.to_string().into_bytes()))
+    }
+
     // The depth of a document is bounded when it is written (`json.max_depth`).
     fn object(&self, fields: &Map<String, Value>, above: &str) -> Map<String, Value> {
         let mut out = Map::new();

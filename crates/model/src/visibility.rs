@@ -3,6 +3,7 @@
 //! Not here: whose they are (`security`), how a reader is kept to them (`embedded::restricted_views`).
 
 use crate::FieldRights;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +20,10 @@ impl DocumentRights {
     /// Nothing is withheld.
     pub fn is_all(&self) -> bool {
         self.queries.is_empty() && self.fields.is_all()
+    }
+    /// Nobody grants anything: a list of alternatives is empty.
+    pub fn is_nothing(&self) -> bool {
+        self.queries.iter().any(Vec::is_empty)
     }
 }
 
@@ -37,6 +42,31 @@ impl Visibility {
     pub fn of(&self, names: &[&str]) -> DocumentRights {
         (self.0)(names)
     }
+    /// What a target sees of an index: by its own name, or by the aliases that the target names.
+    ///
+    /// The server goes on with the index's own name after it has resolved an alias. Who is granted no own name is taken to
+    /// come by the aliases that restrict nothing themselves.
+    pub fn through(&self, expressions: &[String], own: &str, aliases: &Map<String, Value>) -> DocumentRights {
+        let names = |name: &&str| *name == own || aliases.contains_key(*name);
+        let mut by: Vec<&str> = expressions.iter().map(String::as_str).filter(names).collect();
+        if by.is_empty() {
+            by.push(own);
+        }
+        let seen = self.of(&by);
+        if by != [own] || !seen.is_nothing() {
+            return seen;
+        }
+        let is_open = |options: &Value| options["filter"].is_null() && options["search_routing"].is_null();
+        let open: Vec<&str> = aliases
+            .iter()
+            .filter(|(_, options)| is_open(options))
+            .map(|(alias, _)| alias.as_str())
+            .collect();
+        match open.is_empty() {
+            true => seen,
+            false => self.of(&open),
+        }
+    }
 }
 
 impl fmt::Debug for Visibility {
@@ -52,3 +82,44 @@ impl PartialEq for Visibility {
 }
 
 impl Eq for Visibility {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_by_which_an_index_is_reached() {
+        let visibility = Visibility::new(|names| DocumentRights {
+            queries: vec![
+                names
+                    .iter()
+                    .filter(|name| name.starts_with("mine"))
+                    .map(|name| (*name).into())
+                    .collect(),
+            ],
+            ..DocumentRights::default()
+        });
+        let check = |expressions: &[&str], own: &str, aliases: Value, expected: &[&str]| {
+            let expressions: Vec<String> = expressions.iter().map(|name| (*name).to_owned()).collect();
+            let aliases = aliases.as_object().cloned().unwrap_or_default();
+            let seen = visibility.through(&expressions, own, &aliases);
+            let queries: Vec<&str> = seen.queries[0].iter().map(|query| &**query).collect();
+            assert_eq!(queries, expected, "{expressions:?} of {own} with {aliases:?}");
+        };
+        let aliases = json!({ "mine-a": {}, "mine-b": { "filter": { "term": { "n": 1 } } }, "theirs": {} });
+        check(&["mine-i"], "mine-i", aliases.clone(), &["mine-i"]);
+        check(&["mine-b"], "mine-i", aliases.clone(), &["mine-b"]);
+        check(
+            &["mine-a", "mine-i", "other"],
+            "mine-i",
+            aliases.clone(),
+            &["mine-a", "mine-i"],
+        );
+        check(&["*"], "mine-i", aliases.clone(), &["mine-i"]);
+        // By the own name for who is granted an alias: only one that restricts nothing opens it.
+        check(&["i"], "i", aliases.clone(), &["mine-a"]);
+        check(&["theirs"], "i", aliases, &[]);
+        check(&["i"], "i", json!({ "mine-b": { "filter": { "term": { "n": 1 } } } }), &[]);
+    }
+}

@@ -116,10 +116,7 @@ impl<'a> DocumentReader<'a> {
             out.payload.todays = self.view.todays_source(&self.view.tree, source, &placed);
         }
         if let Some(granted) = &self.view.granted {
-            let shown = out
-                .payload
-                .fields()
-                .and_then(|fields| segment::searchable::granted_source(granted, fields));
+            let shown = out.payload.fields().and_then(|fields| granted.filter_source_bytes(fields));
             out.payload.shown_fields = shown;
             out.ignored.retain(|path| granted.grants(path));
         }

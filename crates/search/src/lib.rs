@@ -39,6 +39,7 @@ mod profile;
 mod pruning_tests;
 pub mod scorers;
 mod scripts;
+mod seen;
 pub mod sort;
 mod suggest;
 pub mod term_vectors;
@@ -63,7 +64,13 @@ pub fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) -> Res
                 .sum(),
             ..SearchResponse::late(request)
         }),
-        done => done,
+        Ok(mut response) => {
+            if let Some(profile) = &mut response.profile {
+                profile::hide_counts(views, profile);
+            }
+            Ok(response)
+        }
+        refused => refused,
     }
 }
 

@@ -23,6 +23,32 @@ pub(super) fn render(views: &[Searched], request: &SearchRequest, clauses: Vec<V
     json!({ "shards": shards.collect::<Vec<Value>>() })
 }
 
+/// Times alone for indices of which documents are withheld: how often a clause went on tells how many of those have its terms.
+pub(super) fn hide_counts(views: &[Searched], profile: &mut Value) {
+    let mut left: Vec<&mut Value> = Vec::new();
+    for ((view, _), shard) in views.iter().zip(profile["shards"].as_array_mut().into_iter().flatten()) {
+        if view.is_restricted() {
+            left.push(shard);
+        }
+    }
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(members) => {
+                members.remove("debug");
+                for (name, member) in members {
+                    if name.ends_with("_count") && member.is_u64() {
+                        *member = 0.into();
+                    } else {
+                        left.push(member);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The one collector, by the names that tell what it does.
 fn collector(request: &SearchRequest, nanos: u64) -> Value {
     let by_score = request.sort.iter().all(|sort| {

@@ -325,10 +325,7 @@ impl Bound {
         })?;
         let todays = segment::searchable::todays_source(&of.mapping, &of.tree, &source, &placed);
         let source = todays.as_deref().unwrap_or(&source);
-        let shown = of
-            .granted
-            .as_ref()
-            .and_then(|granted| segment::searchable::granted_source(granted, source));
+        let shown = of.granted.as_ref().and_then(|granted| granted.filter_source_bytes(source));
         Ok(serde_json::from_slice(shown.as_deref().unwrap_or(source)).ok())
     }
 

@@ -2,9 +2,11 @@
 //!
 //! Terms are those that analysis gives the document's source, which is what stored vectors hold; nothing is kept for
 //! them. Fields that the mapping gives a term vector show what that says of positions and offsets, others all that is
-//! asked. Counts are of the index as it is published, deleted documents that no merge dropped among them.
+//! asked. Counts are of the index as it is published, deleted documents that no merge dropped among them; where documents
+//! are withheld from the reader, of those that the reader sees (`seen`).
 
 use crate::fields::target::Target;
+use crate::seen::{self, LivingTerms};
 use analysis::Analyzer;
 use dsl::document::{TermFilter, TermVectors};
 use engine::VectorsOf;
@@ -254,47 +256,39 @@ pub(crate) fn counts(view: &IndexView, target: &Target<'_>) -> Result<FieldCount
     let mut segments = 0;
     for segment in &view.segments {
         let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-        let mut terms = index.terms().stream().map_err(broken)?;
-        let (mut doc_freqs, mut distinct) = (0, 0);
-        while terms.advance() {
-            distinct += 1;
-            doc_freqs += u64::from(terms.value().doc_freq);
-        }
-        if doc_freqs == 0 {
+        let is_text = target.kind.kind.is_text();
+        let here = match view.is_restricted() {
+            true => seen::living_with(segment, &index, is_text)?,
+            false => {
+                let mut here = LivingTerms::default();
+                let mut terms = index.terms().stream().map_err(broken)?;
+                while terms.advance() {
+                    here.distinct += 1;
+                    here.doc_freqs += u64::from(terms.value().doc_freq);
+                }
+                if here.doc_freqs > 0 {
+                    here.docs = segment.core.doc_count(&segment.reader, target.slot.field)?;
+                }
+                // Without frequencies each term counts once a document.
+                here.tokens = if is_text { index.total_num_tokens() } else { here.doc_freqs };
+                here
+            }
+        };
+        if here.doc_freqs == 0 {
             continue;
         }
         segments += 1;
-        all.distinct = (segments == 1).then_some(distinct);
-        all.docs += segment.core.doc_count(&segment.reader, target.slot.field)?;
-        all.doc_freqs += doc_freqs;
-        // Without frequencies each term counts once a document.
-        all.total += if target.kind.kind.is_text() {
-            index.total_num_tokens()
-        } else {
-            doc_freqs
-        };
+        all.distinct = (segments == 1).then_some(here.distinct);
+        all.docs += here.docs;
+        all.doc_freqs += here.doc_freqs;
+        all.total += here.tokens;
     }
     Ok(all)
 }
 
 /// How many documents have a term, and how often all of them together.
 pub(crate) fn frequency(view: &IndexView, target: &Target<'_>, text: &str) -> Result<(u64, u64)> {
-    use tantivy::postings::Postings as _;
-    use tantivy::schema::IndexRecordOption;
-    use tantivy::{DocSet as _, TERMINATED};
-    let term = target.text_term(text);
-    let (mut docs, mut total) = (0, 0);
-    for segment in &view.segments {
-        let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-        let found = index.read_postings(&term, IndexRecordOption::WithFreqs).map_err(broken)?;
-        let Some(mut postings) = found else { continue };
-        while postings.doc() != TERMINATED {
-            docs += 1;
-            total += u64::from(postings.term_freq());
-            postings.advance();
-        }
-    }
-    Ok((docs, total))
+    seen::frequency(view, &target.text_term(text))
 }
 
 /// The terms with the highest scores, in the order of terms.

@@ -56,10 +56,10 @@ impl RoleSet {
         let each = self.grants().filter(|grant| grant.is_on(name)).map(|grant| grant.rights);
         each.fold(IndexRights::NONE, |sum, one| sum | one)
     }
-    /// The queries that let documents be read by one of these names; `None`: a grant has none.
-    fn queries(&self, names: &[&str]) -> Option<Vec<Arc<str>>> {
+    /// The queries of these grants; `None`: one has none.
+    fn queries(grants: &[&IndexGrant]) -> Option<Vec<Arc<str>>> {
         let mut out = Vec::new();
-        for grant in self.readers(names) {
+        for grant in grants {
             let query = grant.query.clone()?;
             if !out.contains(&query) {
                 out.push(query);
@@ -67,9 +67,9 @@ impl RoleSet {
         }
         Some(out)
     }
-    fn fields(&self, names: &[&str]) -> Option<Vec<Patterns>> {
+    fn fields(grants: &[&IndexGrant]) -> Option<Vec<Patterns>> {
         let mut out = Vec::new();
-        for grant in self.readers(names) {
+        for grant in grants {
             let fields = grant.fields.clone()?;
             if !out.contains(&fields) {
                 out.push(fields);
@@ -77,9 +77,14 @@ impl RoleSet {
         }
         Some(out)
     }
-    fn readers<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a IndexGrant> {
-        let reads = |grant: &&IndexGrant| grant.rights.shares(IndexRights::READ) && names.iter().any(|name| grant.is_on(name));
-        self.grants().filter(reads)
+    fn on_one_of(&self, names: &[&str]) -> Vec<&IndexGrant> {
+        let is_on = |grant: &&IndexGrant| names.iter().any(|name| grant.is_on(name));
+        self.grants().filter(is_on).collect()
+    }
+    fn readers(&self, names: &[&str]) -> Vec<&IndexGrant> {
+        let mut grants = self.on_one_of(names);
+        grants.retain(|grant| grant.rights.shares(IndexRights::READ));
+        grants
     }
 }
 
@@ -140,10 +145,25 @@ impl Rights {
     }
     /// The documents and fields that it sees of an index, which it reads by one of these names (its own, or aliases).
     pub fn documents(&self, names: &[&str]) -> DocumentRights {
+        self.shown_by(|set| set.readers(names))
+    }
+    /// The documents and fields that the mappings and figures of an index may tell of: those that it reads. Who reads nothing
+    /// there is told what the other roles show.
+    pub fn described(&self, names: &[&str]) -> DocumentRights {
+        self.shown_by(|set| {
+            let readers = set.readers(names);
+            match readers.is_empty() {
+                true => set.on_one_of(names),
+                false => readers,
+            }
+        })
+    }
+    fn shown_by<'a>(&'a self, grants: impl Fn(&'a RoleSet) -> Vec<&'a IndexGrant>) -> DocumentRights {
         let mut out = DocumentRights::default();
         for set in &self.0 {
-            out.queries.extend(set.queries(names));
-            out.fields.0.extend(set.fields(names));
+            let grants = grants(set);
+            out.queries.extend(RoleSet::queries(&grants));
+            out.fields.0.extend(RoleSet::fields(&grants));
         }
         out
     }
@@ -271,6 +291,11 @@ mod tests {
         let text = |n: i32| -> Arc<str> { query(n).to_string().into() };
         assert_eq!(of(&["a", "b", "w"]), [vec![text(1), text(2)]]);
         assert!(of(&["a", "c"]).is_empty(), "one of them is for all documents");
+        // Figures are of what is read; without a reader of what the others show.
+        let described = |roles: &[&str]| Rights::of_user(&records, &user(roles)).described(&["i"]).queries;
+        assert_eq!(described(&["a", "w"]), [vec![text(1)]]);
+        assert_eq!(described(&["w"]), [vec![text(9)]]);
+        assert!(Rights::of_user(&records, &user(&["w"])).documents(&["i"]).is_nothing());
         let role = Role::parse("k", &grant("*", "read", query(3))).expect("a role");
         let key = ApiKey {
             roles: vec![("k".into(), role)],

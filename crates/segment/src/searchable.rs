@@ -189,7 +189,7 @@ impl IndexView {
     pub fn todays_source(&self, tree: &Tree, source: &[u8], placed: &[Placed]) -> Option<Vec<u8>> {
         let todays = todays_source(&self.mapping, tree, source, placed);
         match &self.granted {
-            Some(granted) => granted_source(granted, todays.as_deref().unwrap_or(source)).or(todays),
+            Some(granted) => granted.filter_source_bytes(todays.as_deref().unwrap_or(source)).or(todays),
             None => todays,
         }
     }
@@ -210,15 +210,6 @@ impl IndexView {
             .parse()
             .ok()
     }
-}
-
-/// The granted part of a source or of stored fields; `None`: all of it. What cannot be read is shown to nobody.
-pub fn granted_source(granted: &FieldRights, source: &[u8]) -> Option<Vec<u8>> {
-    if granted.is_all() || source.is_empty() {
-        return None;
-    }
-    let shown = serde_json::from_slice(source).map(|source: Value| granted.filter_source(&source));
-    Some(shown.map_or_else(|_| b"{}".to_vec(), |shown| shown.to_string().into_bytes()))
 }
 
 /// As [`IndexView::todays_source`], of a document that no segment has yet.

@@ -31,6 +31,15 @@ pub struct SegmentView {
     pub core: Arc<SegmentCore>,
     /// Its bytes.
     pub data: Arc<SegmentData>,
+    /// For a reader from whom something is withheld: what is withheld beside documents that are dead in it.
+    part: Option<Part>,
+}
+
+/// What a reader does not see of living documents.
+#[derive(Clone)]
+struct Part {
+    /// Nested documents of fields that are withheld. They are alive with their block (search.md S7) and counted nowhere.
+    nested: Option<Arc<BitSet>>,
 }
 
 impl fmt::Debug for SegmentView {
@@ -55,6 +64,42 @@ impl SegmentView {
     #[inline]
     pub fn is_hidden(&self, doc: DocId) -> bool {
         self.core.invisible.as_ref().is_some_and(|invisible| invisible.contains(doc))
+    }
+    /// The same segment for a reader from whom something is withheld, these nested documents among it.
+    pub fn with_part_withheld(&self, nested: Option<BitSet>) -> Arc<SegmentView> {
+        Arc::new(SegmentView {
+            id: self.id,
+            reader: self.reader.clone(),
+            core: self.core.clone(),
+            data: self.data.clone(),
+            part: Some(Part {
+                nested: nested.map(Arc::new),
+            }),
+        })
+    }
+    /// Is something withheld from its reader?
+    pub fn is_part(&self) -> bool {
+        self.part.is_some()
+    }
+    /// Does the document live, and is it no nested one of a field that is withheld from the reader?
+    pub fn is_counted(&self, doc: DocId) -> bool {
+        let nested = self.part.as_ref().and_then(|part| part.nested.as_ref());
+        self.is_alive(doc) && nested.is_none_or(|nested| !nested.contains(doc))
+    }
+    /// The documents that [`SegmentView::is_counted`] counts.
+    pub fn counted_docs(&self) -> u64 {
+        match self.part.as_ref().and_then(|part| part.nested.as_ref()) {
+            Some(_) => (0..self.reader.max_doc()).filter(|doc| self.is_counted(*doc)).count() as u64,
+            None => u64::from(self.reader.num_docs()),
+        }
+    }
+    /// The number of a document as its reader may know it: for who sees a part of the segment, among the documents that are
+    /// counted, since another number tells how many lie before it.
+    pub fn shown_number(&self, doc: DocId) -> u32 {
+        match &self.part {
+            None => doc,
+            Some(_) => u32::try_from((0..doc).filter(|doc| self.is_counted(*doc)).count()).unwrap_or(doc),
+        }
     }
     /// The live documents as a set that can be changed.
     pub fn alive_bits(&self) -> BitSet {
@@ -341,5 +386,6 @@ pub fn open(
         reader,
         core,
         data: data.clone(),
+        part: None,
     }))
 }

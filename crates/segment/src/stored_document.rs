@@ -130,7 +130,7 @@ fn read(view: &IndexView, tree: &Arc<Tree>, segment: &SegmentView, root: DocId, 
         document.source = Source(source.into());
     }
     if let (Some(granted), Some(fields)) = (&view.granted, &document.stored_fields)
-        && let Some(shown) = crate::searchable::granted_source(granted, &fields.0)
+        && let Some(shown) = granted.filter_source_bytes(&fields.0)
     {
         document.stored_fields = Some(Source(shown.into()));
     }

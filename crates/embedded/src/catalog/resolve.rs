@@ -205,12 +205,7 @@ impl Catalog {
 /// The rights of a target on an index: by its own name, or by the aliases that the target names.
 fn document_rights(entry: &IndexEntry, target: &Target) -> Option<Arc<DocumentRights>> {
     let visibility = target.visibility.as_ref()?;
-    let names = |name: &&str| *name == entry.name.as_str() || entry.aliases.contains_key(*name);
-    let mut by: Vec<&str> = target.expressions.iter().map(String::as_str).filter(names).collect();
-    if by.is_empty() {
-        by.push(entry.name.as_str());
-    }
-    let seen = visibility.of(&by);
+    let seen = visibility.through(&target.expressions, entry.name.as_str(), &entry.aliases);
     (!seen.is_all()).then(|| Arc::new(seen))
 }
 

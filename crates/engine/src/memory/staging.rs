@@ -90,6 +90,7 @@ impl StagingView {
             index_uuid,
             document,
             own,
+            withheld: false,
         })
     }
 

@@ -33,7 +33,11 @@ pub(crate) struct Shape {
 }
 
 /// A request as it is kept, to be read again after a restart.
+///
+/// A job that goes on after a restart is the server's and would find what is withheld from its user, so it does not go on.
 pub(crate) fn kept(call: &Call) -> Value {
+    let scope = call.rest.scope.as_ref();
+    let restricted = scope.is_some_and(|scope| scope.principal.rights.withholds());
     let personas = Persona::NAMES.iter();
     let persona = personas.clone().find(|(_, persona)| *persona == call.dialect.persona);
     let args: Map<String, Value> = call
@@ -44,7 +48,7 @@ pub(crate) fn kept(call: &Call) -> Value {
     json!({
         "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.given(),
         "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.rules.has_types,
-        "caller": call.caller.to_json(),
+        "caller": call.caller.to_json(), "restricted": restricted,
     })
 }
 
@@ -400,6 +404,10 @@ pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
 }
 
 async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
+    if left.request["restricted"] == true {
+        let reason = "the server was restarted: the job of a user from whom documents or fields are withheld does not go on";
+        return Err(Error::new(ErrorKind::Security, reason));
+    }
     let Some((mut call, api)) = call_again(rest, &left.request) else {
         let reason = format!("the request of task [{}] cannot be read", left.task.id);
         return Err(Error::new(ErrorKind::Corruption, reason));

@@ -71,7 +71,14 @@ pub(crate) fn wraps(error: &Error) -> bool {
 }
 
 /// The engine's form of an update body.
+///
+/// # Errors
+/// A script that does not compile; `security_exception`: documents or fields of the index are withheld.
 pub(crate) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> Result<Update> {
+    // Where a decision makes the write, what it comes to looks like a whole document.
+    if let Some(scope) = &call.rest.scope {
+        scope.check_update(write.at.index.as_str()).await?;
+    }
     let script = match &body.script {
         None => None,
         Some(source) => match compile(&call.rest, source).await {

@@ -8,12 +8,11 @@ use ::engine::{
     Outcome, Part, Read, Refresh, See, Staging, View, ViewPromise, Write, WriteOp,
 };
 use async_trait::async_trait;
-use dsl::aggs::{Agg, AggKind};
 use dsl::query::{Clause, Query};
 use dsl::search::{SearchRequest, SearchResponse};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use model::{Cancellation, CommitSeq, Error, ErrorKind, Result, Target};
+use model::{Cancellation, CommitSeq, DocId, Error, ErrorKind, Result, Target, Visibility};
 use security::IndexRights;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -25,7 +24,7 @@ pub(crate) struct GuardedEngine {
 }
 
 impl GuardedEngine {
-    fn inner(&self) -> &dyn Engine {
+    pub(super) fn inner(&self) -> &dyn Engine {
         self.scope.engine.as_ref()
     }
 
@@ -36,36 +35,41 @@ impl GuardedEngine {
     /// One read, checked; `Some`: it was answered from what the principal sees.
     async fn read_shown(&self, read: &Read) -> Result<Option<Option<Document>>> {
         let name = read.at.index.as_str();
-        let rights = self.scope.reading_by_id();
-        self.scope.check(name, rights).await?;
+        self.check_by_id(name).await?;
         if self.scope.is_unbounded() || self.scope.visibility().is_none() {
             return Ok(None);
         }
-        self.scope.check_shown(name, rights).await?;
-        let by_id = Clause::Ids {
-            values: vec![read.at.id.id.to_string()],
-            types: read.at.id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
-        };
         let target = Target {
             visibility: self.scope.visibility(),
             ..Target::index(name)
         };
         // What is withheld is told by queries, so a document is read as searches see it.
-        let mut found = self.inner().scan(&target, by_id.into(), read.see, Barrier::None).await?;
+        let mut found = self
+            .inner()
+            .scan(&target, by_id(&read.at.id), read.see, Barrier::None)
+            .await?;
         found.next().await.transpose().map(Some)
     }
 
     /// # Errors
+    /// `security_exception`: documents of the index may not be read by id, or not by this endpoint.
+    pub(super) async fn check_by_id(&self, name: &str) -> Result<()> {
+        let rights = self.scope.reading_by_id();
+        self.scope.check(name, rights).await?;
+        self.scope.check_shown(name, rights).await
+    }
+
+    /// # Errors
     /// `security_exception`: a write without its right; an update of what is seen in part.
-    async fn check_write(&self, write: &Write) -> Result<()> {
+    pub(super) async fn check_write(&self, write: &Write) -> Result<()> {
         let name = write.at.index.as_str();
         for any_of in self.scope.wanted(write) {
             self.scope.check(name, any_of).await?;
         }
-        if matches!(write.op, WriteOp::Update(_)) && !self.scope.sees_all(&[name]) {
-            return Err(self.scope.withheld("an update", name));
+        match write.op {
+            WriteOp::Update(_) => self.scope.check_update(name).await,
+            WriteOp::Put(_) | WriteOp::Delete => Ok(()),
         }
-        Ok(())
     }
 
     /// Sends the writes that are allowed; the others are refused each.
@@ -79,36 +83,23 @@ impl GuardedEngine {
     }
 }
 
+/// One document, as a query.
+pub(super) fn by_id(id: &DocId) -> Query {
+    let by_id = Clause::Ids {
+        values: vec![id.id.to_string()],
+        types: id.doc_type.iter().map(|doc_type| doc_type.to_string()).collect(),
+    };
+    by_id.into()
+}
+
 /// Outcomes in the places of the writes that were sent.
-fn placed(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
+pub(super) fn placed(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
     let mut done = done.into_iter();
     let outcome = |refusal: Option<Error>| match refusal {
         Some(refusal) => Outcome::Refused(refusal),
         None => done.next().unwrap_or(Outcome::Unknown),
     };
     refusals.into_iter().map(outcome).collect()
-}
-
-/// Members of a search that tell of documents that are not seen: of terms and how frequent they are.
-fn tells_of_others(request: &SearchRequest) -> Option<&'static str> {
-    if !request.suggest.is_empty() {
-        return Some("[suggest]");
-    }
-    if request.profile {
-        return Some("[profile]");
-    }
-    if request.explain {
-        return Some("[explain]");
-    }
-    let mut left: Vec<&Agg> = request.aggs.iter().collect();
-    while let Some(agg) = left.pop() {
-        match &agg.kind {
-            AggKind::SignificantTerms(_) | AggKind::SignificantText(_) => return Some("an aggregation of significant terms"),
-            AggKind::Terms(terms) if terms.min_doc_count == 0 => return Some("[min_doc_count] of [0]"),
-            _ => left.extend(&agg.subs),
-        }
-    }
-    None
 }
 
 #[async_trait]
@@ -226,12 +217,6 @@ impl Engine for GuardedEngine {
                 self.scope.check(name, self.scope.reading()).await?;
             }
         }
-        if narrowed.visibility.is_some()
-            && let Some(what) = tells_of_others(&request)
-        {
-            let index = narrowed.expressions.first().map_or("_all", String::as_str);
-            return Err(self.scope.withheld(what, index));
-        }
         self.inner().search(&narrowed, request, see).await
     }
 
@@ -248,11 +233,13 @@ impl Engine for GuardedEngine {
 
     async fn scan_view(&self, target: &Target, query: Query, view: &str) -> Result<BoxStream<'static, Result<Document>>> {
         let target = self.reading(target).await?;
+        self.check_job(&target).await?;
         self.inner().scan_view(&target, query, view).await
     }
 
     async fn extents(&self, target: &Target, query: Query, view: &str, cancellation: Cancellation) -> Result<Vec<Extent>> {
         let target = self.reading(target).await?;
+        self.check_job(&target).await?;
         self.inner().extents(&target, query, view, cancellation).await
     }
 
@@ -288,8 +275,14 @@ impl Engine for GuardedEngine {
 
     async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
         let inspection = match inspection {
-            Inspection::Indices(target) => Inspection::Indices(self.listed(target).await?),
-            Inspection::Stats(target) => Inspection::Stats(self.listed(target).await?),
+            Inspection::Indices(target) => {
+                let target = self.listed(target).await?;
+                return self.indices_shown(target).await;
+            }
+            Inspection::Stats(target) => {
+                let target = self.listed(target).await?;
+                return self.figures_shown(target).await;
+            }
             Inspection::Validate { target, query } => Inspection::Validate {
                 target: self
                     .scope
@@ -298,13 +291,13 @@ impl Engine for GuardedEngine {
                     .into_owned(),
                 query,
             },
-            Inspection::TermVectors(of) => {
-                self.check_whole(of.index.as_str(), IndexRights::READ).await?;
+            Inspection::TermVectors(mut of) => {
+                of.visibility = self.visibility_of(of.index.as_str(), IndexRights::READ).await?;
                 Inspection::TermVectors(of)
             }
-            Inspection::Directories(of) => {
-                self.check_whole(of.index.as_str(), IndexRights::READ | IndexRights::MOVE)
-                    .await?;
+            Inspection::Directories(mut of) => {
+                let any_of = IndexRights::READ | IndexRights::MOVE;
+                of.visibility = self.visibility_of(of.index.as_str(), any_of).await?;
                 Inspection::Directories(of)
             }
             // Who may see these is asked at their endpoints; others work with them.
@@ -348,17 +341,17 @@ impl GuardedEngine {
         Ok(narrowed.into_owned())
     }
 
+    /// What is seen of one index; `None`: all.
+    ///
     /// # Errors
-    /// `security_exception`: without the right, or with documents or fields withheld.
-    async fn check_whole(&self, name: &str, any_of: IndexRights) -> Result<()> {
+    /// `security_exception`: without the right, or with documents or fields withheld that the endpoint does not keep to.
+    async fn visibility_of(&self, name: &str, any_of: IndexRights) -> Result<Option<Visibility>> {
         if self.scope.is_unbounded() {
-            return Ok(());
+            return Ok(None);
         }
         self.scope.check(name, any_of).await?;
-        match self.scope.sees_all(&[name]) {
-            true => Ok(()),
-            false => Err(self.scope.withheld("this", name)),
-        }
+        self.scope.check_shown(name, any_of).await?;
+        Ok(self.scope.visibility())
     }
 
     /// The inner engine's part that it was asked for before.

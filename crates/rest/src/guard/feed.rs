@@ -1,9 +1,11 @@
-//! The feed of changes of a guarded engine: changes of indices that the principal may follow.
+//! The feed of changes of a guarded engine: changes of indices that the principal may follow, with the fields that are granted.
 
 use super::engine::GuardedEngine;
-use ::engine::changes::{ChangeFeed, Changes, Consumer, IndexState, InitialCopy, Retained};
+use ::engine::changes::{ChangeFeed, Changes, Consumer, IndexState, InitialCopy, Operation, Retained};
+use ::engine::{EngineExt as _, Source};
 use async_trait::async_trait;
-use model::{CommitSeq, IndexName, Result};
+use mapping::{granted_body, granted_mappings, has_type_level};
+use model::{CommitSeq, DocumentRights, IndexName, Result, Target};
 use security::IndexRights;
 use std::time::Duration;
 
@@ -18,12 +20,68 @@ impl GuardedEngine {
     }
 
     /// # Errors
-    /// `security_exception`: a change would tell of documents and fields that are withheld.
-    fn check_followed(&self) -> Result<()> {
-        match self.scope.principal.rights.withholds() {
-            true => Err(self.scope.withheld("the feed of changes", "_all")),
-            false => Ok(()),
+    /// `security_exception`: an index that is followed has documents that are withheld. A change of one does not say whether
+    /// the principal saw the document before, so it cannot be told as what it is to them.
+    async fn check_followed(&self) -> Result<()> {
+        if self.scope.visibility().is_none() {
+            return Ok(());
         }
+        let all = Target {
+            expand_closed: true,
+            expand_hidden: true,
+            forbid_closed: false,
+            allow_no_indices: true,
+            ..Target::of(Vec::new())
+        };
+        for info in self.inner().indices(&all).await? {
+            let seen = self.seen_of(&info.name);
+            let restricted = !seen.queries.is_empty() || !seen.fields.is_all() && info.typed;
+            if self.follows(&info.name) && restricted {
+                return Err(self.scope.withheld("the feed of changes", info.name.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is seen of an index that is followed.
+    fn seen_of(&self, index: &IndexName) -> DocumentRights {
+        let visibility = self.scope.visibility();
+        visibility
+            .map(|visibility| visibility.of(&[index.as_str()]))
+            .unwrap_or_default()
+    }
+
+    /// A step as it is seen; `None`: not at all.
+    fn shown(&self, mut operation: Operation) -> Option<Operation> {
+        if !self.follows(operation.index()) {
+            return None;
+        }
+        let seen = self.seen_of(operation.index());
+        if seen.is_all() {
+            return Some(operation);
+        }
+        // Of an index that is gone: those that are there are refused.
+        if !seen.queries.is_empty() {
+            return None;
+        }
+        match &mut operation {
+            Operation::Index(document) => {
+                let shown = |source: &Source| seen.fields.filter_source_bytes(&source.0).map(|bytes| Source(bytes.into()));
+                if let Some(source) = shown(&document.source) {
+                    document.source = source;
+                }
+                if let Some(stored) = document.stored_fields.as_ref().and_then(shown) {
+                    document.stored_fields = Some(stored);
+                }
+            }
+            Operation::CreateIndex(state) | Operation::RestoreIndex(state) | Operation::AlterIndex(state) => {
+                state.mappings = granted_mappings(&seen.fields, &state.mappings, has_type_level(&state.mappings));
+            }
+            Operation::PutMapping { mapping, .. } => *mapping = granted_body(&seen.fields, mapping),
+            Operation::Directory { field, .. } if !seen.fields.grants(field) => return None,
+            Operation::Directory { .. } | Operation::Delete { .. } | Operation::DeleteIndex(_) => {}
+        }
+        Some(operation)
     }
 }
 
@@ -35,10 +93,11 @@ impl ChangeFeed for GuardedEngine {
     }
 
     async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes> {
-        self.check_followed()?;
+        self.check_followed().await?;
         let mut found = self.feed()?.changes(since, bytes_max).await?;
         for change in &mut found.changes {
-            change.operations.retain(|operation| self.follows(operation.index()));
+            let operations = std::mem::take(&mut change.operations).into_iter();
+            change.operations = operations.filter_map(|operation| self.shown(operation)).collect();
         }
         found.changes.retain(|change| !change.operations.is_empty());
         Ok(found)
@@ -49,18 +108,19 @@ impl ChangeFeed for GuardedEngine {
     }
 
     async fn open_copy(&self, patterns: &[String], keep_alive: Duration) -> Result<InitialCopy> {
-        self.check_followed()?;
+        self.check_followed().await?;
         self.feed()?.open_copy(patterns, keep_alive).await
     }
 
     fn copied_index(&self, copy: &str, after: Option<&IndexName>) -> Result<Option<IndexState>> {
-        self.check_followed()?;
         let mut after = after.cloned();
         loop {
-            let Some(state) = self.feed()?.copied_index(copy, after.as_ref())? else {
+            let Some(mut state) = self.feed()?.copied_index(copy, after.as_ref())? else {
                 return Ok(None);
             };
-            if self.follows(&state.index) {
+            let seen = self.seen_of(&state.index);
+            if self.follows(&state.index) && seen.queries.is_empty() {
+                state.mappings = granted_mappings(&seen.fields, &state.mappings, has_type_level(&state.mappings));
                 return Ok(Some(state));
             }
             after = Some(state.index);

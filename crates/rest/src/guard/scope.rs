@@ -22,22 +22,70 @@ pub(crate) struct Scope {
 
 /// Endpoints that keep to the documents and fields of a principal. All others refuse who has restricted ones.
 const HONOURS: &[&str] = &[
+    // Searches.
     "search",
     "count",
     "msearch",
+    "search_template",
+    "msearch_template",
+    "render_search_template",
     "search_exists",
+    "suggest_2015",
+    "rank_eval",
+    "field_stats",
     "scroll",
     "clear_scroll",
     "open_point_in_time",
     "close_point_in_time",
+    "explain",
+    "indices.validate_query",
+    // Documents by id.
     "get",
     "get_source",
     "mget",
+    "termvectors",
+    "mtermvectors",
+    "tree.list",
+    "cat.tree",
+    // Writes of whole documents.
     "index",
     "create",
     "delete",
     "bulk",
+    // Transactions of whole documents.
+    "transaction",
+    "transaction.begin",
+    "transaction.commit",
+    "transaction.abort",
+    "transaction.get",
+    // Jobs: `jobs` says what they may not.
+    "delete_by_query",
+    "delete_by_query_2015",
+    "update_by_query",
+    "reindex",
+    // Fields of indices.
     "indices.exists",
+    "indices.exists_type",
+    "indices.get",
+    "indices.get_mapping",
+    "indices.get_field_mapping",
+    "indices.get_settings",
+    "indices.get_alias",
+    "indices.exists_alias",
+    "indices.resolve_index",
+    "indices.analyze",
+    "field_caps",
+    "search_shards",
+    "cluster.state",
+    "cat.aliases",
+    // Figures of indices.
+    "indices.stats",
+    "cat.indices",
+    "cat.count",
+    "changes",
+    // They show nothing of documents.
+    "indices.refresh",
+    "indices.flush",
 ];
 
 /// Rights by which documents or fields are shown, or taken from.
@@ -158,6 +206,28 @@ impl Scope {
         out
     }
 
+    /// # Errors
+    /// `security_exception`: without the right; an update would show, or rest on, what is withheld. Elasticsearch refuses it, too.
+    pub(crate) async fn check_update(&self, name: &str) -> Result<()> {
+        self.check(name, IndexRights::UPDATE).await?;
+        match self.sees_all(&[name]) {
+            true => Ok(()),
+            false => Err(self.withheld("an update", name)),
+        }
+    }
+
+    /// # Errors
+    /// `security_exception`: the condition of a change tells whether a document or a directory is there to somebody who may not
+    /// read the index, or from whom documents are withheld.
+    pub(crate) async fn check_condition(&self, name: &str) -> Result<()> {
+        self.check(name, IndexRights::READ).await?;
+        let rights = &self.principal.rights;
+        match !rights.withholds() || rights.documents(&[name]).queries.is_empty() {
+            true => Ok(()),
+            false => Err(self.withheld("a condition on a document or a directory", name)),
+        }
+    }
+
     /// Does the principal see all documents and fields of an index, by these names?
     pub(super) fn sees_all(&self, names: &[&str]) -> bool {
         !self.principal.rights.withholds() || self.principal.rights.documents(names).is_all()
@@ -179,6 +249,23 @@ impl Scope {
             return None;
         }
         let principal = self.principal.clone();
-        Some(Visibility::new(move |names| principal.rights.documents(names)))
+        let follows = self.reading() == IndexRights::FOLLOW_CHANGES;
+        Some(Visibility::new(move |names| match follows {
+            // Who follows an index need not be granted its documents by another right.
+            true => principal.rights.described(names),
+            false => principal.rights.documents(names),
+        }))
+    }
+
+    /// What mappings and figures of each index may tell of; `None`: everything, or nobody is shown them. Writes look at an
+    /// index as it is.
+    pub(super) fn described(&self) -> Option<Visibility> {
+        let shows = IndexRights::READ | IndexRights::VIEW_METADATA | IndexRights::MONITOR;
+        let is_shown = self.right.on_indices().is_some_and(|rights| rights.shares(shows));
+        if !self.principal.rights.withholds() || !is_shown {
+            return None;
+        }
+        let principal = self.principal.clone();
+        Some(Visibility::new(move |names| principal.rights.described(names)))
     }
 }

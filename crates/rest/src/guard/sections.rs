@@ -2,14 +2,15 @@
 //!
 //! Plans read documents that their outcome rests on (conditions, locks, sources of copies): reading them is part of the write.
 
-use super::engine::GuardedEngine;
+use super::engine::{GuardedEngine, by_id, placed};
 use ::engine::{
     Alteration, AtomicWrites, Looker, Newest, Outcome, Plan, Read, Seen, Stage, Staged, Staging, TreeChange, TxnBody, TxnOptions,
     TxnResult, View, WriteOp,
 };
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use model::system_index::CONTROL_INDEX;
-use model::{Error, Result};
+use model::{Error, Result, Target};
 use security::IndexRights;
 use std::collections::HashSet;
 
@@ -25,13 +26,7 @@ impl GuardedEngine {
             (!granted).then_some(wanted)
         };
         // A copy that a policy fills in shows what its source says.
-        let puts = plan
-            .writes
-            .iter()
-            .filter(|write| matches!(write.op, WriteOp::Put(_) | WriteOp::Update(_)));
-        let sources: Vec<String> = puts
-            .flat_map(|write| self.scope.relations.link_sources(write.at.index.as_str()))
-            .collect();
+        let sources = self.copied_sources(plan);
         let writes = plan.writes.iter().filter(|write| write.at.index.as_str() != CONTROL_INDEX);
         let of_writes = writes.flat_map(|write| {
             let name = write.at.index.as_str();
@@ -50,12 +45,36 @@ impl GuardedEngine {
         all.find_map(|(name, any_of)| lacks(name, any_of))
     }
 
-    fn check_updates(&self, plan: &Plan) -> Result<()> {
-        let part = plan
+    /// # Errors
+    /// `security_exception`: an update of what is seen in part; a move of directories, which takes along what is withheld; a
+    /// copy of a source of which something is withheld.
+    fn check_seen(&self, plan: &Plan) -> Result<()> {
+        if self.scope.visibility().is_none() {
+            return Ok(());
+        }
+        let updates = plan.writes.iter().filter(|write| matches!(write.op, WriteOp::Update(_)));
+        let updates = updates.map(|write| ("an update", write.at.index.as_str().to_owned()));
+        let moves = plan
+            .moves
+            .iter()
+            .map(|one| ("a move of directories", one.index.as_str().to_owned()));
+        let sources = self.copied_sources(plan).into_iter();
+        let sources = sources.map(|source| ("a write that is given a copy", source));
+        let mut all = updates.chain(moves).chain(sources);
+        match all.find(|(_, index)| !self.scope.sees_all(&[index.as_str()])) {
+            Some((what, index)) => Err(self.scope.withheld(what, &index)),
+            None => Ok(()),
+        }
+    }
+
+    /// The indices that policies fill copies in from.
+    fn copied_sources(&self, plan: &Plan) -> Vec<String> {
+        let puts = plan
             .writes
             .iter()
-            .find(|write| matches!(write.op, WriteOp::Update(_)) && !self.scope.sees_all(&[write.at.index.as_str()]));
-        part.map_or(Ok(()), |write| Err(self.scope.withheld("an update", write.at.index.as_str())))
+            .filter(|write| matches!(write.op, WriteOp::Put(_) | WriteOp::Update(_)));
+        puts.flat_map(|write| self.scope.relations.link_sources(write.at.index.as_str()))
+            .collect()
     }
 }
 
@@ -71,7 +90,7 @@ impl AtomicWrites for GuardedEngine {
             let mut lacks: Option<Wanted> = None;
             let mut guarded = |newest: &mut dyn Newest| {
                 let made = plan(newest)?;
-                self.check_updates(&made)?;
+                self.check_seen(&made)?;
                 lacks = self.lacking(&made, &passed);
                 match &lacks {
                     None => Ok(made),
@@ -98,6 +117,26 @@ impl AtomicWrites for GuardedEngine {
     }
 }
 
+impl GuardedEngine {
+    /// A document of a view as the principal sees it: what is withheld is told by queries, in the same view.
+    async fn shown_in(&self, view: &str, read: &Read, found: Seen) -> Result<Seen> {
+        if found.document.is_none() || self.scope.sees_all(&[read.at.index.as_str()]) {
+            return Ok(found);
+        }
+        let target = Target {
+            visibility: self.scope.visibility(),
+            ..Target::index(read.at.index.as_str())
+        };
+        let mut shown = self.inner().scan_view(&target, by_id(&read.at.id), view).await?;
+        let document = shown.next().await.transpose()?;
+        Ok(Seen {
+            withheld: document.is_none(),
+            document,
+            ..found
+        })
+    }
+}
+
 #[async_trait]
 impl Staging for GuardedEngine {
     async fn begin(&self) -> Result<View> {
@@ -108,39 +147,41 @@ impl Staging for GuardedEngine {
         let mut refusals: Vec<Option<Error>> = Vec::with_capacity(reads.len());
         for read in &reads {
             let name = read.at.index.as_str();
-            let mut refusal = self.scope.check(name, self.scope.reading_by_id()).await.err();
-            if refusal.is_none() && !self.scope.sees_all(&[name]) {
-                refusal = Some(self.scope.withheld("a transaction", name));
-            }
+            let refusal = self.check_by_id(name).await.err();
             refusals.push(refusal);
         }
         let allowed = std::iter::zip(reads, &refusals).filter(|(_, refusal)| refusal.is_none());
         let allowed: Vec<Read> = allowed.map(|(read, _)| read).collect();
-        let mut seen = Self::part(self.scope.engine.staging())?
-            .read(view, allowed)
-            .await?
-            .into_iter();
+        let seen = Self::part(self.scope.engine.staging())?.read(view, allowed.clone()).await?;
+        let mut seen = std::iter::zip(allowed, seen);
         let mut out = Vec::with_capacity(refusals.len());
         for refusal in refusals {
             match refusal {
                 Some(refusal) => out.push(Err(refusal)),
-                None => out.extend(seen.next()),
+                None => {
+                    let Some((read, found)) = seen.next() else { break };
+                    out.push(match found {
+                        Ok(found) => self.shown_in(view, &read, found).await,
+                        refused => refused,
+                    });
+                }
             }
         }
         Ok(out)
     }
 
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
+        let mut refusals = Vec::with_capacity(writes.len());
         for stage in &writes {
-            let name = stage.write.at.index.as_str();
-            for any_of in self.scope.wanted(&stage.write) {
-                self.scope.check(name, any_of).await?;
-            }
-            if !self.scope.sees_all(&[name]) {
-                return Err(self.scope.withheld("a transaction", name));
-            }
+            refusals.push(self.check_write(&stage.write).await.err());
         }
-        Self::part(self.scope.engine.staging())?.stage(view, writes).await
+        let allowed = std::iter::zip(writes, &refusals).filter(|(_, refusal)| refusal.is_none());
+        let allowed: Vec<Stage> = allowed.map(|(stage, _)| stage).collect();
+        let done = match allowed.is_empty() {
+            true => Vec::new(),
+            false => Self::part(self.scope.engine.staging())?.stage(view, allowed).await?,
+        };
+        Ok(placed(refusals, done))
     }
 
     async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {

@@ -659,7 +659,10 @@ impl ValuesSource {
 
     /// Every value in a segment's column (`min_doc_count: 0`).
     pub(crate) fn all_codes(&mut self, at: &At<'_>, mut f: impl FnMut(u64)) -> Result<()> {
-        if let Reader::Column(Column::Str(column)) = &self.reader {
+        // A dictionary has the terms of documents that are withheld, too (security.md S6).
+        if let Reader::Column(Column::Str(column)) = &self.reader
+            && !at.view.is_restricted()
+        {
             for ord in 0..column.num_terms() {
                 match &self.interner.table {
                     None => f(ord as u64),

@@ -29,7 +29,7 @@ impl Planner<'_> {
         cutoff: f32,
         boost: f32,
     ) -> Result<Shared> {
-        let docs: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+        let docs = crate::seen::docs(self.view);
         let (mut rare, mut frequent) = (Positions::new(), Positions::new());
         for (position, tokens) in positions {
             let mut doc_freq = 0;

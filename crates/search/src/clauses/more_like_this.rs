@@ -194,7 +194,7 @@ impl Planner<'_> {
         skipped: &HashSet<String>,
         boost: f32,
     ) -> Result<Vec<Shared>> {
-        let docs: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.num_docs())).sum();
+        let docs: u64 = self.view.segments.iter().map(|s| s.counted_docs()).sum();
         let mut scored: Vec<(f64, String, usize)> = Vec::new();
         for (word, count) in found {
             let length = word.chars().count();

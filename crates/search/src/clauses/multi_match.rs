@@ -223,7 +223,7 @@ impl Planner<'_> {
             several => format!("blended(terms:[{}])", several.join(", ")),
         };
         if max == 0 && self.classic() {
-            let all = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+            let all = crate::seen::docs(self.view);
             let weight = boost * crate::scorers::tfidf::idf(0, all);
             return Ok(Arc::new(UnheldNode {
                 what,
@@ -235,7 +235,7 @@ impl Planner<'_> {
             return Ok(self.nothing(format!("no matching term [{text}]")));
         }
         // No word is in more documents than the field of the fewest words has words: Lucene's bound.
-        let all: u64 = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+        let all = crate::seen::docs(self.view);
         let max_docs = all.min(min_tokens);
         let own: Vec<u64> = freqs.iter().map(|(freq, _)| *freq).collect();
         let df = blended_doc_freqs(&own, max_docs);

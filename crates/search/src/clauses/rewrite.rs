@@ -9,15 +9,13 @@ use crate::scorers::constant_score::ConstantNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::Rarity;
 use crate::scorers::term::TermNode;
+use crate::seen;
 use dsl::query::Rewrite;
 use model::Result;
 use segment::error::broken;
-use segment::segment_view::SegmentView;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tantivy::postings::TermInfo;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
+use tantivy::Term;
 use tantivy_fst::Automaton;
 
 /// A word of a field.
@@ -28,19 +26,6 @@ pub(super) struct DictionaryWord {
     nearness: f32,
     /// Documents that have it.
     doc_freq: u64,
-}
-
-/// How many of the documents that a reader sees have a word.
-fn visible_doc_freq(segment: &SegmentView, index: &InvertedIndexReader, word: &TermInfo) -> Result<u64> {
-    let mut list = index
-        .read_postings_from_terminfo(word, IndexRecordOption::Basic)
-        .map_err(broken)?;
-    let mut seen = 0;
-    while list.doc() != TERMINATED {
-        seen += u64::from(segment.is_alive(list.doc()));
-        list.advance();
-    }
-    Ok(seen)
 }
 
 impl Planner<'_> {
@@ -66,14 +51,11 @@ impl Planner<'_> {
                     continue;
                 };
                 let Some(nearness) = nearness(term) else { continue };
-                let docs = match self.view.is_restricted() {
+                let docs = seen::docs_with(self.view, segment, &index, stream.value())?;
+                if docs == 0 {
                     // A word of documents that are withheld alone is none (security.md S6).
-                    true => match visible_doc_freq(segment, &index, stream.value())? {
-                        0 => continue,
-                        seen => seen,
-                    },
-                    false => u64::from(stream.value().doc_freq),
-                };
+                    continue;
+                }
                 let entry = found.entry(term.to_owned()).or_insert((nearness, 0));
                 entry.1 += docs;
                 here += 1;

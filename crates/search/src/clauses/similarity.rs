@@ -68,7 +68,7 @@ impl Planner<'_> {
                 Similarity::Bm25(Bm25::with(field, rarities, boost, factor, (k1, b)))
             }
             _ if self.classic() => {
-                let docs = self.view.segments.iter().map(|s| u64::from(s.reader.max_doc())).sum();
+                let docs = crate::seen::docs(self.view);
                 Similarity::Classic(Classic::new(docs, rarities, boost, self.query_norm.get()))
             }
             _ => Similarity::Bm25(Bm25::new(field, rarities, boost, self.bm25_factor())),

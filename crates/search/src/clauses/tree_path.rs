@@ -187,7 +187,7 @@ impl Node for DirectoriesNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        constant_explanation(score_at(self.scorer(segment)?, doc), self.boost, &self.what, doc)
+        constant_explanation(score_at(self.scorer(segment)?, doc), self.boost, &self.what, (segment, doc))
     }
 }
 

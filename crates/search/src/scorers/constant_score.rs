@@ -44,7 +44,7 @@ impl Node for ConstantNode {
         Ok(match score_at(self.filter.scorer(segment)?, doc) {
             Some(_) if self.boost == 1.0 => Explained::new(self.boost, "ConstantScore"),
             Some(_) => Explained::new(self.boost, format!("ConstantScore^{:?}", self.boost)),
-            None => Explained::no_match(format!("ConstantScore doesn't match id {doc}")),
+            None => Explained::no_match(format!("ConstantScore doesn't match id {}", segment.shown_number(doc))),
         })
     }
 
@@ -54,10 +54,15 @@ impl Node for ConstantNode {
 }
 
 /// Why a document has the one score of a set, or is not in it.
-pub(crate) fn constant_explanation(score: Option<f32>, boost: f32, what: &str, doc: DocId) -> Result<Explained> {
+pub(crate) fn constant_explanation(
+    score: Option<f32>,
+    boost: f32,
+    what: &str,
+    (segment, doc): (&SegmentView, DocId),
+) -> Result<Explained> {
     Ok(match score {
         Some(score) if boost == 1.0 => Explained::new(score, what),
         Some(score) => Explained::new(score, format!("{what}^{boost:?}")),
-        None => Explained::no_match(format!("{what} doesn't match id {doc}")),
+        None => Explained::no_match(format!("{what} doesn't match id {}", segment.shown_number(doc))),
     })
 }

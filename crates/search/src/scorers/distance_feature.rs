@@ -58,7 +58,8 @@ impl Node for NearNode {
             .and_then(|column| NearNode::distance(column, self.origin, doc, &mut Vec::new()));
         let (Some(distance), Some(column)) = (found, column) else {
             return Ok(Explained::no_match(format!(
-                "Document {doc} doesn't have a value for field {}",
+                "Document {} doesn't have a value for field {}",
+                segment.shown_number(doc),
                 self.field.path
             )));
         };

@@ -185,9 +185,10 @@ impl Node for NestedNode {
             child = children.advance();
         }
         let what = format!(
-            "Score based on {} child docs in range from {first} to {}, using score mode {}",
+            "Score based on {} child docs in range from {} to {}, using score mode {}",
             details.len(),
-            doc.saturating_sub(1),
+            segment.shown_number(first),
+            segment.shown_number(doc).saturating_sub(1),
             match self.mode {
                 ScoreMode::None => "None",
                 ScoreMode::Sum => "Total",

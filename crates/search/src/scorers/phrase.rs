@@ -373,7 +373,13 @@ impl Node for PhraseNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Phrase);
+        let found = explain_at(
+            self.open(segment)?,
+            (segment, doc),
+            &self.similarity,
+            &self.what,
+            Counted::Phrase,
+        );
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching phrase")))
     }
 }

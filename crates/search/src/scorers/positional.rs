@@ -362,7 +362,7 @@ impl Node for PositionalNode {
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
         let mut scorer = self.open(segment)?;
         if scorer.doc != TERMINATED && scorer.seek(doc) == doc {
-            let what = format!("{} in {doc}", self.what);
+            let what = format!("{} in {}", self.what, segment.shown_number(doc));
             return Ok(self.scoring.explain(&what, scorer.freq, scorer.norm()));
         }
         Ok(Explained::no_match(format!("no matching positions of {}", self.what)))

@@ -25,13 +25,22 @@ impl Node for ScriptNode {
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         let bound = self.script.open(segment)?;
         let (min_score, boost, failure) = (self.min_score, self.boost, self.failure.clone());
+        // Its number tells who sees a part how many documents lie before it.
+        let shows_number = !segment.is_part();
         let set = self.level.restrict(segment, self.query.scorer(segment)?)?;
         let value = move |doc, set: &mut dyn Scorer| {
             let score = set.score();
             failure.run(|| match bound.number(doc, score)? {
-                value if value < 0.0 || value.is_nan() => Err(Error::illegal(format!(
-                    "script_score script returned an invalid score [{value}] for doc [{doc}]. Must be a non-negative score!"
-                ))),
+                value if value < 0.0 || value.is_nan() => {
+                    let doc = if shows_number {
+                        format!(" for doc [{doc}]")
+                    } else {
+                        String::new()
+                    };
+                    let reason =
+                        format!("script_score script returned an invalid score [{value}]{doc}. Must be a non-negative score!");
+                    Err(Error::illegal(reason))
+                }
                 value => Ok(Some(value as f32 * boost)),
             })
         };

@@ -3,6 +3,7 @@
 use super::explain::Explained;
 use super::tfidf::Classic;
 use mapping::similarity::{B, K1};
+use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, DocSet};
@@ -274,13 +275,14 @@ pub(crate) fn frequency_at(mut scorer: impl Counting, doc: DocId) -> Option<(f32
 /// Why a document scores as it does by what is counted in one field; `None`: not at all.
 pub(crate) fn explain_at(
     scorer: Option<impl Counting>,
-    doc: DocId,
+    (segment, doc): (&SegmentView, DocId),
     similarity: &Similarity,
     what: &str,
     counted: Counted,
 ) -> Option<Explained> {
     let (freq, norm) = frequency_at(scorer?, doc)?;
-    Some(similarity.explain(&format!("{what} in {doc}"), counted, freq, norm))
+    let number = segment.shown_number(doc);
+    Some(similarity.explain(&format!("{what} in {number}"), counted, freq, norm))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::similarity::{FieldStatistics, Rarity};
 use crate::fields::column::Column;
 use crate::fields::target::Target;
+use crate::seen;
 use model::Result;
 use rustc_hash::FxHashMap;
 use segment::derived::Footprint;
@@ -11,9 +12,7 @@ use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cell::{Cell, RefCell};
-use tantivy::postings::Postings as _;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet as _, TERMINATED, Term};
+use tantivy::Term;
 
 /// The statistics of one view, worked out as they are asked for.
 pub(crate) struct Statistics<'a> {
@@ -68,43 +67,14 @@ impl Footprint for FieldStatistics {
     }
 }
 
-/// How many of the documents that a reader sees have a term: those that are withheld are not told of by a score.
-fn seen_with_term(segment: &SegmentView, term: &Term) -> Result<u64> {
-    let mut seen = 0;
-    let Some(mut list) = segment::segment_view::postings(segment, term, IndexRecordOption::Basic)? else {
-        return Ok(0);
-    };
-    while list.doc() != TERMINATED {
-        seen += u64::from(segment.is_alive(list.doc()));
-        list.advance();
-    }
-    Ok(seen)
-}
-
 /// The numbers of a field over the documents that a reader sees.
 fn seen_of_field(view: &IndexView, target: &Target<'_>) -> Result<FieldStatistics> {
-    let (field, has_freqs) = (target.slot.field, target.slot.shape.freqs);
     let mut all = FieldStatistics { docs: 0, tokens: 0 };
     for segment in &view.segments {
-        let index = segment.reader.inverted_index(field).map_err(broken)?;
-        let option = if has_freqs {
-            IndexRecordOption::WithFreqs
-        } else {
-            IndexRecordOption::Basic
-        };
-        let mut with_value = tantivy::BitSet::with_max_value(segment.reader.max_doc());
-        let mut terms = index.terms().stream().map_err(broken)?;
-        while terms.advance() {
-            let mut list = index.read_postings_from_terminfo(terms.value(), option).map_err(broken)?;
-            while list.doc() != TERMINATED {
-                if segment.is_alive(list.doc()) {
-                    with_value.insert(list.doc());
-                    all.tokens += if has_freqs { u64::from(list.term_freq()) } else { 1 };
-                }
-                list.advance();
-            }
-        }
-        all.docs += with_value.len() as u64;
+        let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+        let here = seen::living_with(segment, &index, target.slot.shape.freqs)?;
+        all.docs += here.docs;
+        all.tokens += here.tokens;
     }
     Ok(all)
 }
@@ -205,18 +175,7 @@ impl<'a> Statistics<'a> {
 
     /// How many documents have a term.
     pub(crate) fn doc_freq(&self, term: &Term) -> Result<u64> {
-        let mut sum = 0;
-        if self.view.is_restricted() {
-            for segment in &self.view.segments {
-                sum += seen_with_term(segment, term)?;
-            }
-            return Ok(sum);
-        }
-        for segment in &self.view.segments {
-            let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
-            sum += u64::from(index.doc_freq(term).map_err(broken)?);
-        }
-        Ok(sum)
+        seen::doc_freq(self.view, term)
     }
 
     /// A term's rarity.

@@ -125,7 +125,13 @@ impl Node for SynonymNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Synonyms);
+        let found = explain_at(
+            self.open(segment)?,
+            (segment, doc),
+            &self.similarity,
+            &self.what,
+            Counted::Synonyms,
+        );
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 }

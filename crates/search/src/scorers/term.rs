@@ -137,7 +137,13 @@ impl Node for TermNode {
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {
-        let found = explain_at(self.open(segment)?, doc, &self.similarity, &self.what, Counted::Term);
+        let found = explain_at(
+            self.open(segment)?,
+            (segment, doc),
+            &self.similarity,
+            &self.what,
+            Counted::Term,
+        );
         Ok(found.unwrap_or_else(|| Explained::no_match("no matching term")))
     }
 

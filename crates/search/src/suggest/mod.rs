@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::document_reader::DocumentReader;
 use crate::fetch::Fetch;
 use crate::fields::target::Target;
+use crate::seen;
 use analysis::Analyzer;
 use dsl::search::suggest::FuzzyCompletion;
 use dsl::search::{CompletionSuggester, SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
@@ -163,13 +164,8 @@ pub(crate) fn similar(
     if word.chars().count() < spec.min_word_length {
         return Ok(none);
     }
-    let mut docs = 0;
-    let mut all = 0u64;
-    for segment in &view.segments {
-        let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-        docs += u64::from(index.doc_freq(&target.text_term(word)).map_err(broken)?);
-        all += u64::from(segment.reader.max_doc());
-    }
+    let docs = seen::doc_freq(view, &target.text_term(word))?;
+    let all = seen::docs(view);
     if spec.mode == SuggestMode::Missing && docs > 0 {
         return Ok(none);
     }
@@ -214,7 +210,7 @@ fn near(
         let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
         while stream.advance() {
             if let Ok(term) = std::str::from_utf8(stream.key()) {
-                *docs.entry(term.to_owned()).or_default() += u64::from(stream.value().doc_freq);
+                *docs.entry(term.to_owned()).or_default() += seen::docs_with(view, segment, &index, stream.value())?;
             }
         }
     }

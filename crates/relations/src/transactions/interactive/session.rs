@@ -139,7 +139,7 @@ impl crate::Relations {
         let seen = self.staging()?.read(&transaction.view, vec![read]).await?.pop();
         match seen {
             Some(Ok(seen)) => {
-                if !seen.own {
+                if !seen.own && !seen.withheld {
                     // Marks of changes may go over it before the commit, and be there already.
                     let stamp = seen.document.as_ref().map(origin).transpose()?;
                     let uuid = seen.index_uuid;

@@ -267,6 +267,7 @@ async fn vectors(
         source,
         artificial,
         spec,
+        visibility: None,
     };
     let found = match call.rest.engine.inspect(Inspection::TermVectors(Box::new(of))).await? {
         Inspected::TermVectors(found) => found,

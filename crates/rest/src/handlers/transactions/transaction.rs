@@ -33,6 +33,11 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let targets: Vec<Wanted> = targets.into_iter().map(wanted).collect::<Result<_>>()?;
     check_rights(&call.rest, targets.iter().map(|wanted| &wanted.target), IndexRights::LOCK).await?;
     add_body_options(&mut options, &mut body)?;
+    if let Some(scope) = &call.rest.scope {
+        for (_, one) in &body.directories {
+            scope.check_condition(one.index.as_str()).await?;
+        }
+    }
     let moves = [(false, &body.moves), (true, &body.otherwise_moves)];
     let moves: Vec<DirectoryChange> = moves
         .into_iter()
@@ -194,6 +199,9 @@ async fn conditions_of(call: &Call, conditions: Vec<dsl::document::Condition>) -
         if condition.index.contains(['*', '?', ',']) {
             let reason = format!("if[{n}]: [{}] must be the name of one index or alias", condition.index);
             return Err(Error::new(ErrorKind::InvalidIndexName, reason).with("index", condition.index));
+        }
+        if let Some(scope) = &call.rest.scope {
+            scope.check_condition(&condition.index).await?;
         }
         let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
         let id = match condition.doc_type {

@@ -87,6 +87,7 @@ async fn find(call: &Call, field: &PathField, path: &str) -> Result<()> {
         after: None,
         depth: 1,
         size: 0,
+        visibility: None,
     };
     call.rest.engine.inspect(Inspection::Directories(of)).await.map(drop)
 }

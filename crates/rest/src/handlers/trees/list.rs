@@ -100,6 +100,7 @@ fn take(call: &mut Call, size: usize, depth: usize) -> Result<DirectoriesOf> {
         index: IndexName::new(call.needed("index")?),
         depth,
         size,
+        visibility: None,
     })
 }
 

@@ -207,7 +207,9 @@ impl SignificantText {
             let term = target.text_term(word);
             let index = segment.reader.inverted_index(term.field()).map_err(broken)?;
             let Some(chosen) = chosen else {
-                sum += u64::from(index.doc_freq(&term).map_err(broken)?);
+                if let Some(info) = index.get_term_info(&term).map_err(broken)? {
+                    sum += crate::seen::docs_with(view, segment, &index, &info)?;
+                }
                 continue;
             };
             let found = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)?;
@@ -232,7 +234,7 @@ impl Collector for SignificantText {
             background.segment(at)?;
         }
         for doc in 0..at.segment.reader.max_doc() {
-            if !at.segment.is_alive(doc) || at.segment.is_hidden(doc) {
+            if !at.segment.is_counted(doc) || at.segment.is_hidden(doc) {
                 continue;
             }
             match (&mut self.background, &mut chosen) {

@@ -531,7 +531,7 @@ impl Collector for Terms {
                     continue;
                 }
                 // Nested documents are documents of the background too, as Lucene counts.
-                if at.segment.is_alive(doc) && !at.segment.is_hidden(doc) {
+                if at.segment.is_counted(doc) && !at.segment.is_hidden(doc) {
                     background.docs += 1;
                     self.source.codes(doc, 0.0, &mut codes, true)?;
                     for code in &codes {
