@@ -281,6 +281,8 @@ fn contract_31_the_disk_stops_at_every_step_of_a_job() {
                     halfway += i64::from(done > 0 && done < 4);
                     let found = relations.tasks_found().await.unwrap();
                     assert!(done == 0 || !found.is_empty(), "{what}: changed and not remembered");
+                    // The registry of the process that goes on.
+                    let tasks = Tasks::new(10);
                     for left in found {
                         let TaskState::Unfinished { kept, .. } = left.state else {
                             panic!("{what}: nobody wrote its end down")
