@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Mapping {
-    /// The mapping for reading documents. What it renders is the whole; [`granted_body`] shows the part.
+    /// The mapping for reading documents. It renders all fields; [`granted_body`] renders those that are granted.
     #[must_use]
     pub fn restrict_to(&self, rights: &FieldRights) -> Mapping {
         let inner = &*self.0;
@@ -46,8 +46,8 @@ impl Mapping {
     }
 }
 
-/// The body of a mapping with the fields that are granted. What is said beside them (dynamic templates, `_source`, `_meta`) is
-/// shown whole.
+/// The body of a mapping with the fields that are granted. Other members (dynamic templates, `_source`, `_meta`)
+/// stay as they are.
 pub fn granted_body(rights: &FieldRights, body: &Value) -> Value {
     match body {
         Value::Object(members) if !rights.is_all() => Value::Object(object(rights, members, "")),

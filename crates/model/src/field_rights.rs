@@ -67,8 +67,8 @@ impl FieldRights {
         }
     }
 
-    /// The granted part of a source or of stored fields as they are kept; `None`: all of it. What cannot be read is shown to
-    /// nobody.
+    /// The granted part of a source or of stored fields as they are kept; `None`: all of it. Bytes that are no JSON
+    /// become `{}`.
     pub fn filter_source_bytes(&self, source: &[u8]) -> Option<Vec<u8>> {
         if self.is_all() || source.is_empty() {
             return None;

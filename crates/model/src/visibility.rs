@@ -42,7 +42,7 @@ impl Visibility {
     pub fn of(&self, names: &[&str]) -> DocumentRights {
         (self.0)(names)
     }
-    /// What a target sees of an index: by its own name, or by the aliases that the target names.
+    /// The part of an index that a target sees: by its own name, or by the aliases that the target names.
     ///
     /// The server goes on with the index's own name after it has resolved an alias. Who is granted no own name is taken to
     /// come by the aliases that restrict nothing themselves.
@@ -56,10 +56,9 @@ impl Visibility {
         if by != [own] || !seen.is_nothing() {
             return seen;
         }
-        let is_open = |options: &Value| options["filter"].is_null() && options["search_routing"].is_null();
         let open: Vec<&str> = aliases
             .iter()
-            .filter(|(_, options)| is_open(options))
+            .filter(|(_, options)| is_open_alias(options))
             .map(|(alias, _)| alias.as_str())
             .collect();
         match open.is_empty() {
@@ -67,6 +66,11 @@ impl Visibility {
             false => self.of(&open),
         }
     }
+}
+
+/// Does an alias with these options lead to the whole index? It has neither a filter nor a routing.
+pub fn is_open_alias(options: &Value) -> bool {
+    options["filter"].is_null() && options["search_routing"].is_null()
 }
 
 impl fmt::Debug for Visibility {

@@ -76,7 +76,7 @@ pub(crate) async fn one(
     }
     if let Some(answer) = rest.access.preflight(&request.admitted, &parts.method, &parts.headers) {
         arriving.arrived();
-        return answered(&rest, &request, answer, &Style::default(), head);
+        return respond(&rest, &request, answer, &Style::default(), head);
     }
     if let Err(error) = authenticate(&rest, &parts.headers, &mut request).await {
         arriving.arrived();
@@ -103,7 +103,7 @@ pub(crate) async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
-    let response = answered(&rest, &request, answer, &style, head);
+    let response = respond(&rest, &request, answer, &style, head);
     if let Some(home) = home {
         // A long answer is sent where long bodies are read.
         home.choose(response.body().size_hint().lower().max(request.received_bytes as u64))
@@ -209,7 +209,7 @@ pub(crate) fn respond_to(rest: &Rest, request: &Request, error: &Error, head: bo
             .headers
             .extend(SCHEMES.map(|scheme| ("www-authenticate", scheme.to_owned())));
     }
-    answered(rest, request, answer, &Style::default(), head)
+    respond(rest, request, answer, &Style::default(), head)
 }
 
 /// The bytes of an answer, booked until they are dropped.
@@ -238,9 +238,9 @@ fn log_request(request: &Request, status: u16, took: Duration) {
 }
 
 /// An answer as hyper's, counted.
-fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: bool) -> hyper::Response<Outgoing> {
+fn respond(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: bool) -> hyper::Response<Outgoing> {
     let status = answer.status;
-    let (response, sent_bytes) = respond(rest, request, answer, style, head);
+    let (response, sent_bytes) = build_response(rest, request, answer, style, head);
     let took = request.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     log_request(request, status, took);
     rest.metrics.requests.record(Answered {
@@ -253,7 +253,13 @@ fn answered(rest: &Rest, request: &Request, answer: Answer, style: &Style, head:
     response
 }
 
-fn respond(rest: &Rest, request: &Request, mut answer: Answer, style: &Style, head: bool) -> (hyper::Response<Outgoing>, usize) {
+fn build_response(
+    rest: &Rest,
+    request: &Request,
+    mut answer: Answer,
+    style: &Style,
+    head: bool,
+) -> (hyper::Response<Outgoing>, usize) {
     let compatible = compatible_with(request.accept.as_deref());
     // A long text is sent piece by piece.
     let packed = match &mut answer.body {

@@ -223,9 +223,9 @@ fn parse_forwarded(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
         let mut of_hop = None;
         loop {
             reader.space();
-            let name = reader.token().ok_or(reader.malformed("a parameter as for="))?;
+            let name = reader.token().ok_or(reader.error("a parameter as for="))?;
             if !reader.take(b'=') {
-                return Err(reader.malformed("[=]"));
+                return Err(reader.error("[=]"));
             }
             let begin = reader.at;
             let value = reader.value()?;
@@ -250,7 +250,7 @@ fn parse_forwarded(text: &str) -> std::result::Result<Vec<Hop>, Malformed> {
         match (reader.take(b','), reader.at == text.len()) {
             (true, _) => {}
             (false, true) => return Ok(hops),
-            (false, false) => return Err(reader.malformed("[,] or [;]")),
+            (false, false) => return Err(reader.error("[,] or [;]")),
         }
     }
 }
@@ -262,7 +262,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn malformed(&self, expected: &'static str) -> Malformed {
+    fn error(&self, expected: &'static str) -> Malformed {
         Malformed { at: self.at, expected }
     }
     fn next(&self) -> Option<u8> {
@@ -292,19 +292,19 @@ impl<'a> Reader<'a> {
     /// A token or a quoted string.
     fn value(&mut self) -> std::result::Result<String, Malformed> {
         if !self.take(b'"') {
-            return self.token().map(str::to_owned).ok_or(self.malformed("a value"));
+            return self.token().map(str::to_owned).ok_or(self.error("a value"));
         }
         let mut out = String::new();
         loop {
             let Some(next) = self.text[self.at..].chars().next() else {
-                return Err(self.malformed("[\"]"));
+                return Err(self.error("[\"]"));
             };
             self.at += next.len_utf8();
             match next {
                 '"' => return Ok(out),
                 '\\' => {
                     let Some(escaped) = self.text[self.at..].chars().next() else {
-                        return Err(self.malformed("[\"]"));
+                        return Err(self.error("[\"]"));
                     };
                     self.at += escaped.len_utf8();
                     out.push(escaped);

@@ -149,7 +149,7 @@ impl Rights {
     }
     /// The documents and fields that the mappings and figures of an index may tell of: those that it reads. Who reads nothing
     /// there is told what the other roles show.
-    pub fn described(&self, names: &[&str]) -> DocumentRights {
+    pub fn descriptions(&self, names: &[&str]) -> DocumentRights {
         self.shown_by(|set| {
             let readers = set.readers(names);
             match readers.is_empty() {
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(of(&["a", "b", "w"]), [vec![text(1), text(2)]]);
         assert!(of(&["a", "c"]).is_empty(), "one of them is for all documents");
         // Figures are of what is read; without a reader of what the others show.
-        let described = |roles: &[&str]| Rights::of_user(&records, &user(roles)).described(&["i"]).queries;
+        let described = |roles: &[&str]| Rights::of_user(&records, &user(roles)).descriptions(&["i"]).queries;
         assert_eq!(described(&["a", "w"]), [vec![text(1)]]);
         assert_eq!(described(&["w"]), [vec![text(9)]]);
         assert!(Rights::of_user(&records, &user(&["w"])).documents(&["i"]).is_nothing());

@@ -68,13 +68,10 @@ impl SegmentView {
     /// The same segment for a reader from whom something is withheld, these nested documents among it.
     pub fn with_part_withheld(&self, nested: Option<BitSet>) -> Arc<SegmentView> {
         Arc::new(SegmentView {
-            id: self.id,
-            reader: self.reader.clone(),
-            core: self.core.clone(),
-            data: self.data.clone(),
             part: Some(Part {
                 nested: nested.map(Arc::new),
             }),
+            ..self.clone()
         })
     }
     /// Is something withheld from its reader?

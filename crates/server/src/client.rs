@@ -130,7 +130,7 @@ impl Client {
         };
         if let Some(path) = url.strip_prefix("unix:") {
             let socket = Some(PathBuf::from(path)).filter(|_| !path.is_empty()).ok_or_else(refuse)?;
-            return Ok(Client::unconnected(url.to_owned(), Some(socket), None));
+            return Ok(Client::for_authority(url.to_owned(), Some(socket), None));
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(refuse)?;
         let authority = rest.trim_end_matches('/');
@@ -156,10 +156,15 @@ impl Client {
             }
             _ => return Err(refuse()),
         };
-        Ok(Client::unconnected(authority, None, tls))
+        Ok(Client::for_authority(authority, None, tls))
     }
 
-    fn unconnected(authority: String, socket: Option<PathBuf>, tls: Option<(Arc<ClientConfig>, ServerName<'static>)>) -> Client {
+    /// A client that has not connected yet.
+    fn for_authority(
+        authority: String,
+        socket: Option<PathBuf>,
+        tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    ) -> Client {
         Client {
             authority,
             socket,

@@ -1,4 +1,4 @@
-//! What mappings and figures of indices tell a principal: of the fields that are granted and the documents that are seen.
+//! Mappings and figures of indices, as a principal is shown them: with the fields that are granted, of the documents that are seen.
 //!
 //! Not here: whether an index is listed at all (`targets`).
 
@@ -11,12 +11,12 @@ use model::{Dialect, DocumentRights, Result, Target, Visibility};
 impl GuardedEngine {
     /// Indices with the fields that the principal may know of.
     pub(super) async fn indices_shown(&self, target: Target) -> Result<Inspected> {
-        let described = self.scope.described();
-        let expressions = described.as_ref().map(|_| target.expressions.clone()).unwrap_or_default();
+        let visibility = self.scope.visibility_of_descriptions();
+        let expressions = visibility.as_ref().map(|_| target.expressions.clone()).unwrap_or_default();
         let mut found = self.inner().inspect(Inspection::Indices(target)).await?;
-        if let (Some(described), Inspected::Indices(infos)) = (&described, &mut found) {
+        if let (Some(visibility), Inspected::Indices(infos)) = (&visibility, &mut found) {
             for info in infos {
-                show_fields(info, &described.through(&expressions, info.name.as_str(), &info.aliases));
+                show_fields(info, &visibility.through(&expressions, info.name.as_str(), &info.aliases));
             }
         }
         Ok(found)
@@ -24,12 +24,12 @@ impl GuardedEngine {
 
     /// Figures of indices. Where documents are withheld, they are those of the documents that are seen, and no others.
     pub(super) async fn figures_shown(&self, target: Target) -> Result<Inspected> {
-        let described = self.scope.described();
-        let expressions = described.as_ref().map(|_| target.expressions.clone()).unwrap_or_default();
+        let visibility = self.scope.visibility_of_descriptions();
+        let expressions = visibility.as_ref().map(|_| target.expressions.clone()).unwrap_or_default();
         let mut found = self.inner().inspect(Inspection::Stats(target)).await?;
-        if let (Some(described), Inspected::Stats(list)) = (described, &mut found) {
+        if let (Some(visibility), Inspected::Stats(list)) = (visibility, &mut found) {
             for (info, figures) in list {
-                let seen = described.through(&expressions, info.name.as_str(), &info.aliases);
+                let seen = visibility.through(&expressions, info.name.as_str(), &info.aliases);
                 show_fields(info, &seen);
                 if !seen.queries.is_empty() {
                     let docs = self.count_seen(info, seen).await?;

@@ -67,19 +67,23 @@ impl GuardedEngine {
             self.scope.check(name, any_of).await?;
         }
         match write.op {
-            WriteOp::Update(_) => self.scope.check_update(name).await,
+            WriteOp::Update(_) => self.scope.check_updated_whole(name),
             WriteOp::Put(_) | WriteOp::Delete => Ok(()),
         }
     }
 
-    /// Sends the writes that are allowed; the others are refused each.
-    async fn write_allowed(&self, writes: Vec<Write>) -> (Vec<Write>, Vec<Option<Error>>) {
-        let mut refusals = Vec::with_capacity(writes.len());
-        for write in &writes {
-            refusals.push(self.check_write(write).await.err());
+    /// The items whose writes are allowed, and for each item its refusal, if it has one.
+    pub(super) async fn allowed_writes<T: Send + Sync>(
+        &self,
+        items: Vec<T>,
+        write_of: impl Fn(&T) -> &Write + Send + Sync,
+    ) -> (Vec<T>, Vec<Option<Error>>) {
+        let mut refusals = Vec::with_capacity(items.len());
+        for item in &items {
+            refusals.push(self.check_write(write_of(item)).await.err());
         }
-        let allowed = std::iter::zip(writes, &refusals).filter(|(_, refusal)| refusal.is_none());
-        (allowed.map(|(write, _)| write).collect(), refusals)
+        let allowed = std::iter::zip(items, &refusals).filter(|(_, refusal)| refusal.is_none());
+        (allowed.map(|(item, _)| item).collect(), refusals)
     }
 }
 
@@ -93,7 +97,7 @@ pub(super) fn by_id(id: &DocId) -> Query {
 }
 
 /// Outcomes in the places of the writes that were sent.
-pub(super) fn placed(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
+pub(super) fn merge_refusals(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
     let mut done = done.into_iter();
     let outcome = |refusal: Option<Error>| match refusal {
         Some(refusal) => Outcome::Refused(refusal),
@@ -161,12 +165,12 @@ impl Engine for GuardedEngine {
     }
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        let (allowed, refusals) = self.write_allowed(writes).await;
+        let (allowed, refusals) = self.allowed_writes(writes, |write| write).await;
         let done = match allowed.is_empty() {
             true => Vec::new(),
             false => self.inner().write(allowed, refresh).await?,
         };
-        Ok(placed(refusals, done))
+        Ok(merge_refusals(refusals, done))
     }
 
     async fn write_together(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {

@@ -51,8 +51,8 @@ impl GuardedEngine {
             .unwrap_or_default()
     }
 
-    /// A step as it is seen; `None`: not at all.
-    fn shown(&self, mut operation: Operation) -> Option<Operation> {
+    /// An operation without the fields that are withheld; `None`: the principal does not follow its index.
+    fn restrict(&self, mut operation: Operation) -> Option<Operation> {
         if !self.follows(operation.index()) {
             return None;
         }
@@ -97,7 +97,7 @@ impl ChangeFeed for GuardedEngine {
         let mut found = self.feed()?.changes(since, bytes_max).await?;
         for change in &mut found.changes {
             let operations = std::mem::take(&mut change.operations).into_iter();
-            change.operations = operations.filter_map(|operation| self.shown(operation)).collect();
+            change.operations = operations.filter_map(|operation| self.restrict(operation)).collect();
         }
         found.changes.retain(|change| !change.operations.is_empty());
         Ok(found)

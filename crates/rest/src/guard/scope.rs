@@ -3,6 +3,7 @@
 use crate::right::{Right, action_of};
 use ::engine::{Basis, Engine, EngineExt as _, Expect, Write, WriteOp};
 use model::system_index::is_system;
+use model::visibility::is_open_alias;
 use model::{Error, Result, Target, Visibility};
 use relations::Relations;
 use security::{IndexRights, Principal};
@@ -175,8 +176,7 @@ impl Scope {
             return Vec::new();
         };
         let own = infos.iter().filter(|info| info.name.as_str() == name);
-        let open = |options: &serde_json::Value| options["filter"].is_null() && options["search_routing"].is_null();
-        own.flat_map(|info| info.aliases.iter().filter(|(_, options)| open(options)))
+        own.flat_map(|info| info.aliases.iter().filter(|(_, options)| is_open_alias(options)))
             .map(|(alias, _)| alias.clone())
             .collect()
     }
@@ -210,6 +210,11 @@ impl Scope {
     /// `security_exception`: without the right; an update would show, or rest on, what is withheld. Elasticsearch refuses it, too.
     pub(crate) async fn check_update(&self, name: &str) -> Result<()> {
         self.check(name, IndexRights::UPDATE).await?;
+        self.check_updated_whole(name)
+    }
+
+    /// As [`Scope::check_update`], of a write whose right was looked at.
+    pub(super) fn check_updated_whole(&self, name: &str) -> Result<()> {
         match self.sees_all(&[name]) {
             true => Ok(()),
             false => Err(self.withheld("an update", name)),
@@ -252,20 +257,20 @@ impl Scope {
         let follows = self.reading() == IndexRights::FOLLOW_CHANGES;
         Some(Visibility::new(move |names| match follows {
             // Who follows an index need not be granted its documents by another right.
-            true => principal.rights.described(names),
+            true => principal.rights.descriptions(names),
             false => principal.rights.documents(names),
         }))
     }
 
-    /// What mappings and figures of each index may tell of; `None`: everything, or nobody is shown them. Writes look at an
-    /// index as it is.
-    pub(super) fn described(&self) -> Option<Visibility> {
+    /// The documents and fields that mappings and figures of each index may tell of; `None`: all of them, or nobody is shown
+    /// mappings and figures. Writes look at an index as it is.
+    pub(super) fn visibility_of_descriptions(&self) -> Option<Visibility> {
         let shows = IndexRights::READ | IndexRights::VIEW_METADATA | IndexRights::MONITOR;
         let is_shown = self.right.on_indices().is_some_and(|rights| rights.shares(shows));
         if !self.principal.rights.withholds() || !is_shown {
             return None;
         }
         let principal = self.principal.clone();
-        Some(Visibility::new(move |names| principal.rights.described(names)))
+        Some(Visibility::new(move |names| principal.rights.descriptions(names)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Plans read documents that their outcome rests on (conditions, locks, sources of copies): reading them is part of the write.
 
-use super::engine::{GuardedEngine, by_id, placed};
+use super::engine::{GuardedEngine, by_id, merge_refusals};
 use ::engine::{
     Alteration, AtomicWrites, Looker, Newest, Outcome, Plan, Read, Seen, Stage, Staged, Staging, TreeChange, TxnBody, TxnOptions,
     TxnResult, View, WriteOp,
@@ -171,17 +171,12 @@ impl Staging for GuardedEngine {
     }
 
     async fn stage(&self, view: &str, writes: Vec<Stage>) -> Result<Vec<Outcome>> {
-        let mut refusals = Vec::with_capacity(writes.len());
-        for stage in &writes {
-            refusals.push(self.check_write(&stage.write).await.err());
-        }
-        let allowed = std::iter::zip(writes, &refusals).filter(|(_, refusal)| refusal.is_none());
-        let allowed: Vec<Stage> = allowed.map(|(stage, _)| stage).collect();
+        let (allowed, refusals) = self.allowed_writes(writes, |stage: &Stage| &stage.write).await;
         let done = match allowed.is_empty() {
             true => Vec::new(),
             false => Self::part(self.scope.engine.staging())?.stage(view, allowed).await?,
         };
-        Ok(placed(refusals, done))
+        Ok(merge_refusals(refusals, done))
     }
 
     async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {

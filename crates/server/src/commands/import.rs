@@ -95,7 +95,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         (None, None, None) => Err(Error::illegal("give a FILE, a folder with --files, or a server with --from")),
     };
     // An import that stopped also says what it has done.
-    if done.is_ok() || counts.accepted() > 0 {
+    if done.is_ok() || counts.accepted_count() > 0 {
         say(&counts.report(flags.dry_run, started.elapsed()));
     }
     done?;

@@ -26,35 +26,30 @@ impl<R: BufRead> Array<R> {
     /// # Errors
     /// A file that cannot be read, that ends inside the array, or that goes on behind it.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let begins = match self.has_begun {
-            true => self.past_white_space()?,
-            false => {
-                self.take(b"[")?;
-                self.has_begun = true;
-                match self.past_white_space()? {
-                    Some(b']') => Some(b']'),
-                    Some(_) => Some(b','),
-                    None => None,
-                }
+        if !self.has_begun {
+            if self.past_white_space()? != Some(b'[') {
+                return Err(self.error("no array begins here"));
             }
-        };
-        match begins {
+            self.from.consume(1);
+            self.has_begun = true;
+            if self.past_white_space()? != Some(b']') {
+                return self.element().map(Some);
+            }
+        }
+        match self.past_white_space()? {
+            Some(b',') => {
+                self.from.consume(1);
+                self.element().map(Some)
+            }
             Some(b']') => {
                 self.from.consume(1);
                 match self.past_white_space()? {
                     None => Ok(None),
-                    Some(_) => Err(self.malformed("something follows the array")),
+                    Some(_) => Err(self.error("something follows the array")),
                 }
             }
-            Some(b',') => {
-                if self.number > 0 {
-                    self.take(b",")?;
-                }
-                self.number += 1;
-                self.element().map(Some)
-            }
-            Some(_) => Err(self.malformed("[,] or []] is expected behind it")),
-            None => Err(self.malformed("the file ends inside the array")),
+            Some(_) => Err(self.error("[,] or []] is expected behind it")),
+            None => Err(self.error("the file ends inside the array")),
         }
     }
 
@@ -76,25 +71,15 @@ impl<R: BufRead> Array<R> {
         }
     }
 
-    /// Passes over one of these bytes, and white space before it.
-    fn take(&mut self, one_of: &[u8]) -> Result<()> {
-        match self.past_white_space()? {
-            Some(found) if one_of.contains(&found) => {
-                self.from.consume(1);
-                Ok(())
-            }
-            _ => Err(self.malformed("no array begins here")),
-        }
-    }
-
     /// The text up to a comma or bracket of the array itself, without ends of lines.
     fn element(&mut self) -> Result<Vec<u8>> {
+        self.number += 1;
         self.past_white_space()?;
         let (mut text, mut depth, mut in_string, mut escaped) = (Vec::new(), 0_u64, false, false);
         loop {
             let buffer = self.from.fill_buf()?;
             if buffer.is_empty() {
-                return Err(self.malformed("the file ends inside the array"));
+                return Err(self.error("the file ends inside the array"));
             }
             let mut taken = 0;
             let mut is_over = false;
@@ -128,7 +113,7 @@ impl<R: BufRead> Array<R> {
         }
     }
 
-    fn malformed(&self, what: &str) -> Error {
+    fn error(&self, what: &str) -> Error {
         Error::new(ErrorKind::InvalidData, format!("element {}: {what}", self.number.max(1)))
     }
 }

@@ -46,7 +46,7 @@ impl Counts {
     }
 
     /// Documents that the server accepted.
-    pub(super) fn accepted(&self) -> u64 {
+    pub(super) fn accepted_count(&self) -> u64 {
         self.created + self.updated + self.deleted + self.unchanged + self.not_found
     }
 

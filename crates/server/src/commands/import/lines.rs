@@ -159,12 +159,12 @@ pub(super) fn read_line(line: &[u8], rules: Rules<'_>) -> Result<(Operation, Opt
         Form::Dump => {
             let source = members.get("_source").filter(|source| source.get().starts_with('{'));
             let source = source.ok_or("no object in [_source]")?.get().as_bytes().to_vec();
-            let action = operation("index", placed(&members, &source, rules)?, rules)?;
+            let action = operation("index", destination(&members, &source, rules)?, rules)?;
             Ok((action, Some(source)))
         }
         // The rows of a table are objects by now.
         Form::Documents | Form::Csv | Form::Tsv => {
-            let metadata = placed(&members, line, rules)?;
+            let metadata = destination(&members, line, rules)?;
             let lifted = |name: &str| ["_id", "_routing", "_index", "_type", "_parent"].contains(&name);
             let source = if members.0.iter().any(|(name, _)| lifted(name)) {
                 let kept = members.0.iter().filter(|(name, _)| !lifted(name));
@@ -197,7 +197,7 @@ pub(super) fn is_repeatable(action: &Value) -> bool {
 }
 
 /// Where a document goes, by the members of its line that begin with `_` and by the fields that the flags name.
-fn placed(members: &Members<'_>, source: &[u8], rules: Rules<'_>) -> Result<Map<String, Value>, String> {
+fn destination(members: &Members<'_>, source: &[u8], rules: Rules<'_>) -> Result<Map<String, Value>, String> {
     let mut metadata = Map::new();
     for name in ["_index", "_type", "_id", "_routing", "_parent"] {
         let Some(value) = members.get(name) else { continue };

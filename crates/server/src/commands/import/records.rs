@@ -169,11 +169,11 @@ pub(super) fn import(flags: &Flags, file: &Path, counts: &mut Counts) -> Result<
             return progress.finish();
         }
         Err(Fault::File(why)) => return Err(failed(&why)),
-        Err(Fault::Record(why)) => return Err(stopped(&records.name(), &why)),
+        Err(Fault::Record(why)) => return Err(stop_error(&records.name(), &why)),
     };
-    let rules = rules(flags, &records, &first).map_err(|why| stopped(&records.name(), &why))?;
+    let rules = rules(flags, &records, &first).map_err(|why| stop_error(&records.name(), &why))?;
     // An error in the first record concerns the form of the file: those behind it are refused for the same reason.
-    lines::read_line(&first, rules).map_err(|why| stopped(&records.name(), &why))?;
+    lines::read_line(&first, rules).map_err(|why| stop_error(&records.name(), &why))?;
     let mut sender = Sender::open(flags, rules.index, progress)?;
     sender.greet()?;
     let mut record = Ok(Some(first));
@@ -193,7 +193,7 @@ pub(super) fn import(flags: &Flags, file: &Path, counts: &mut Counts) -> Result<
                 if unreadable_in_a_row >= REFUSED_IN_A_ROW_MAX {
                     counts.failures.clear();
                     let why = format!("{why}; so it was with the {} before it", REFUSED_IN_A_ROW_MAX - 1);
-                    return Err(stopped(&records.name(), &why));
+                    return Err(stop_error(&records.name(), &why));
                 }
             }
         }
@@ -267,7 +267,7 @@ fn rules<'a>(flags: &'a Flags, records: &Records, first: &[u8]) -> std::result::
 }
 
 /// A refusal that concerns every record.
-fn stopped(record: &str, why: &str) -> Error {
+fn stop_error(record: &str, why: &str) -> Error {
     Error::illegal(format!("{record}: {why}. The import stopped there"))
 }
 

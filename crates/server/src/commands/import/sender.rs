@@ -153,7 +153,7 @@ impl Sender {
             counts.count(name, item);
         }
         let refused = counts.refused_in_a_row;
-        if refused > 0 && (counts.accepted() == 0 || refused >= REFUSED_IN_A_ROW_MAX) {
+        if refused > 0 && (counts.accepted_count() == 0 || refused >= REFUSED_IN_A_ROW_MAX) {
             // One message stands for all of them.
             counts.failures.clear();
             return Err(Error::illegal(format!(
@@ -169,7 +169,7 @@ impl Sender {
     pub(super) fn finish(mut self, counts: &mut Counts) -> Result<()> {
         self.flush(counts)?;
         let Some(client) = &mut self.client else { return Ok(()) };
-        if counts.accepted() == 0 {
+        if counts.accepted_count() == 0 {
             return self.progress.finish();
         }
         for index in &self.indices {
