@@ -1,9 +1,10 @@
 //! Requests with long bodies, on threads of their own.
 //!
 //! A request whose body is longer than [`LONG_BODY_BYTES`] is parsed, planned and answered by a runtime whose threads the
-//! server makes. Its connection stays where it is, and so notices a client that hangs up while the body is parsed.
+//! server makes. Its connection is another task, and so notices a client that hangs up while the body is parsed.
 //!
-//! Not here: long searches, which have threads by how long they take (`embedded::lanes`); single steps (`blocking`).
+//! Not here: where the connection runs (`home_runtime`); long searches, which have threads by how long they take
+//! (`embedded::lanes`); single steps (`blocking`).
 
 use crate::blocking::{Through, beside_requests};
 use model::{Cancellation, Error, ErrorKind, Result};

@@ -1,8 +1,8 @@
 //! The runtimes of the server: one for connections and short requests, one for requests with long bodies.
 //!
-//! A long body keeps its thread for as long as it is parsed. Threads of the first runtime are free for short requests and for
-//! connections whose clients hang up. Both have the same priority: with a lower one long requests starve beside other processes.
-//! Threads of the first one ask the scheduler for a shorter slice ([`PROMPT_SLICE`]), so that they run soon after they wake.
+//! A long body keeps its thread for as long as it is read and parsed. Threads of the first runtime are free for short requests, and
+//! connections move between the two (`rest::home_runtime`). Both have the same priority: with a lower one long requests starve beside
+//! other processes. Threads of the first one ask the scheduler for a shorter slice ([`PROMPT_SLICE`]), so that they run soon after they wake.
 //!
 //! Not here: which requests are long (`rest::long_requests`).
 
