@@ -13,11 +13,10 @@ use model::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tantivy::schema::{
     BytesOptions, Field, IndexRecordOption, IpAddrOptions, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
 };
-use tantivy::{Index, IndexReader, ReloadPolicy, Searcher};
 
 /// How one path is stored; fixed when the path first appears.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +132,6 @@ pub struct IndexSchema {
     /// Positions of the `tree_path` fields.
     trees: Vec<usize>,
     by_path: FxHashMap<Arc<str>, usize>,
-    searcher: OnceLock<Searcher>,
 }
 
 impl fmt::Debug for IndexSchema {
@@ -217,25 +215,7 @@ impl IndexSchema {
             names,
             slots,
             by_path,
-            searcher: OnceLock::new(),
         }
-    }
-
-    /// A searcher over nothing: tantivy asks for one where it needs no more than the schema.
-    ///
-    /// # Errors
-    /// tantivy's.
-    pub fn searcher(&self) -> Result<&Searcher> {
-        if let Some(made) = self.searcher.get() {
-            return Ok(made);
-        }
-        let reader = Index::create_in_ram(self.schema.clone())
-            .reader_builder()
-            .reload_policy(ReloadPolicy::Manual)
-            .try_into()
-            .map_err(|e: tantivy::TantivyError| Error::new(ErrorKind::Internal, e.to_string()))?;
-        let reader: IndexReader = reader;
-        Ok(self.searcher.get_or_init(|| reader.searcher()))
     }
 
     /// Where a path lies; the sub-fields of a `tree_path` lie where the field does.

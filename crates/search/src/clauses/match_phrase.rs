@@ -81,7 +81,6 @@ impl Planner<'_> {
             places,
             slop,
             similarity: self.similarity(target, field, rarities, boost),
-            boost: self.prunes(target).then_some(boost),
             what: format!("{}:\"{}\"{slop_shown}", target.path, shown.join(" ")),
         }))
     }

@@ -262,7 +262,6 @@ impl Planner<'_> {
                 similarity,
                 norms,
                 what: format!("{}:{text}", target.path),
-                boost: None,
                 of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
             }));
         }

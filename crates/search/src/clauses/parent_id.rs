@@ -52,7 +52,6 @@ impl Planner<'_> {
             term,
             norms: false,
             what: format!("parent:{id}"),
-            boost: None,
             of_roots: true,
         });
         Ok(self.of_relation(by_parent, &family, &[child_type]))

@@ -158,7 +158,6 @@ impl Planner<'_> {
                 term: Term::from_field_text(target.slot.field, &word.term),
                 norms: target.kind.kind.is_text(),
                 what: format!("{}:{}", target.path, word.term),
-                boost: None,
                 of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
             })
         });

@@ -170,11 +170,6 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether words of a field score as tantivy scores them, but for a factor.
-    pub(super) fn prunes(&self, target: &Target<'_>) -> bool {
-        !self.classic() && (self.bm25_factor() - 2.2).abs() < 1e-6 && !self.statistics.overlaps(target)
-    }
-
     /// A term of a string field with BM25.
     pub(super) fn scored_term(&self, target: &Target<'_>, term: Term, text: &str, boost: f32) -> Result<Shared> {
         if self.is_column_of_keywords(target) {
@@ -198,7 +193,6 @@ impl Planner<'_> {
             term,
             norms,
             what: format!("{}:{text}", target.path),
-            boost: (norms && self.prunes(target)).then_some(boost),
             of_roots: self.view.mapping.nested_path_of(target.path).is_none(),
         }))
     }

@@ -17,7 +17,7 @@ use segment::column_bounds::{Block, ColumnBounds};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet as _, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet as _, TERMINATED};
 
 /// Sorts by more keys read them.
 const KEYS_MAX: usize = 3;
@@ -179,64 +179,55 @@ impl<'a> ByRank<'a> {
         self.after.is_empty()
     }
 
-    fn rank(&self, first: u64, doc: DocId) -> Rank {
-        let mut rank = [0; KEYS_MAX];
-        rank[0] = first;
-        for (place, ranks) in rank.iter_mut().zip(&self.ranks).skip(1) {
-            *place = ranks.rank(doc);
-        }
-        rank
+    /// The ranks of a document, the first two of which are known.
+    fn rank(&self, [first, second]: [u64; 2], doc: DocId) -> Rank {
+        let third = self.ranks.get(2).map_or(0, |ranks| ranks.rank(doc));
+        [first, second, third]
     }
 
-    /// Goes through the matches and keeps the best; counts them, if asked to, up to the most that anyone wants to know.
+    /// Goes through the matches by blocks and keeps the best; counts them, if asked to, up to the most that anyone wants to know.
     fn walk(
         &self,
         mut set: Box<dyn Scorer>,
-        (counts, most): (bool, u64),
+        (mut counts, most): (bool, u64),
         mut reach: u64,
         cx: &Context<'_>,
         nearest: &mut Smallest<Rank>,
         found: &mut Collected,
     ) -> Result<()> {
         let planned = self.source.planned;
-        let mut counts = counts;
+        let mut docs = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let (mut firsts, mut seconds) = ([0; COLLECT_BLOCK_BUFFER_LEN], [0; COLLECT_BLOCK_BUFFER_LEN]);
         let mut seen = 0u64;
-        let mut checked_block = usize::MAX;
         while set.doc() != TERMINATED {
-            let doc = set.doc();
-            seen += 1;
-            if seen.is_multiple_of(LOOK) {
-                cx.check_cancelled()?;
-                planned.check()?;
+            if !counts && !self.pass_over(set.as_mut(), reach) {
+                break;
             }
+            let len = set.fill_buffer(&mut docs);
+            seen += len as u64;
+            if seen >= LOOK {
+                seen = 0;
+                cx.check_cancelled()?;
+            }
+            planned.check()?;
             if counts {
-                found.count += 1;
+                found.count += len as u64;
                 counts = found.count <= most;
-            } else if let Some(bounds) = &self.bounds
-                && ColumnBounds::block_of(doc) != checked_block
-            {
-                let Some(block) = self.next_block(bounds, ColumnBounds::block_of(doc), reach) else {
-                    break;
-                };
-                checked_block = block;
-                if block != ColumnBounds::block_of(doc) {
-                    set.seek(ColumnBounds::first_doc(block));
+            }
+            let kept = self.keep_within(reach, &mut docs[..len], &mut firsts);
+            let (docs, firsts) = (&docs[..kept], &firsts[..kept]);
+            self.read_seconds(docs, &mut seconds[..kept]);
+            for (at, doc) in docs.iter().enumerate() {
+                // Documents come in order, so one that is equal to the worst by two keys comes after it if there are no more.
+                let is_behind = nearest
+                    .worst()
+                    .is_some_and(|worst| [firsts[at], seconds[at]] > [worst[0], worst[1]]);
+                if is_behind {
                     continue;
                 }
-            }
-            let first = self.ranks[0].rank(doc);
-            debug_assert!(
-                self.bounds.as_ref().is_none_or(|bounds| {
-                    let block = bounds.blocks().get(ColumnBounds::block_of(doc));
-                    let range = block.and_then(|block| self.ranks[0].range_in(block));
-                    range.is_some_and(|(least, greatest)| (least..=greatest).contains(&first))
-                }),
-                "search.md S10: the rank of document [{doc}] is within the bounds of its block"
-            );
-            if first <= reach && self.may_be_after(first) {
-                let rank = self.rank(first, doc);
+                let rank = self.rank([firsts[at], seconds[at]], *doc);
                 if self.is_after(&rank) {
-                    nearest.push(rank, doc);
+                    nearest.push(rank, *doc);
                 }
                 if let Some(worst) = nearest.worst() {
                     let next = if self.ties_matter() {
@@ -248,13 +239,58 @@ impl<'a> ByRank<'a> {
                         Some(next) => reach = reach.min(next),
                         // All that are kept are first by rank: nothing comes before them.
                         None if counts => reach = 0,
-                        None => break,
+                        None => return planned.check(),
                     }
                 }
             }
-            set.advance();
         }
         planned.check()
+    }
+
+    /// Keeps the documents whose first rank is within reach, and gives these ranks; how many are kept.
+    fn keep_within(&self, reach: u64, docs: &mut [DocId], firsts: &mut [u64; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        self.ranks[0].read(docs, &mut firsts[..docs.len()]);
+        let mut kept = 0;
+        for at in 0..docs.len() {
+            let (doc, first) = (docs[at], firsts[at]);
+            debug_assert!(
+                self.is_within_bounds(doc, first),
+                "search.md S10: the rank of document [{doc}] is within the bounds of its block"
+            );
+            (docs[kept], firsts[kept]) = (doc, first);
+            kept += usize::from(first <= reach && self.may_be_after(first));
+        }
+        kept
+    }
+
+    /// The second ranks of documents; without a second key they are 0.
+    fn read_seconds(&self, docs: &[DocId], seconds: &mut [u64]) {
+        match self.ranks.get(1) {
+            Some(ranks) => ranks.read(docs, seconds),
+            None => seconds.fill(0),
+        }
+    }
+
+    /// Moves the set over blocks in which no rank is within reach; `false` if none is left.
+    fn pass_over(&self, set: &mut dyn Scorer, reach: u64) -> bool {
+        let Some(bounds) = &self.bounds else { return true };
+        while set.doc() != TERMINATED {
+            let at = ColumnBounds::block_of(set.doc());
+            match self.next_block(bounds, at, reach) {
+                None => return false,
+                Some(block) if block == at => return true,
+                Some(block) => set.seek(ColumnBounds::first_doc(block)),
+            };
+        }
+        false
+    }
+
+    fn is_within_bounds(&self, doc: DocId, first: u64) -> bool {
+        self.bounds.as_ref().is_none_or(|bounds| {
+            let block = bounds.blocks().get(ColumnBounds::block_of(doc));
+            let range = block.and_then(|block| self.ranks[0].range_in(block));
+            range.is_some_and(|(least, greatest)| (least..=greatest).contains(&first))
+        })
     }
 
     /// The first block from one on with a rank within reach.

@@ -1,7 +1,7 @@
 //! The best by score alone, without looking at more matches than that takes.
 //!
-//! For a term or a choice of terms, tantivy's block-max WAND finds the best documents, and a second pass counts: one
-//! pass for both would visit every match. A choice may be answered by its rarest term. Matches of a conjunction or a phrase are
+//! For a term or a choice of terms, the bounds of blocks find the best documents (`scorers::block_max`), and a second pass counts: one
+//! pass for both would visit every match. Matches of a conjunction or a phrase are
 //! scanned until enough are counted, and only the rest is pruned. Where every match has the same score, the first ones are the
 //! best. Counting ends at `track_total_hits`.
 //!
@@ -16,8 +16,7 @@ use crate::context::Context;
 use crate::interrupt::Interrupt;
 use crate::scorers::live_docs::LiveDocs;
 use crate::scorers::planned::Planned;
-use crate::scorers::prune::{self, Checks, Pruning};
-use crate::scorers::rare_term_topk::Rarest;
+use crate::scorers::prune::{Checks, Pruning};
 use crate::sort::Plan;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
@@ -57,7 +56,7 @@ pub(crate) fn top(
     if planned.is_none() {
         return Ok(());
     }
-    let pruning = if best.limit() > 0 { planned.pruning()? } else { None };
+    let pruning = if best.limit() > 0 { planned.pruning() } else { None };
     let most = match request.track_total_hits {
         TrackTotal::Exact => u64::MAX,
         TrackTotal::UpTo(most) => most as u64,
@@ -231,23 +230,6 @@ enum Pruned {
     Selective,
 }
 
-/// The best of one segment, if they all have the rarest term of a choice; otherwise nothing is done.
-fn by_rarest(rarest: &Rarest<'_>, at: &SegmentQuery<'_>, checks: &mut Checks, best: &mut Best<'_>) -> Result<bool> {
-    let mut nearest = Nearest::above(best, at.bound);
-    rarest.for_each(at.segment, &mut |doc, score| {
-        if score > nearest.threshold() && at.sight.sees(doc) && checks.pass(doc) {
-            nearest.push(score, doc);
-        }
-    })?;
-    if nearest.threshold() <= rarest.bound_of_others() {
-        return Ok(false);
-    }
-    for HitCandidate(score, doc) in nearest.heap {
-        best.push(at.rank(doc, score));
-    }
-    Ok(true)
-}
-
 /// The best candidates of a segment, as many as are wanted, that beat what is known.
 struct Nearest<'a> {
     heap: BinaryHeap<HitCandidate>,
@@ -296,21 +278,11 @@ impl<'a> Nearest<'a> {
 
 /// The best of one segment by pruning.
 fn collect_pruned(pruning: &Pruning, at: &SegmentQuery<'_>, best: &mut Best<'_>) -> Result<Pruned> {
-    let Some(mut checks) = pruning.checks(at.segment)? else {
+    let Some(checks) = pruning.checks(at.segment)? else {
         return Ok(Pruned::NothingMatches);
     };
     if pruning.is_selective(&checks) {
         return Ok(Pruned::Selective);
-    }
-    if let Some(rarest) = Rarest::of(at.planned.node().as_ref()) {
-        if by_rarest(&rarest, at, &mut checks, best)? {
-            return Ok(Pruned::Done);
-        }
-        // The checks stand behind the last candidate of the rarest term, and go forward only.
-        let Some(again) = pruning.checks(at.segment)? else {
-            return Ok(Pruned::NothingMatches);
-        };
-        checks = again;
     }
     prune_from(0, pruning, at, checks, best)?;
     Ok(Pruned::Done)
@@ -362,9 +334,9 @@ fn prune_from(from: DocId, pruning: &Pruning, at: &SegmentQuery<'_>, mut checks:
     let mut nearest = Nearest::above(best, at.bound);
     // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
     let mut scorer = at.planned.node().scorer(at.segment)?;
-    pruning.for_each(at.segment, nearest.threshold(), &mut |doc, score| {
-        let competes = doc >= from && score > prune::rounded_down(nearest.threshold());
-        if competes && at.sight.sees(doc) && checks.pass(doc) {
+    pruning.for_each(at.segment, from, nearest.threshold(), &mut |doc, score| {
+        debug_assert!(doc >= from, "search.md S10: documents before [{from}] have been looked at");
+        if score > nearest.threshold() && at.sight.sees(doc) && checks.pass(doc) {
             let matches = matches!(scorer.seek_danger(doc), SeekDangerResult::Found);
             debug_assert!(
                 matches || pruning.is_conjunction(),
@@ -373,7 +345,7 @@ fn prune_from(from: DocId, pruning: &Pruning, at: &SegmentQuery<'_>, mut checks:
             if matches {
                 let found = scorer.score();
                 debug_assert!(
-                    prune::rounded_down(found) <= score,
+                    found <= score.next_up(),
                     "search.md S11: a match scores [{found}], its terms together [{score}]"
                 );
                 if found > nearest.threshold() {
@@ -419,9 +391,9 @@ fn collect_groups(
         let groups = Groups::open(plan, source.view, segment)?;
         let mut scorer = planned.node().scorer(segment)?;
         let mut failed = None;
-        pruning.for_each(segment, best.floor_score(), &mut |doc, score| {
+        pruning.for_each(segment, 0, best.floor_score(), &mut |doc, score| {
             let floor = best.floor_score();
-            let competes = score > prune::rounded_down(floor) && sight.sees(doc) && checks.pass(doc);
+            let competes = score > floor && sight.sees(doc) && checks.pass(doc);
             if competes && matches!(scorer.seek_danger(doc), SeekDangerResult::Found) {
                 let score = scorer.score();
                 match groups.of(doc) {

@@ -10,13 +10,12 @@ use super::live_docs::LiveDocs;
 use super::lucene_string;
 use super::node::{Node, Shared};
 use super::optional::with_option;
-use super::prune::{Numbers, Restriction, all_of};
-use super::term::TermNode;
+use super::prune::{Restriction, ScoredClauses};
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::segment_view::{SegmentView, postings};
 use std::sync::Arc;
-use tantivy::query::{BooleanQuery, Occur, Scorer};
+use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED};
 
@@ -272,28 +271,30 @@ impl Node for BoolNode {
         Some(sum as f32)
     }
 
-    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+    fn scored_clauses(&self) -> Option<ScoredClauses> {
         if let Some(only) = self.scored_alone() {
-            return only.prunable(numbers);
+            return only.scored_clauses();
         }
+        if self.coordinated {
+            return None;
+        }
+        let of_each = |nodes: &[Shared], fits: fn(&ScoredClauses) -> bool| {
+            let parts = nodes.iter().filter(|node| !node.is_none()).map(|node| node.scored_clauses());
+            let parts = parts.map(|part| part.filter(fits)).collect::<Option<Vec<ScoredClauses>>>()?;
+            Some(parts.into_iter().flat_map(|part| part.clauses).collect())
+        };
         if self.scores_as_conjunction() {
-            let mut terms = Vec::new();
-            return self.required_terms(numbers, &mut terms).then(|| all_of(terms, numbers));
+            // A term alone is required as well as a phrase.
+            let clauses = of_each(&self.must, |part| part.all_required || part.clauses.len() == 1)?;
+            let all_required = true;
+            return Some(ScoredClauses { clauses, all_required });
         }
         if !self.scores_as_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
             return None;
         }
-        let clauses = self
-            .should
-            .iter()
-            .filter(|node| !node.is_none())
-            .map(|node| node.prunable(numbers).map(|q| (Occur::Should, q)))
-            .collect::<Option<Vec<_>>>()?;
-        Some(Box::new(BooleanQuery::new(clauses)))
-    }
-
-    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
-        self.scores_as_conjunction() && self.must.iter().all(|node| node.required_terms(numbers, out))
+        let clauses = of_each(&self.should, |_| true)?;
+        let all_required = false;
+        Some(ScoredClauses { clauses, all_required })
     }
 
     fn opens_quickly(&self) -> bool {
@@ -314,17 +315,6 @@ impl Node for BoolNode {
             all.extend(self.must.iter().flat_map(|node| node.restrictions()));
         }
         all
-    }
-
-    fn choice(&self) -> Option<Vec<&TermNode>> {
-        if let Some(only) = self.scored_alone() {
-            return only.choice();
-        }
-        if !self.scores_as_choice() || self.coordinated {
-            return None;
-        }
-        let should = self.should.iter().filter(|node| !node.is_none());
-        should.map(|node| node.as_term()).collect()
     }
 
     fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {

@@ -3,6 +3,7 @@
 //! `node` has the trait of a compiled clause. One file a clause or a way of combining scorers. Not here: from clauses to
 //! nodes (`clauses`).
 
+pub(crate) mod block_max;
 pub(crate) mod bool;
 pub(crate) mod boosting;
 pub(crate) mod column_range;
@@ -37,7 +38,6 @@ pub(crate) mod positions;
 pub(crate) mod profile;
 pub(crate) mod prune;
 pub(crate) mod query_norm;
-pub(crate) mod rare_term_topk;
 pub(crate) mod rescored;
 pub(crate) mod script_score;
 pub(crate) mod similarity;

@@ -2,7 +2,7 @@
 
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
-use super::prune::{Numbers, Restriction};
+use super::prune::{Restriction, ScoredClauses};
 use super::term::TermNode;
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -41,20 +41,14 @@ pub trait Node: Send + Sync {
         })
     }
 
-    /// As a query of tantivy that gives the same documents and scores, where pruning pays; what it is scored with
-    /// goes into `numbers`. If these say that all terms are required, it may give more documents and higher scores.
-    fn prunable(&self, _numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
+    /// The clauses that give the score, where pruning by their terms pays. If all are required, a document that has their terms
+    /// may be no match and may score less.
+    fn scored_clauses(&self) -> Option<ScoredClauses> {
         None
     }
 
-    /// Adds queries of terms that every match has and whose scores together are no less than its own; `false` if there are none,
-    /// or pruning by them does not pay. What they are scored with goes into `numbers`.
-    fn required_terms(&self, _numbers: &mut Numbers, _out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
-        false
-    }
-
-    /// The clauses that a document of the query of [`Node::prunable`] must pass to match: filters and exclusions, which
-    /// score nothing. Empty where that query decides alone.
+    /// The clauses that a document of [`Node::scored_clauses`] must pass to match: filters and exclusions, which
+    /// score nothing. Empty where those decide alone.
     fn restrictions(&self) -> Vec<Restriction> {
         Vec::new()
     }
@@ -95,11 +89,6 @@ pub trait Node: Send + Sync {
     /// Unreadable files.
     fn quick_count(&self, _segment: &SegmentView, _sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
         Ok(None)
-    }
-
-    /// The terms, if a choice of terms gives the score. [`Node::restrictions`] has the clauses that only filter.
-    fn choice(&self) -> Option<Vec<&TermNode>> {
-        None
     }
 
     /// The term, if it is one.

@@ -1,16 +1,17 @@
 //! Phrases: exact ones, sloppy ones with Lucene's frequencies, ones whose last term is a prefix.
 
+use super::block_max::ScoredClause;
 use super::constant::or_none;
 use super::explain::Explained;
 use super::node::Node;
-use super::prune::{Numbers, all_of};
+use super::prune::ScoredClauses;
 use super::similarity::{Counted, Counting, Similarity, explain_at};
-use super::term::{norms, tantivy_query};
+use super::term::norms;
 use model::Result;
 use segment::segment_view::{SegmentView, postings};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Query, Scorer};
+use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED, Term};
 
@@ -31,8 +32,6 @@ pub(crate) struct PhraseNode {
     pub slop: u32,
     /// The scoring, for the summed idf of all terms.
     pub similarity: Similarity,
-    /// The factor from tantivy's BM25 to this score, if there is one.
-    pub boost: Option<f32>,
     /// For explanations: `field:"a b"`.
     pub what: String,
 }
@@ -352,24 +351,20 @@ impl Node for PhraseNode {
         Ok(or_none(self.open(segment)?))
     }
 
-    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn Query>> {
-        let mut terms = Vec::new();
-        self.required_terms(numbers, &mut terms).then(|| all_of(terms, numbers))
-    }
-
     // A phrase is in a document at most as often as each of its words, where words may not move.
-    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn Query>>) -> bool {
-        let (Some(boost), Some(bm25), 0) = (self.boost, self.similarity.as_bm25(), self.slop) else {
-            return false;
-        };
-        let one_each = self.places.iter().all(|place| place.terms.len() == 1);
-        if !one_each || bm25.doc_freqs().len() != self.places.len() {
-            return false;
+    fn scored_clauses(&self) -> Option<ScoredClauses> {
+        let bm25 = self.similarity.as_bm25().filter(|_| self.slop == 0)?;
+        if self.places.iter().any(|place| place.terms.len() != 1) {
+            return None;
         }
-        let terms = || self.places.iter().flat_map(|place| &place.terms);
-        numbers.add_all(bm25, terms().zip(bm25.doc_freqs()));
-        out.extend(terms().map(|term| tantivy_query(term, boost)));
-        true
+        let clause = ScoredClause {
+            terms: self.places.iter().flat_map(|place| place.terms.clone()).collect(),
+            bm25: bm25.clone(),
+        };
+        Some(ScoredClauses {
+            clauses: vec![clause],
+            all_required: true,
+        })
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

@@ -100,21 +100,9 @@ impl Planned {
     }
 
     /// The same as a query that prunes, if there is one and there is enough to prune.
-    ///
-    /// # Errors
-    /// tantivy's.
-    pub fn pruning(&self) -> Result<Option<prune::Pruning>> {
-        if !self.types.is_empty() {
-            return Ok(None);
-        }
-        let mut numbers = prune::Numbers::default();
-        match self.node.prunable(&mut numbers) {
-            Some(query) if numbers.docs() > prune::FEW => {
-                let restrictions = self.node.restrictions();
-                prune::Pruning::new(query.as_ref(), &numbers, restrictions, &self.schema).map(Some)
-            }
-            _ => Ok(None),
-        }
+    pub fn pruning(&self) -> Option<prune::Pruning> {
+        let scored = self.node.scored_clauses().filter(|_| self.types.is_empty())?;
+        prune::Pruning::new(scored, self.node.restrictions())
     }
 
     /// How many visible documents of a segment match, where that is known quickly; beyond `most` any larger number

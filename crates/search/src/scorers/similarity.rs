@@ -250,10 +250,10 @@ impl Similarity {
             }
         }
     }
-    /// The numbers that tantivy prunes by, if it can.
+    /// BM25 whose scores rise with the frequency and fall with the length, so that bounds of blocks hold (search.md S10).
     pub fn as_bm25(&self) -> Option<&Bm25> {
         match self {
-            Similarity::Bm25(bm25) if (bm25.k1, bm25.b) == (K1, B) => Some(bm25),
+            Similarity::Bm25(bm25) if bm25.weight >= 0.0 && bm25.k1 > 0.0 && (0.0..=1.0).contains(&bm25.b) => Some(bm25),
             _ => None,
         }
     }

@@ -1,11 +1,12 @@
 //! One scored term.
 
+use super::block_max::ScoredClause;
 use super::constant::or_none;
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
 use super::lucene_string::with_boost;
 use super::node::Node;
-use super::prune::Numbers;
+use super::prune::ScoredClauses;
 use super::similarity::{Counted, Counting, Similarity, explain_at};
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -37,8 +38,6 @@ pub struct TermNode {
     pub norms: bool,
     /// For explanations: `field:term`.
     pub what: String,
-    /// The factor from tantivy's BM25 to this score, if there is one.
-    pub boost: Option<f32>,
     /// Only root documents have the field.
     pub of_roots: bool,
     /// Sets of terms that are asked for often.
@@ -176,30 +175,15 @@ impl Node for TermNode {
         Ok(Some(count))
     }
 
-    fn required_terms(&self, numbers: &mut Numbers, out: &mut Vec<Box<dyn tantivy::query::Query>>) -> bool {
-        let query = self.prunable(numbers);
-        let is_some = query.is_some();
-        out.extend(query);
-        is_some
-    }
-
-    fn prunable(&self, numbers: &mut Numbers) -> Option<Box<dyn tantivy::query::Query>> {
-        if !self.norms {
-            return None;
-        }
-        let boost = self.boost?;
-        let bm25 = self.similarity.as_bm25()?;
-        numbers.add(&self.term, bm25, bm25.doc_freq()?);
-        Some(tantivy_query(&self.term, boost))
-    }
-}
-
-/// A term as tantivy scores it.
-pub(crate) fn tantivy_query(term: &Term, boost: f32) -> Box<dyn tantivy::query::Query> {
-    let query = Box::new(tantivy::query::TermQuery::new(term.clone(), IndexRecordOption::WithFreqs));
-    if boost == 1.0 {
-        query
-    } else {
-        Box::new(tantivy::query::BoostQuery::new(query, boost))
+    fn scored_clauses(&self) -> Option<ScoredClauses> {
+        let bm25 = self.similarity.as_bm25().filter(|_| self.norms)?;
+        let clause = ScoredClause {
+            terms: vec![self.term.clone()],
+            bm25: bm25.clone(),
+        };
+        Some(ScoredClauses {
+            clauses: vec![clause],
+            all_required: false,
+        })
     }
 }

@@ -13,8 +13,8 @@ use segment::column_bounds::{Block, ColumnBounds};
 use segment::error::broken;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
-use tantivy::DocId;
 use tantivy::columnar::{self, ColumnIndex, MonotonicallyMappableToU64, StrColumn, TermOrdHit};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId};
 
 /// The ranks of one sort key in one segment.
 pub(crate) struct Ranks {
@@ -96,6 +96,30 @@ impl Ranks {
         place.map_or(self.missing, |place| self.of_place(place))
     }
 
+    /// The ranks of several documents, in ascending order.
+    pub(crate) fn read(&self, docs: &[DocId], ranks: &mut [u64]) {
+        debug_assert_eq!(docs.len(), ranks.len(), "each document has a rank");
+        let (full, is_text) = match &self.values {
+            Values::Int(column) => (read_full(column, docs, ranks), false),
+            Values::Float(column) => (read_full(column, docs, ranks), false),
+            Values::Text(column) => (read_full(column.ords(), docs, ranks), true),
+        };
+        if !full {
+            docs.iter().zip(ranks).for_each(|(doc, rank)| *rank = self.rank(*doc));
+            return;
+        }
+        match (is_text, self.ascending) {
+            (true, true) => ranks.iter_mut().for_each(|rank| *rank = rank.saturating_add(1)),
+            (true, false) => ranks.iter_mut().for_each(|rank| *rank = (u64::MAX - 1).saturating_sub(*rank)),
+            (false, true) => {}
+            (false, false) => ranks.iter_mut().for_each(|rank| *rank = !*rank),
+        }
+        debug_assert!(
+            docs.iter().zip(ranks).all(|(doc, rank)| *rank == self.rank(*doc)),
+            "search.md S24: to read a block is to read its documents one by one"
+        );
+    }
+
     #[inline]
     fn place<T>(&self, column: &columnar::Column<T>, doc: DocId) -> Option<u64>
     where
@@ -160,6 +184,30 @@ impl Ranks {
             _ => Ok(None),
         }
     }
+}
+
+/// Reads the places of documents in the order of a column; `false` if some document may have none or several.
+fn read_full<T>(column: &columnar::Column<T>, docs: &[DocId], places: &mut [u64]) -> bool
+where
+    T: MonotonicallyMappableToU64 + PartialOrd + Copy + Default + std::fmt::Debug + Send + Sync + 'static,
+{
+    if !matches!(column.index, ColumnIndex::Full) {
+        return false;
+    }
+    let mut values = [T::default(); COLLECT_BLOCK_BUFFER_LEN];
+    for (docs, places) in docs.chunks(values.len()).zip(places.chunks_mut(values.len())) {
+        let values = &mut values[..docs.len()];
+        match docs {
+            // Documents without a gap are read as a range.
+            [first, .., last] if (last - first) as usize + 1 == docs.len() => column.values.get_range(u64::from(*first), values),
+            _ => column.values.get_vals(docs, values),
+        }
+        places
+            .iter_mut()
+            .zip(values)
+            .for_each(|(place, value)| *place = value.to_u64());
+    }
+    true
 }
 
 /// Where a key stands among the ranks of a segment: documents with a greater rank come after it.
