@@ -75,8 +75,8 @@ struct SourceIndex {
     settings: Map<String, Value>,
     mappings: Map<String, Value>,
     aliases: Value,
-    /// The type whose documents are read, of a server that has types.
-    doc_type: Option<String>,
+    /// Whose documents are read, one after the other: those of a type, of a server that has types, or all of them.
+    reads: Vec<Option<String>>,
     /// The target keeps the types: the mappings are these.
     typed: Option<TypedMappings>,
 }
@@ -176,11 +176,17 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
         let target = flags.index.as_deref().unwrap_or(&index.name);
         let mut sender = Sender::open(flags, Some(target), Progress::none())?;
         // The first page before the index is made: a query that is refused leaves nothing behind.
-        let mut carried = Carried::begun_at(now_ms());
-        let first = source.first_page(index, &query)?;
-        make(&mut sender, index, target)?;
-        source.copy(index, target, first, &mut carried, &mut sender, counts)?;
-        carried.report(&index.name).iter().for_each(|told| complain(told));
+        let mut is_made = false;
+        for doc_type in &index.reads {
+            let mut carried = Carried::begun_at(now_ms());
+            // The first page before the index is made: a query that is refused leaves nothing behind.
+            let first = source.first_page(index, doc_type.as_deref(), &query)?;
+            if !std::mem::replace(&mut is_made, true) {
+                make(&mut sender, index, target)?;
+            }
+            source.copy(index, target, first, &mut carried, &mut sender, counts)?;
+            carried.report(&index.name).iter().for_each(|told| complain(told));
+        }
         sender.finish(counts)?;
         if indices.len() > 1 {
             say(&format!("[{}] is done: {} documents so far\n", index.name, counts.read));
@@ -308,9 +314,9 @@ impl Source {
         Ok(())
     }
 
-    fn first_page(&mut self, index: &SourceIndex, query: &Value) -> Result<Vec<u8>> {
+    fn first_page(&mut self, index: &SourceIndex, doc_type: Option<&str>, query: &Value) -> Result<Vec<u8>> {
         let name = segment(&index.name);
-        let at = match &index.doc_type {
+        let at = match doc_type {
             Some(doc_type) if self.major < 7 => format!("/{name}/{}/_search", segment(doc_type)),
             _ => format!("/{name}/_search"),
         };
@@ -408,8 +414,14 @@ fn typed_index(name: &str, definition: &Value, wanted: Option<&str>, major: u32)
     }
     let mappings = std::mem::take(&mut typed.mappings);
     tell_left_out(name, definition, &typed.left_out);
+    // Version 1 gives `_timestamp` of documents by the mapping of one type, so it is asked type by type.
+    let by_type = mappings.keys().filter(|doc_type| major < 2 && *doc_type != "_default_");
+    let by_type: Vec<Option<String>> = by_type.map(|doc_type| Some(doc_type.clone())).collect();
     Ok(SourceIndex {
-        doc_type: wanted.map(str::to_owned),
+        reads: match by_type.is_empty() {
+            true => vec![wanted.map(str::to_owned)],
+            false => by_type,
+        },
         typed: Some(typed),
         ..index_with(name, definition, mappings)
     })
@@ -452,12 +464,12 @@ fn modern_index(name: &str, definition: &Value, wanted: Option<&str>) -> Result<
     let modern = Modern::of(mapping).map_err(|reason| unfit(name, &reason))?;
     tell_left_out(name, definition, &modern.left_out);
     Ok(SourceIndex {
-        doc_type,
+        reads: vec![doc_type],
         ..index_with(name, definition, modern.mapping)
     })
 }
 
-/// An index of this name and these mappings, all of whose documents are read.
+/// An index of this name and these mappings, all of whose documents are read at once.
 fn index_with(name: &str, definition: &Value, mappings: Map<String, Value>) -> SourceIndex {
     let is_portable = |setting: &str| PORTABLE_SETTINGS.iter().any(|known| setting.starts_with(known));
     SourceIndex {
@@ -465,7 +477,7 @@ fn index_with(name: &str, definition: &Value, mappings: Map<String, Value>) -> S
         settings: settings_that(&definition["settings"], &is_portable),
         mappings,
         aliases: definition["aliases"].clone(),
-        doc_type: None,
+        reads: vec![None],
         typed: None,
     }
 }
