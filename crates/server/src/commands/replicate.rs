@@ -45,10 +45,10 @@ const NOTE_BYTES: u64 = 1 << 20;
 /// The flags of `replicate`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(
-    after_help = "The command runs until it is stopped, or with --once until the target has everything. An end that does not answer or \
-                  answers 429 or 503 is asked again, after at most 5 seconds, for an hour, with --once for a minute. Besides --in-flight, \
-                  memory holds three answers of the feed, of changes.feed.max_bytes each. The exit code is 0 then, 1 if one end refused \
-                  something or did not answer for so long, 2 if a flag cannot be read."
+    after_help = "The command runs until it is stopped, or with --once until the target has everything, and its exit code is 0 then; 1 if one end \
+                  refused something, 2 if a flag cannot be read. An end that does not answer, or answers 429 or 503, is asked again after at \
+                  most 5 seconds, for an hour, with --once for a minute; then the exit code is 1. Beside --in-flight, memory holds at most \
+                  four answers of the feed, of about changes.feed.max_bytes each."
 )]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) struct Flags {
     /// End when the target has everything.
     #[arg(long)]
     once: bool,
-    /// Begin anew with a copy; delete the target's indices before.
+    /// Begin anew with a copy; delete the target's indices before you do.
     #[arg(long)]
     restart: bool,
     /// Requests that are on their way to the target at once.
