@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tests::Server;
 
 mod changes;
+mod feed;
 mod links;
 mod peers;
 mod relations;
@@ -25,6 +26,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("memory", memory),
     ("many", many),
     ("changes", changes::changes),
+    ("feed", feed::feed),
     ("links", links::links),
     ("relations", relations::relations),
     ("trees", trees::trees),

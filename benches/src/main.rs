@@ -17,7 +17,7 @@ mod postgres;
 mod report;
 
 const USAGE: &str = "\
-usage: cargo run --release -p bench -- [NAME ...] [--rounds N] [--secs S] [--peer NAME=HOST:PORT] [--opensearch]
+usage: cargo run --release -p bench -- [NAME ...] [--rounds N] [--secs S] [--peer NAME=HOST:PORT] [--opensearch] [--docs N]
 
 names (all but peers and size if none is given):
   write    durable PUT, scripted upsert, refresh=true, beside an HTTP server that syncs
@@ -26,6 +26,8 @@ names (all but peers and size if none is given):
   memory   anonymous memory idle and after the commits
   many     1,000 indices: memory, opening, opening with an old unflushed write
   changes  locks and changes beside etcd (Debian's etcd-server) and PostgreSQL (its initdb and runuser), where they are
+  feed     the feed of changes: reading it, its delay, what followers cost, `pleach replicate` beside a bulk load; --docs N: the first N
+           commits only
   links    copies that follow their source, in one change and by a job
   relations  nested, parents and children, joins, collapse beside the flat query of the same term
   trees    moves, queries, loading, memory and the start of a tree_path, beside the mapping of 2015 and PostgreSQL
@@ -51,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) only: String,
     /// For `size`: how often the commits are loaded at most.
     pub(crate) copies: usize,
+    /// For `feed`: how many commits are loaded at most.
+    pub(crate) docs: usize,
 }
 
 /// One line to standard output.
@@ -68,6 +72,7 @@ fn main() {
         opensearch: false,
         only: String::new(),
         copies: 100,
+        docs: usize::MAX,
     };
     while let Some(arg) = args.next() {
         let mut value = || args.next().unwrap_or_else(|| refuse(&format!("[{arg}] needs a value")));
@@ -82,6 +87,7 @@ fn main() {
             "--opensearch" => options.opensearch = true,
             "--only" => options.only = value(),
             "--copies" => options.copies = value().parse().unwrap_or_else(|_| refuse("--copies needs a number")),
+            "--docs" => options.docs = value().parse().unwrap_or_else(|_| refuse("--docs needs a number")),
             "--help" | "-h" => return say(USAGE),
             name if cases::ALL.iter().any(|(known, _)| *known == name) => options.names.push(arg),
             other => refuse(&format!("unknown argument [{other}]")),

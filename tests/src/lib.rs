@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub mod cycles;
 pub mod explanation;
+pub mod fake;
 pub mod opensearch;
 pub mod paths;
 pub mod scenario;

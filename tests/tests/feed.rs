@@ -266,6 +266,41 @@ fn a_part_has_whole_changes_of_the_indices_asked_for() {
 }
 
 #[test]
+fn an_answer_has_bounded_bytes_and_whole_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(&folder.path().join("data"), &["changes.feed.max_bytes=1kb"]);
+    for n in 0..20 {
+        server.ok("PUT", &format!("/a/_doc/{n}"), &json!({ "n": n, "text": "x".repeat(300) }));
+    }
+    let operations =
+        |n: usize| json!({ "index": { "_index": "a", "_id": format!("pair-{n}"), "doc": { "text": "x".repeat(600) } } });
+    server.ok(
+        "POST",
+        "/_transaction",
+        &json!({ "operations": (0..9).map(operations).collect::<Vec<_>>() }),
+    );
+    let (mut since, mut documents, mut longest) = (0, 0, 0);
+    loop {
+        let answer = server
+            .send("GET", &format!("/_changes?since={since}&limit=1000"), "")
+            .unwrap();
+        let changes = answer.body["changes"].as_array().unwrap();
+        if changes.is_empty() {
+            break;
+        }
+        let of = |change: &Value| change["operations"].as_array().unwrap().len();
+        // One change may have more, and stands at the end.
+        let before: usize = changes.iter().rev().skip(1).map(|change| change.to_string().len()).sum();
+        assert!(before < 1024, "{} bytes before the last change", before);
+        longest = longest.max(of(changes.last().unwrap()));
+        let written = changes.iter().flat_map(|change| change["operations"].as_array().unwrap());
+        documents += written.filter(|one| one["op"] == "index").count();
+        since = answer.body["next"].as_u64().unwrap();
+    }
+    assert_eq!((documents, longest), (29, 9));
+}
+
+#[test]
 fn old_changes_are_given_up() {
     let folder = tempfile::tempdir().unwrap();
     for (name, retention, is_kept) in [("kept", "64mb", true), ("gone", "0b", false)] {

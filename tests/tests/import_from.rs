@@ -6,7 +6,9 @@
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::sync::Arc;
 use tempfile::TempDir;
+use tests::fake::{self, FakeRequest};
 use tests::{Server, command};
 
 /// A server that is read, by all its personas, and one that is filled.
@@ -42,7 +44,7 @@ impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().expect("a folder");
         let source = Server::start(&folder.path().join("source"), &["es8", "es2", "es7", "opensearch2"]);
-        let target = Server::start(&folder.path().join("target"), &["es8"]);
+        let target = Server::start(&folder.path().join("target"), &["es8", "es2"]);
         Bench {
             _folder: folder,
             source,
@@ -55,6 +57,21 @@ impl Bench {
         let url = format!("http://{}", self.target.address(""));
         let args: Vec<&str> = ["--from", &from].into_iter().chain(args.iter().copied()).collect();
         run(&args, &url, &[])
+    }
+
+    /// Into the listener that keeps types, from this URL.
+    fn import_types(&self, from: &str, args: &[&str]) -> Done {
+        let url = format!("http://{}", self.target.address("es2"));
+        let args: Vec<&str> = ["--from", from].into_iter().chain(args.iter().copied()).collect();
+        run(&args, &url, &[])
+    }
+
+    /// Asks a listener of the persona es2.
+    fn ask_2015(server: &Server, method: &str, path: &str, body: &Value) -> Value {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = tests::send(server.address("es2"), method, path, &[], text.as_bytes()).expect("an answer");
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+        answer.body
     }
 
     fn imported(&self, persona: &str, args: &[&str], expected: &str) -> Done {
@@ -202,6 +219,172 @@ fn an_index_of_2015() {
     assert_eq!(bench.found("users", &json!({ "match_all": {} })), json!(["1"]));
 }
 
+/// A blog and its comments: two types, one of them with parents, a time and an end.
+fn blog_of_2015() -> Value {
+    json!({ "mappings": {
+        "post": { "properties": { "title": { "type": "string" }, "tag": { "type": "string", "index": "not_analyzed" } } },
+        "comment": {
+            "_parent": { "type": "post" }, "_timestamp": { "enabled": true, "format": "yyyy-MM-dd" }, "_ttl": { "enabled": true },
+            "properties": { "text": { "type": "string" }, "n": { "type": "long" } },
+        },
+    }, "aliases": { "diary": {} } })
+}
+
+/// The comment 7 of post 2 as the target has it.
+fn check_comment(target: &Server, timestamp: i64) {
+    let got = Bench::ask_2015(
+        target,
+        "GET",
+        "/blog/comment/7?parent=2&fields=_source,_parent,_routing,_timestamp,_ttl",
+        &Value::Null,
+    );
+    let of = |name: &str| match &got["fields"][name] {
+        Value::Null => got[name].clone(),
+        value => value.clone(),
+    };
+    assert_eq!((of("_parent"), of("_timestamp")), (json!("2"), json!(timestamp)), "{got}");
+    let left = of("_ttl").as_i64().unwrap_or_else(|| panic!("{got}"));
+    // Some of its ten days have passed, and not much.
+    assert!(left <= 10 * 86_400_000 && left > 9 * 86_400_000, "{left}");
+    let parents = json!({ "query": { "has_child": { "type": "comment", "query": { "match": { "text": "hedges" } } } } });
+    let found = Bench::ask_2015(target, "POST", "/diary/post/_search", &parents);
+    assert_eq!(
+        (&found["hits"]["total"], &found["hits"]["hits"][0]["_id"]),
+        (&json!(1), &json!("2")),
+        "{found}"
+    );
+}
+
+#[test]
+fn types_and_parents_stay_where_the_target_has_types() {
+    let bench = Bench::new();
+    let put = |path: &str, body: &Value| Bench::ask_2015(&bench.source, "PUT", path, body);
+    put("/blog", &blog_of_2015());
+    for n in 1..5 {
+        put(
+            &format!("/blog/post/{n}"),
+            &json!({ "title": format!("Post {n}"), "tag": "A-B" }),
+        );
+    }
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("it is later");
+    let day = 86_400_000;
+    // Yesterday, for eleven days.
+    let timestamp = i64::try_from(now.as_millis()).expect("it fits") / day * day - day;
+    let of_2 = json!({ "text": "Old hedges", "n": 1 });
+    let written = format!("/blog/comment/7?parent=2&timestamp={}&ttl=11d", date_of(timestamp));
+    put(&written, &of_2);
+    put("/blog/comment/8?parent=3", &json!({ "text": "New lawns", "n": 2 }));
+    Bench::ask_2015(&bench.source, "POST", "/blog/_refresh", &Value::Null);
+    let from = format!("http://{}", bench.source.address("es2"));
+    let done = bench.import_types(&from, &["--source", "blog"]);
+    assert!(
+        done.code == Some(0) && done.out.contains("6 created, 0 updated, 0 failed"),
+        "{}{}",
+        done.out,
+        done.errors
+    );
+    check_comment(&bench.target, timestamp);
+    let mapping = Bench::ask_2015(&bench.target, "GET", "/blog/_mapping", &Value::Null);
+    let mappings = &mapping["blog"]["mappings"];
+    assert_eq!(mappings["comment"]["_parent"]["type"], "post", "{mapping}");
+    assert_eq!(mappings["post"]["properties"]["tag"]["index"], "not_analyzed", "{mapping}");
+    // One type alone, again, and into an index of today.
+    let one = bench.import_types(&from, &["--source", "blog", "--type", "post", "--index", "posts"]);
+    assert!(one.out.contains("4 created"), "{}{}", one.out, one.errors);
+    let again = bench.import_types(&from, &["--source", "blog"]);
+    assert!(again.out.contains("0 created, 6 updated"), "{}{}", again.out, again.errors);
+    bench.refused(
+        "es2",
+        &["--source", "blog", "--type", "comment", "--index", "comments"],
+        "have parents of type [post]",
+    );
+    bench.refused("es2", &["--source", "blog"], "which keeps types and parents");
+    // A newer source has nothing to keep.
+    let newer = bench.import_types(&format!("http://{}", bench.source.address("es8")), &[]);
+    assert!(
+        newer.code == Some(1) && newer.errors.contains("the source is a newer server"),
+        "{}",
+        newer.errors
+    );
+}
+
+/// `yyyy-MM-dd` of milliseconds since 1970.
+fn date_of(ms: i64) -> String {
+    let (mut days, mut year) = (ms / 86_400_000, 1970);
+    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    while days >= 365 + i64::from(is_leap(year)) {
+        days -= 365 + i64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    format!("{year}-{:02}-{:02}", month + 1, days + 1)
+}
+
+#[test]
+fn a_source_of_version_1_with_types_and_parents() {
+    let bench = Bench::new();
+    let mut definition = blog_of_2015();
+    let comment = &mut definition["mappings"]["comment"];
+    comment["_timestamp"]["path"] = json!("day");
+    comment["properties"]["text"]["index_analyzer"] = json!("standard");
+    definition["warmers"] = json!({ "warm": {} });
+    let index = json!({ "blog": definition }).to_string();
+    let timestamp = 1_420_070_400_000_i64;
+    let page = |hits: Value| {
+        json!({ "_scroll_id": "second", "_shards": { "failed": 0 }, "hits": { "total": 4, "hits": hits } }).to_string()
+    };
+    let posts = page(json!([{ "_index": "blog", "_type": "post", "_id": "2", "_source": { "title": "Post" } }]));
+    let comments = page(json!([
+        { "_index": "blog", "_type": "comment", "_id": "7", "_source": { "text": "Old hedges" },
+            "fields": { "_parent": "2", "_routing": "2", "_timestamp": timestamp, "_ttl": 10 * 86_400_000_i64 } },
+        { "_index": "blog", "_type": "comment", "_id": "8", "_source": { "text": "Lawns" }, "fields": { "_parent": "2", "_ttl": -5 } },
+        { "_index": "blog", "_type": "comment", "_id": "9", "_source": { "text": "Lawns" }, "fields": { "_parent": "2" } },
+    ]));
+    let begun = |doc_type: &str| {
+        json!({ "_scroll_id": doc_type, "_shards": { "failed": 0 }, "hits": { "total": 4, "hits": [] } }).to_string()
+    };
+    let answering = move |request: &FakeRequest| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let path = request.path.split('?').next().unwrap_or_default();
+        match (request.method.as_str(), path, body.as_str()) {
+            ("GET" | "HEAD", "/", _) => (200, r#"{"version":{"number":"1.7.6"}}"#.to_owned()),
+            ("GET", "/blog", _) => (200, index.clone()),
+            // Of two types at once it would not give the times of one of them.
+            ("POST", "/blog/post/_search", _) if request.path.contains("_timestamp,_ttl") => (200, begun("post")),
+            ("POST", "/blog/comment/_search", _) if request.path.contains("_timestamp,_ttl") => (200, begun("comment")),
+            ("POST", "/_search/scroll", "post") => (200, posts.clone()),
+            ("POST", "/_search/scroll", "comment") => (200, comments.clone()),
+            ("POST", "/_search/scroll", "second") => (200, begun("second")),
+            ("DELETE", "/_search/scroll", _) => (200, "{}".to_owned()),
+            _ => (404, r#"{"error":"no such thing"}"#.to_owned()),
+        }
+    };
+    let from = fake::start(Arc::new(answering));
+    let done = bench.import_types(&from, &["--source", "blog"]);
+    assert!(
+        done.code == Some(0) && done.out.contains("3 created, 0 updated, 0 failed"),
+        "{}{}",
+        done.out,
+        done.errors
+    );
+    for told in [
+        "left out of the mapping: _timestamp.path",
+        "the warmers warm",
+        "1 documents have a _timestamp that the source does not store",
+        "1 documents were left out, for their _ttl is over",
+    ] {
+        assert!(done.errors.contains(told), "{told}: {}", done.errors);
+    }
+    check_comment(&bench.target, timestamp);
+}
+
 #[test]
 fn refusals_say_what_to_do() {
     let bench = Bench::new();
@@ -237,7 +420,7 @@ fn refusals_say_what_to_do() {
     let url = format!("http://{}", bench.target.address(""));
     for (args, expected) in [
         (&["--from", "ftp://here"][..], "is no URL of a server"),
-        (&["--from", "http://127.0.0.1:9"], "no answer from the server"),
+        (&["--from", "http://127.0.0.1:9"], "no answer from the source"),
     ] {
         let done = run(args, &url, &[]);
         assert!(

@@ -15,6 +15,8 @@ use tests::{Server, command};
 const ROUNDS: u32 = 4;
 /// Documents that are there before the first copy.
 const BEFORE: usize = 3000;
+/// Requests are short, so that a kill meets several of them on their way.
+const SEVERAL: &[&str] = &["--connections", "6", "--in-flight", "96kb"];
 
 fn started(data: &Path) -> Server {
     Server::start_with(data, &["es8"], &["log.checkpoint_ops=500"])
@@ -110,7 +112,7 @@ fn the_target_has_what_the_source_has_through_kills() {
             source.ok("PUT", "/tree", &tree);
             assert_eq!(source.send("POST", "/_bulk", &lines).unwrap().body["errors"], false);
         }
-        let mut running: Child = replicate(&source, &target, &[]).spawn().unwrap();
+        let mut running: Child = replicate(&source, &target, SEVERAL).spawn().unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| write(&source, &over));

@@ -88,6 +88,7 @@ settings! {
     CHANGES_RETENTION_BYTES: "changes.retention.bytes" = "64mb", Node, "Log that stays behind the last checkpoint for readers of `_changes`; a full disk takes it back.";
     CHANGES_RETENTION_AGE: "changes.retention.age" = "1d", Node, "How long a file of the log stays for readers of `_changes` after its last record, or after a start.";
     FEED_MAX_OPERATIONS: "changes.feed.max_operations" = "10000", Node, "The most that `limit` of `_changes` may be.";
+    FEED_MAX_BYTES: "changes.feed.max_bytes" = "8mb", Node, "An answer of `_changes` ends behind the change with which it has so many bytes.";
     FEED_MAX_WAIT: "changes.feed.max_wait" = "5m", Node, "The most that `timeout` of `_changes` may be.";
     FEED_KEEP_ALIVE: "changes.feed.keep_alive" = "5m", Node, "How long the initial copy of `_changes` stays open after its last part was read.";
     CONSUMERS_MAX: "changes.consumers.max" = "1000", Node, "Named consumers of `_changes`.";

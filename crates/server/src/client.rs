@@ -2,6 +2,8 @@
 //!
 //! Not here: which server (`server_flags`), certificates (`tls`), redirects, chunked requests.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -17,11 +19,73 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 pub(crate) const JSON: &str = "application/json";
 /// The longest an answer may be: a bulk answer of many small documents is a few megabytes.
 const ANSWER_MAX_BYTES: u64 = 256 << 20;
+/// The longest body that is sent as one piece with its head.
+const COPIED_MAX_BYTES: usize = 16 << 10;
+/// Shorter bodies go as they are, also where bodies are packed.
+const PACKED_MIN_BYTES: usize = 1024;
 /// A bulk that waits longer than this waits for a server that is gone.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Which of the servers of a command is meant: in messages, and in the names of flags and variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    /// As messages name it.
+    pub(crate) name: &'static str,
+    /// Flags begin with it.
+    prefix: &'static str,
+}
+
+impl Side {
+    /// The one server of a command.
+    pub(crate) const SERVER: Side = Side {
+        name: "the server",
+        prefix: "",
+    };
+    /// The server that is followed, by the flags of every command.
+    pub(crate) const FOLLOWED: Side = Side {
+        name: "the source",
+        prefix: "",
+    };
+    /// The server that an import reads.
+    pub(crate) const SOURCE: Side = Side {
+        name: "the source",
+        prefix: "from-",
+    };
+    /// The server that is kept equal.
+    pub(crate) const TARGET: Side = Side {
+        name: "the target",
+        prefix: "to-",
+    };
+
+    /// The flag of this name: `--to-user`.
+    pub(crate) fn flag(self, name: &str) -> String {
+        format!("--{}{name}", self.prefix)
+    }
+
+    /// The variable of this name: `PLEACH_TO_PASSWORD`.
+    pub(crate) fn variable(self, name: &str) -> String {
+        format!("PLEACH_{}{name}", self.prefix.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// The flag that names the server.
+    fn url_flag(self) -> String {
+        match self.prefix.strip_suffix('-') {
+            Some(word) => format!("--{word}"),
+            None => "--url".to_owned(),
+        }
+    }
+}
+
+impl Default for Side {
+    fn default() -> Side {
+        Side::SERVER
+    }
+}
+
 /// A connection to a server.
 pub(crate) struct Client {
+    /// Which server it is.
+    pub(crate) side: Side,
     /// `host:port`; `unix:PATH` of a unix socket.
     authority: String,
     /// The file of a unix socket.
@@ -31,6 +95,8 @@ pub(crate) struct Client {
     /// For https, with the name that the server's certificate is to have.
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     connection: Option<BufReader<Connection>>,
+    /// Bodies go packed by gzip.
+    gzip: bool,
     /// How long an answer is waited for.
     patience: Duration,
 }
@@ -122,7 +188,7 @@ impl Client {
     ///
     /// # Errors
     /// A URL that is no `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
-    pub(crate) fn new(url: &str, tls: impl FnOnce() -> Result<Arc<ClientConfig>>) -> Result<Client> {
+    pub(crate) fn new(url: &str, side: Side, tls: impl FnOnce() -> Result<Arc<ClientConfig>>) -> Result<Client> {
         let refuse = || {
             Error::illegal(format!(
                 "[{url}] is no URL of a server: write http://HOST:PORT, https://HOST:PORT or unix:PATH"
@@ -130,7 +196,7 @@ impl Client {
         };
         if let Some(path) = url.strip_prefix("unix:") {
             let socket = Some(PathBuf::from(path)).filter(|_| !path.is_empty()).ok_or_else(refuse)?;
-            return Ok(Client::for_authority(url.to_owned(), Some(socket), None));
+            return Ok(Client::for_authority(side, url.to_owned(), Some(socket), None));
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(refuse)?;
         let authority = rest.trim_end_matches('/');
@@ -156,30 +222,45 @@ impl Client {
             }
             _ => return Err(refuse()),
         };
-        Ok(Client::for_authority(authority, None, tls))
+        Ok(Client::for_authority(side, authority, None, tls))
     }
 
     /// A client that has not connected yet.
     fn for_authority(
+        side: Side,
         authority: String,
         socket: Option<PathBuf>,
         tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     ) -> Client {
         Client {
+            side,
             authority,
             socket,
             authorization: None,
             tls,
             connection: None,
+            gzip: false,
             patience: PATIENCE,
         }
     }
 
-    /// Sends a name and a password with every request from here on.
-    pub(crate) fn log_in(&mut self, user: &str, password: &str) {
-        use base64::Engine as _;
-        let credentials = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-        self.authorization = Some(format!("Basic {credentials}"));
+    /// Packs bodies by gzip from here on.
+    pub(crate) fn pack_bodies(&mut self) {
+        self.gzip = true;
+    }
+
+    /// A client of the same server with the same credentials, and with a connection of its own.
+    pub(crate) fn another(&self) -> Client {
+        Client {
+            side: self.side,
+            authority: self.authority.clone(),
+            socket: self.socket.clone(),
+            authorization: self.authorization.clone(),
+            tls: self.tls.clone(),
+            connection: None,
+            gzip: self.gzip,
+            patience: self.patience,
+        }
     }
 
     /// Waits so long for an answer from here on.
@@ -239,13 +320,17 @@ impl Client {
 
     fn failed(&self, cause: &std::io::Error) -> Error {
         let hint = if cause.kind() == std::io::ErrorKind::ConnectionRefused {
-            "; is it running? start it with `pleach`, or name it with --url"
+            format!(
+                "; is it running? start it with `pleach`, or name it with {}",
+                self.side.url_flag()
+            )
         } else {
-            ""
+            String::new()
         };
+        let (side, authority) = (self.side.name, &self.authority);
         Error::new(
             ErrorKind::Internal,
-            format!("no answer from the server at [{}]: {cause}{hint}", self.authority),
+            format!("no answer from {side} at [{authority}]: {cause}{hint}"),
         )
     }
 
@@ -285,6 +370,11 @@ impl Client {
         let Some(connection) = self.connection.as_mut() else {
             return Err(broken("no connection"));
         };
+        let packed = match self.gzip && body.len() >= PACKED_MIN_BYTES {
+            true => Some(pack(body)?),
+            false => None,
+        };
+        let body = packed.as_deref().unwrap_or(body);
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\ncontent-length: {}\r\n",
             if self.socket.is_some() { "localhost" } else { &self.authority },
@@ -293,13 +383,24 @@ impl Client {
         if !body.is_empty() {
             request.push_str(&format!("content-type: {media}\r\n"));
         }
+        if packed.is_some() {
+            request.push_str("content-encoding: gzip\r\n");
+        }
         if let Some(authorization) = &self.authorization {
             request.push_str(&format!("authorization: {authorization}\r\n"));
         }
         request.push_str("\r\n");
-        let mut whole = request.into_bytes();
-        whole.extend_from_slice(body);
-        connection.get_mut().write_all(&whole)?;
+        let mut head = request.into_bytes();
+        // A short body goes with the head in one packet; a long one is not copied.
+        let apart = match body.len() <= COPIED_MAX_BYTES {
+            true => {
+                head.extend_from_slice(body);
+                &[]
+            }
+            false => body,
+        };
+        connection.get_mut().write_all(&head)?;
+        connection.get_mut().write_all(apart)?;
         connection.get_mut().flush()?;
         let (answer, keep) = read_answer(connection, method == "HEAD")?;
         if !keep {
@@ -307,6 +408,13 @@ impl Client {
         }
         Ok(answer)
     }
+}
+
+/// A body by gzip: fast rather than small.
+fn pack(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    packed.write_all(body)?;
+    packed.finish()
 }
 
 fn broken(why: &str) -> std::io::Error {
@@ -458,9 +566,23 @@ mod tests {
                         .with_no_client_auth(),
                 ))
             };
-            assert_eq!(Client::new(url, tls).is_ok(), good, "{url}");
+            assert_eq!(Client::new(url, Side::SERVER, tls).is_ok(), good, "{url}");
         }
         assert_eq!(segment("a/b c"), "a%2Fb%20c");
+    }
+
+    #[test]
+    fn sides_have_flags_and_variables_of_their_own() {
+        let check = |side: Side, flag: &str, variable: &str, url: &str| {
+            assert_eq!(
+                (side.flag("user"), side.variable("PASSWORD"), side.url_flag()),
+                (flag.to_owned(), variable.to_owned(), url.to_owned())
+            );
+        };
+        check(Side::SERVER, "--user", "PLEACH_PASSWORD", "--url");
+        check(Side::FOLLOWED, "--user", "PLEACH_PASSWORD", "--url");
+        check(Side::SOURCE, "--from-user", "PLEACH_FROM_PASSWORD", "--from");
+        check(Side::TARGET, "--to-user", "PLEACH_TO_PASSWORD", "--to");
     }
 
     #[test]

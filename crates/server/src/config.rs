@@ -599,8 +599,8 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
 }
 
 /// Variables with our prefix that are no settings: the file; what `pleach lock run` tells a command, which may be a server; the
-/// credentials and profiles of the commands that ask a server.
-const OTHER_VARIABLES: [&str; 9] = [
+/// credentials and profiles of the commands that ask one server or two.
+const OTHER_VARIABLES: [&str; 14] = [
     "CONFIG",
     "COMMIT",
     "LOCK_ID",
@@ -608,6 +608,11 @@ const OTHER_VARIABLES: [&str; 9] = [
     "USER",
     "PASSWORD",
     "API_KEY",
+    "TO_USER",
+    "TO_PASSWORD",
+    "TO_API_KEY",
+    "FROM_PASSWORD",
+    "FROM_API_KEY",
     "PROFILE",
     "PROFILES",
 ];

@@ -2,9 +2,11 @@
 //!
 //! It asks for part after part, and waits out a server that restarts. Not here: what is done with changes (`commands`).
 
-use crate::client::{Answer, Client, JSON, segment};
+use crate::client::{Answer, Client, JSON, RawAnswer, Side, segment};
 use crate::console::complain;
 use model::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -27,12 +29,20 @@ pub(crate) struct FeedReader {
 /// A part of the feed.
 #[derive(Debug)]
 pub(crate) struct FeedPart {
-    /// Each with `commit_seq` and `operations`.
-    pub(crate) changes: Vec<Value>,
+    /// Each with `commit_seq` and `operations`, as the server wrote it.
+    pub(crate) changes: Vec<Box<RawValue>>,
     /// The position behind it; `None`: the copy goes on.
     pub(crate) position: Option<u64>,
     /// There was nothing behind it when it was read.
     pub(crate) is_newest: bool,
+}
+
+/// The body of an answer.
+#[derive(Deserialize)]
+struct Body {
+    changes: Vec<Box<RawValue>>,
+    next: Value,
+    newest: Option<u64>,
 }
 
 impl FeedReader {
@@ -71,21 +81,21 @@ impl FeedReader {
 
     fn read(&mut self, from: String) -> Result<FeedPart> {
         let path = format!("/_changes?{from}&{}", self.common);
-        let body = ask(&mut self.client, "GET", &path, b"", self.patience)?;
-        let position = body["next"].as_u64();
-        let place = match &body["next"] {
-            Value::String(text) => text.clone(),
+        let answer = exchange_raw(&mut self.client, ("GET", &path, JSON), b"", self.patience)?;
+        if answer.status >= 400 {
+            return Err(refusal(self.client.side, &answer.parse(), "GET", &path));
+        }
+        let body: Body = serde_json::from_slice(&answer.body).map_err(|_| unreadable(&path))?;
+        let position = body.next.as_u64();
+        self.place = match body.next {
+            Value::String(text) => text,
             Value::Number(number) => number.to_string(),
             _ => return Err(unreadable(&path)),
         };
-        self.place = place;
-        let Value::Array(changes) = body["changes"].clone() else {
-            return Err(unreadable(&path));
-        };
         Ok(FeedPart {
-            changes,
+            changes: body.changes,
             position,
-            is_newest: position.is_some() && position >= body["newest"].as_u64(),
+            is_newest: position.is_some() && position >= body.newest,
         })
     }
 }
@@ -137,7 +147,7 @@ pub(crate) fn delete_if_there(client: &mut Client, path: &str, patience: Duratio
     match answer.status {
         404 => Ok(()),
         status if status < 400 => Ok(()),
-        _ => Err(refusal(&answer, "DELETE", path)),
+        _ => Err(refusal(client.side, &answer, "DELETE", path)),
     }
 }
 
@@ -149,7 +159,7 @@ fn ask(client: &mut Client, method: &str, path: &str, body: &[u8], patience: Dur
     let answer = exchange(client, (method, path, JSON), body, patience)?;
     match answer.status {
         status if status < 400 => Ok(answer.body),
-        _ => Err(refusal(&answer, method, path)),
+        _ => Err(refusal(client.side, &answer, method, path)),
     }
 }
 
@@ -159,24 +169,46 @@ fn ask(client: &mut Client, method: &str, path: &str, body: &[u8], patience: Dur
 /// # Errors
 /// No answer within the patience.
 pub(crate) fn exchange(client: &mut Client, request: (&str, &str, &str), body: &[u8], patience: Duration) -> Result<Answer> {
+    exchange_raw(client, request, body, patience).map(RawAnswer::parse)
+}
+
+/// The same, with the bytes of the answer.
+///
+/// # Errors
+/// As [`exchange`].
+pub(crate) fn exchange_raw(
+    client: &mut Client,
+    request: (&str, &str, &str),
+    body: &[u8],
+    patience: Duration,
+) -> Result<RawAnswer> {
     let (method, path, media) = request;
     let mut waits = Waits::new(patience);
     loop {
-        let failure = match client.send(method, path, media, body) {
+        let failure = match client.send_raw(method, path, media, body) {
             Ok(answer) if !matches!(answer.status, 429 | 502 | 503) => return Ok(answer),
-            Ok(answer) => refusal(&answer, method, path),
+            Ok(answer) => refusal(client.side, &answer.parse(), method, path),
             Err(error) => error,
         };
         waits.wait(failure)?;
     }
 }
 
-/// The refusal in an answer.
-pub(crate) fn refusal(answer: &Answer, method: &str, path: &str) -> Error {
+/// The refusal in an answer of this server. Who is not let in is told by which flags to say who they are.
+pub(crate) fn refusal(side: Side, answer: &Answer, method: &str, path: &str) -> Error {
     let reason = answer.reason().unwrap_or("it gave no reason");
+    let (name, status) = (side.name, answer.status);
+    let hint = match status {
+        401 => {
+            let [user, key, profile] = ["user", "api-key-file", "profile"].map(|flag| side.flag(flag));
+            format!("; {name} takes the credentials of {user}, {key} or {profile}")
+        }
+        403 => format!("; the credentials for {name} lack this right"),
+        _ => String::new(),
+    };
     Error::new(
         ErrorKind::Internal,
-        format!("the server answered [{method} {path}] with {}: {reason}", answer.status),
+        format!("{name} answered [{method} {path}] with {status}: {reason}{hint}"),
     )
 }
 

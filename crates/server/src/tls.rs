@@ -3,6 +3,7 @@
 //! TLS 1.2 and 1.3 by rustls with its ring provider. Not here: making certificates (`commands::cert`), handshakes
 //! (`rest::transport`).
 
+use crate::client::Side;
 use model::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,18 +101,24 @@ const SYSTEM_AUTHORITIES: [&str; 3] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What a client trusts, and the certificate and key by which it proves who it is.
+/// What a client of a server trusts, and the certificate and key by which it proves who it is.
 ///
 /// # Errors
 /// Files that cannot be read or are no PEM.
-pub(crate) fn client_config(ca: Option<&Path>, own: Option<(&Path, &Path)>) -> Result<Arc<ClientConfig>> {
+pub(crate) fn client_config(ca: Option<&Path>, own: Option<(&Path, &Path)>, of: Side) -> Result<Arc<ClientConfig>> {
+    let flag = of.flag("ca");
     let system = || SYSTEM_AUTHORITIES.map(Path::new).into_iter().find(|path| path.exists());
     let path = ca.or_else(system);
-    let path = path.ok_or_else(|| Error::illegal("the system has no list of authorities: name the server's with --ca"))?;
+    let path = path.ok_or_else(|| {
+        Error::illegal(format!(
+            "the system has no list of authorities: name that of {} with {flag}",
+            of.name
+        ))
+    })?;
     let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(certificates(path, "--ca")?);
+    let (added, _) = roots.add_parsable_certificates(certificates(path, &flag)?);
     if added == 0 {
-        return Err(unusable(path, "--ca", "it has no certificate of an authority"));
+        return Err(unusable(path, &flag, "it has no certificate of an authority"));
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -120,10 +127,10 @@ pub(crate) fn client_config(ca: Option<&Path>, own: Option<(&Path, &Path)>) -> R
     let config = match own {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
-            let chain = certificates(certificate, "--cert")?;
-            let read = PrivateKeyDer::from_pem_file(key).map_err(|cause| unusable(key, "--key", &cause.to_string()))?;
+            let chain = certificates(certificate, &of.flag("cert"))?;
+            let read = PrivateKeyDer::from_pem_file(key).map_err(|cause| unusable(key, &of.flag("key"), &cause.to_string()))?;
             let built = builder.with_client_auth_cert(chain, read);
-            built.map_err(|cause| unusable(certificate, "--cert", &cause.to_string()))?
+            built.map_err(|cause| unusable(certificate, &of.flag("cert"), &cause.to_string()))?
         }
     };
     Ok(Arc::new(config))

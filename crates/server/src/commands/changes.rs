@@ -65,7 +65,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
     };
     let wait = if flags.follow { POLL } else { Duration::ZERO };
     loop {
-        let lines: String = part.changes.iter().map(|change| format!("{change}\n")).collect();
+        let lines: String = part.changes.iter().map(|change| format!("{}\n", change.get())).collect();
         if !print(&lines)? {
             // Who reads no further has enough.
             return Ok(ExitCode::SUCCESS);

@@ -12,6 +12,7 @@ mod records;
 mod remote;
 mod sender;
 mod table;
+mod typed;
 
 use crate::console::say;
 use crate::server_flags::ServerFlags;

@@ -16,7 +16,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use bytes::Bytes;
 use engine::changes::{Change, ChangeFeed, Operation, Retained};
-use model::settings::{FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
+use model::settings::{FEED_MAX_BYTES, FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
 use model::{Cancellation, CommitSeq, Error, Result, path, units};
 use serde_json::Value;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: 
             next: Place::Position(place.moment()),
         });
     }
-    let line = changes::initial_part(place.moment(), &operations, shown.with_source)?.to_string();
+    let line = changes::initial_part(place.moment(), &operations, shown.with_source)?;
     call.book(line.len() + 1)?;
     Ok(Part {
         text: format!("{line}\n"),
@@ -201,10 +201,12 @@ async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: 
     })
 }
 
-/// The next changes that a request wants: about `limit` operations, but whole changes and at least one. Waits for the first.
+/// The next changes that a request wants: about `limit` operations, and about `changes.feed.max_bytes`, but whole changes and at
+/// least one. Waits for the first.
 async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Shown, limit: usize, wait: Duration) -> Result<Part> {
     let until = Instant::now() + wait;
     let mut stopping = call.rest.stopping.subscribe();
+    let bytes_max = node_count(FEED_MAX_BYTES);
     let (mut text, mut next) = (String::new(), since);
     let part = |text: String, next: CommitSeq| Part {
         text,
@@ -221,12 +223,15 @@ async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Show
                     return Ok(part(text, next));
                 }
                 operations += change.operations.len();
-                let line = changes::change(&change, shown.with_source)?.to_string();
+                let line = changes::change(&change, shown.with_source)?;
                 call.book(line.len() + 1)?;
                 text.push_str(&line);
                 text.push('\n');
             }
             next = commit_seq;
+            if text.len() >= bytes_max {
+                return Ok(part(text, next));
+            }
         }
         next = next.max(read.next);
         if operations >= limit {

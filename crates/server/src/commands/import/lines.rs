@@ -191,7 +191,8 @@ pub(super) fn is_repeatable(action: &Value) -> bool {
     let Some((name, metadata)) = action.as_object().and_then(|action| action.iter().next()) else {
         return false;
     };
-    let plain = |key: &String| ["_index", "_id", "routing"].contains(&key.as_str());
+    let known = ["_index", "_type", "_id", "routing", "parent", "_timestamp", "_ttl"];
+    let plain = |key: &String| known.contains(&key.as_str());
     let metadata = metadata.as_object().filter(|metadata| metadata.contains_key("_id"));
     ["index", "delete"].contains(&name.as_str()) && metadata.is_some_and(|metadata| metadata.keys().all(plain))
 }
@@ -374,6 +375,10 @@ mod tests {
         for (action, expected) in [
             (json!({ "index": { "_id": "1", "routing": "r" } }), true),
             (json!({ "delete": { "_id": "1" } }), true),
+            (
+                json!({ "index": { "_type": "t", "_id": "1", "parent": "p", "_timestamp": "1" } }),
+                true,
+            ),
             (json!({ "index": {} }), false),
             (json!({ "index": { "_id": "1", "version": 3 } }), false),
             (json!({ "create": { "_id": "1" } }), false),

@@ -55,13 +55,7 @@ impl Sender {
     /// Refuses a listener that would not understand a mapping without types.
     pub(super) fn greet(&mut self) -> Result<()> {
         let Some(client) = &mut self.client else { return Ok(()) };
-        let answer = client.send("GET", "/", "", &[])?;
-        let number = answer
-            .body
-            .pointer("/version/number")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if number.starts_with("1.") || number.starts_with("2.") {
+        if takes_types(client)? {
             let reason = "this listener answers as Elasticsearch 2, with types; import through a listener of another persona (pleach --listen 127.0.0.1:9200 --listen 127.0.0.1:9202=es2 has both)";
             return Err(Error::illegal(reason));
         }
@@ -184,6 +178,16 @@ impl Sender {
         }
         self.progress.finish()
     }
+}
+
+/// Does the server answer as Elasticsearch 2, whose indices have types?
+///
+/// # Errors
+/// It cannot be reached.
+pub(super) fn takes_types(client: &mut Client) -> Result<bool> {
+    let answer = client.send("GET", "/", "", &[])?;
+    let number = answer.body["version"]["number"].as_str().unwrap_or_default();
+    Ok(number.starts_with("1.") || number.starts_with("2."))
 }
 
 /// Sends a bulk request.
