@@ -13,8 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 pub mod cycles;
 pub mod explanation;
 pub mod fake;
+pub mod installed;
 pub mod opensearch;
 pub mod paths;
+pub mod repository_place;
 pub mod scenario;
 pub mod secured;
 pub mod shared;
@@ -68,8 +70,10 @@ fn newest(folder: &Path) -> SystemTime {
 pub fn command() -> Command {
     let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("PLEACH_") {
-            command.env_remove(name);
+        let text = name.to_string_lossy();
+        // Those of AWS are keys of buckets, which are not the tests' own.
+        if text.starts_with("PLEACH_") || text.starts_with("AWS_") {
+            command.env_remove(&name);
         }
     }
     // No test hangs on how full the disk of its machine is, unless it is about that.

@@ -101,6 +101,18 @@ fn tables() -> String {
         }
     }
     out.push_str(
+        "\n## Settings of clients of S3\n\nEach begins with `s3.client.NAME.`, as `s3.client.default.region`; `NAME` is what a repository names as its `client`. The table\n\
+         is from `crates/snapshot/src/s3_settings.rs`.\n\n| setting | default | meaning |\n|---|---|---|\n",
+    );
+    for (name, default, words) in snapshot::CLIENT_SETTINGS {
+        let default = if default.is_empty() {
+            String::new()
+        } else {
+            format!("`{default}`")
+        };
+        let _ = writeln!(out, "| `{name}` | {default} | {words} |");
+    }
+    out.push_str(
         "\n## Settings accepted without effect\n\nClients and dumps of other servers send these. They are kept and reported, and change nothing. Any other\n\
          name is refused; a listener of persona `es2` leaves unknown settings of the cluster out, as the server of 2015 did.\n\n\
          | setting | why it changes nothing |\n|---|---|\n",

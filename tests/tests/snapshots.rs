@@ -1,9 +1,9 @@
 //! Snapshots over HTTP: what survives them, one moment under writers, kills while one is taken or restored, damaged and crafted
-//! repositories, other stores. `PLEACH_SNAPSHOT_KILLS` says how many kills (3), `PLEACH_SNAPSHOT_MB` how much the measured copy has (8).
+//! repositories, other stores; in a folder and, where Python has moto, in a bucket. `PLEACH_SNAPSHOT_KILLS` says how many kills (3), `PLEACH_SNAPSHOT_MB` how much the measured copy has (12).
 //!
-//! Not here: the reference's answers (`golden`), single requests (`scenarios/snapshots.yaml`), the order of writes (`crates/snapshot`).
+//! Not here: what only buckets have (`snapshots_s3.rs`), the reference's answers (`golden`), single requests (`scenarios/snapshots.yaml`), the order of writes (`crates/snapshot`).
 
-#![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test's functions are tests too")]
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,8 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tests::Server;
+use tests::repository_place::Place;
 
-/// A server whose repositories are in the folder `repositories` beside its data.
+/// A server whose repositories in folders are in `repositories` beside its data.
 fn server(folder: &Path, data: &str) -> Server {
     server_with(folder, data, &[])
 }
@@ -23,12 +24,27 @@ fn server_with(folder: &Path, data: &str, settings: &[&str]) -> Server {
     Server::start_with(&folder.join(data), &["es8", "es2"], settings)
 }
 
+/// A server that can use this place.
+fn server_at(place: &Place, folder: &Path, data: &str) -> Server {
+    let settings = place.server_settings();
+    server_with(folder, data, &settings.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 fn register(server: &Server, settings: &Value) {
-    let mut all = json!({ "location": "r", "max_snapshot_bytes_per_sec": "0" });
-    for (name, value) in settings.as_object().unwrap() {
-        all[name] = value.clone();
-    }
-    server.ok("PUT", "/_snapshot/r", &json!({ "type": "fs", "settings": all }));
+    Place::folder(Path::new("")).register(server, settings);
+}
+
+/// Checks something with a repository in a folder of the test.
+fn in_a_folder(check: impl Fn(&Place, &Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    check(&Place::folder(folder.path()), folder.path());
+}
+
+/// The same in a bucket, if there is a server of S3.
+fn in_a_bucket(check: impl Fn(&Place, &Path)) {
+    let Some(place) = Place::bucket() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    check(&place, folder.path());
 }
 
 fn take(server: &Server, name: &str, body: &Value) -> Value {
@@ -209,9 +225,17 @@ const ALL: &str = "fs,nest,family,user,post,old";
 
 #[test]
 fn everything_of_an_index_survives() {
-    let folder = tempfile::tempdir().unwrap();
-    let first = server(folder.path(), "first");
-    register(&first, &json!({}));
+    in_a_folder(check_survival);
+}
+
+#[test]
+fn everything_of_an_index_survives_in_a_bucket() {
+    in_a_bucket(check_survival);
+}
+
+fn check_survival(place: &Place, folder: &Path) {
+    let first = server_at(place, folder, "first");
+    place.register(&first, &json!({}));
     fill(&first);
     let before = seen(&first);
     take(&first, "s", &json!({ "metadata": { "by": "test" } }));
@@ -231,19 +255,19 @@ fn everything_of_an_index_survives() {
         first.ok("GET", "/post/_doc/9", &Value::Null)["_source"]["user"]["name"],
         "followed"
     );
-    let other = server(folder.path(), "other");
-    register(&other, &json!({ "readonly": true }));
+    let other = server_at(place, folder, "other");
+    place.register(&other, &json!({ "readonly": true }));
     restore(&other, "s", &json!({}));
     assert_same(&before, &seen(&other), "on another server");
     other.signal(libc::SIGKILL);
     drop(other);
-    let other = server(folder.path(), "other");
+    let other = server_at(place, folder, "other");
     assert_same(&before, &seen(&other), "after a kill");
     other.ok("POST", "/_flush", &Value::Null);
     other.ok("POST", "/_forcemerge?max_num_segments=1", &Value::Null);
     other.signal(libc::SIGKILL);
     drop(other);
-    let other = server(folder.path(), "other");
+    let other = server_at(place, folder, "other");
     assert_same(&before, &seen(&other), "after a checkpoint, merges and a kill");
     // Writes go on above the old numbers.
     let next = other.ok("PUT", "/nest/_doc/new", &json!({ "n": 1 }));
@@ -330,14 +354,21 @@ fn a_snapshot_under_writers_is_the_fold_at_its_commit_seq() {
 
 #[test]
 fn kills_leave_nothing_half() {
+    in_a_folder(check_kills);
+}
+
+#[test]
+fn kills_leave_nothing_half_in_a_bucket() {
+    in_a_bucket(check_kills);
+}
+
+fn check_kills(place: &Place, folder: &Path) {
     let rounds = std::env::var("PLEACH_SNAPSHOT_KILLS")
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(3_u64);
-    let folder = tempfile::tempdir().unwrap();
-    let repository = folder.path().join("repositories/r");
-    let running = server(folder.path(), "data");
-    register(
+    let running = server_at(place, folder, "data");
+    place.register(
         &running,
         &json!({ "max_snapshot_bytes_per_sec": "4mb", "max_restore_bytes_per_sec": "4mb" }),
     );
@@ -345,7 +376,7 @@ fn kills_leave_nothing_half() {
     drop(running);
     let (mut taken, mut restored) = (0, 0);
     for round in 0..rounds {
-        let server = server(folder.path(), "data");
+        let server = server_at(place, folder, "data");
         let lines: String = (0..2000)
             .map(|n| {
                 format!(
@@ -371,7 +402,7 @@ fn kills_leave_nothing_half() {
         std::thread::sleep(pause);
         server.signal(libc::SIGKILL);
         drop(server);
-        let server = self::server(folder.path(), "data");
+        let server = server_at(place, folder, "data");
         let listed = server.ok("GET", "/_snapshot/r/_all", &Value::Null);
         let whole = listed["snapshots"]
             .as_array()
@@ -382,12 +413,7 @@ fn kills_leave_nothing_half() {
         assert_eq!(Some(whole), listed["snapshots"].as_array().map(Vec::len), "{listed}");
         taken += usize::from(whole > 0);
         server.ok("DELETE", "/_snapshot/r/*", &Value::Null);
-        server.ok(
-            "PUT",
-            "/_snapshot/r",
-            &json!({ "type": "fs", "settings": { "location": "r", "max_snapshot_bytes_per_sec": "0",
-            "max_restore_bytes_per_sec": "4mb" } }),
-        );
+        place.register(&server, &json!({ "max_restore_bytes_per_sec": "4mb" }));
         take(&server, "whole", &json!({ "indices": "a,b" }));
         // A restore is killed.
         server.ok("DELETE", "/a,b", &Value::Null);
@@ -396,14 +422,14 @@ fn kills_leave_nothing_half() {
         std::thread::sleep(pause);
         server.signal(libc::SIGKILL);
         drop(server);
-        let server = self::server(folder.path(), "data");
+        let server = server_at(place, folder, "data");
         let there = ["a", "b"].map(|index| server.send("HEAD", &format!("/{index}"), "").unwrap().status == 200);
         assert!(there[0] == there[1], "both indices or none: {there:?}");
         restored += u64::from(there[0]);
         if !there[0] {
             // Those of indices that were deleted go with the next checkpoint.
             server.ok("POST", "/_flush", &Value::Null);
-            let left = files(&folder.path().join("data/segments"));
+            let left = files(&folder.join("data/segments"));
             assert!(
                 !left.keys().any(|path| path.to_string_lossy().contains("restored-")),
                 "{left:?}"
@@ -420,12 +446,12 @@ fn kills_leave_nothing_half() {
         server.ok("DELETE", "/_snapshot/r/whole", &Value::Null);
         let cleaned = server.ok("POST", "/_snapshot/r/_cleanup", &Value::Null);
         assert_eq!(cleaned["results"]["deleted_blobs"], 0, "{cleaned}");
-        assert!(files(&repository.join("blobs")).is_empty() && files(&repository.join("temporary")).is_empty());
-        server.ok(
-            "PUT",
-            "/_snapshot/r",
-            &json!({ "type": "fs", "settings": { "location": "r", "max_snapshot_bytes_per_sec": "4mb",
-            "max_restore_bytes_per_sec": "4mb" } }),
+        for folder in ["blobs", "snapshots", "temporary", "writing"] {
+            assert_eq!(place.files(folder), BTreeMap::new(), "{folder}");
+        }
+        place.register(
+            &server,
+            &json!({ "max_snapshot_bytes_per_sec": "4mb", "max_restore_bytes_per_sec": "4mb" }),
         );
     }
     println!("{rounds} rounds: {taken} snapshots and {restored} restores came before their kill");
@@ -433,13 +459,21 @@ fn kills_leave_nothing_half() {
 
 #[test]
 fn a_snapshot_of_nothing_new_writes_its_description_only() {
+    in_a_folder(check_nothing_new);
+}
+
+#[test]
+fn a_snapshot_of_nothing_new_writes_its_description_only_in_a_bucket() {
+    in_a_bucket(check_nothing_new);
+}
+
+fn check_nothing_new(place: &Place, folder: &Path) {
     let megabytes = std::env::var("PLEACH_SNAPSHOT_MB")
         .ok()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(8_u64);
-    let folder = tempfile::tempdir().unwrap();
-    let server = server(folder.path(), "data");
-    register(&server, &json!({}));
+        .unwrap_or(12_u64);
+    let server = server_at(place, folder, "data");
+    place.register(&server, &json!({}));
     server.ok(
         "PUT",
         "/a",
@@ -459,13 +493,12 @@ fn a_snapshot_of_nothing_new_writes_its_description_only() {
     let begun = Instant::now();
     take(&server, "one", &json!({}));
     let first = begun.elapsed();
-    let blobs = folder.path().join("repositories/r/blobs");
-    let before = files(&blobs);
+    let before = place.files("blobs");
     let bytes: u64 = before.values().sum();
     let begun = Instant::now();
     take(&server, "two", &json!({}));
     let second = begun.elapsed();
-    assert_eq!(files(&blobs), before, "no file is stored twice");
+    assert_eq!(place.files("blobs"), before, "no file is stored twice");
     assert!(second < Duration::from_secs(1), "{second:?}");
     let status = server.ok("GET", "/_snapshot/r/two/_status", &Value::Null);
     assert_eq!(status["snapshots"][0]["stats"]["incremental"]["file_count"], 0, "{status}");
@@ -483,9 +516,9 @@ fn a_snapshot_of_nothing_new_writes_its_description_only() {
     );
     // What only a deleted snapshot had is gone.
     server.ok("DELETE", "/_snapshot/r/one", &Value::Null);
-    assert_eq!(files(&blobs), before);
+    assert_eq!(place.files("blobs"), before);
     server.ok("DELETE", "/_snapshot/r/two", &Value::Null);
-    assert!(files(&blobs).is_empty());
+    assert!(place.files("blobs").is_empty());
 }
 
 /// What is done to the file of a repository.
@@ -497,20 +530,22 @@ enum Harm {
 }
 
 /// Harms the first file below a folder of the repository, restores, and finds an error of this type and nothing made.
-fn check_damage(below: &str, harm: &Harm, status: u16, kind: &str) {
+fn check_damage(place: &Place, below: &str, harm: &Harm, status: u16, kind: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let server = server(folder.path(), "data");
-    register(&server, &json!({}));
+    let own = Place::folder(folder.path());
+    let place = match place {
+        Place::Folder(_) => &own,
+        Place::Bucket(_) => place,
+    };
+    place.files("").keys().for_each(|file| place.remove(file));
+    let server = server_at(place, folder.path(), "data");
+    place.register(&server, &json!({}));
     server.ok("PUT", "/a/_doc/1?refresh=true", &json!({ "n": 1 }));
     server.ok("PUT", "/b/_doc/1?refresh=true", &json!({ "n": 1 }));
     take(&server, "s", &json!({ "indices": "a,b" }));
     server.ok("DELETE", "/a,b", &Value::Null);
-    let repository = folder.path().join("repositories/r");
-    let path = files(&repository.join(below))
-        .into_keys()
-        .next()
-        .unwrap_or_else(|| repository.join(below));
-    let mut bytes = std::fs::read(&path).unwrap();
+    let file = place.files(below).into_keys().next().unwrap();
+    let mut bytes = place.read(&file);
     let middle = bytes.len() / 2;
     match harm {
         Harm::Flip => bytes[middle] ^= 1,
@@ -522,8 +557,8 @@ fn check_damage(below: &str, harm: &Harm, status: u16, kind: &str) {
         }
     }
     match harm {
-        Harm::Remove => std::fs::remove_file(&path).unwrap(),
-        _ => std::fs::write(&path, bytes).unwrap(),
+        Harm::Remove => place.remove(&file),
+        _ => place.write(&file, &bytes),
     }
     let answer = server.call("POST", "/_snapshot/r/s/_restore?wait_for_completion=true", &Value::Null);
     assert_eq!(
@@ -548,6 +583,15 @@ fn check_damage(below: &str, harm: &Harm, status: u16, kind: &str) {
 
 #[test]
 fn damaged_repositories_are_errors_and_make_nothing() {
+    in_a_folder(check_damages);
+}
+
+#[test]
+fn damaged_repositories_are_errors_and_make_nothing_in_a_bucket() {
+    in_a_bucket(check_damages);
+}
+
+fn check_damages(place: &Place, _: &Path) {
     for (below, harm) in [
         ("blobs", Harm::Flip),
         ("blobs", Harm::Cut),
@@ -561,17 +605,25 @@ fn damaged_repositories_are_errors_and_make_nothing() {
         ("index", Harm::Replace("{}\nblake3 00\n")),
         ("snapshots", Harm::Replace("[[[[[[[[")),
     ] {
-        check_damage(below, &harm, 500, "corrupt_index_exception");
+        check_damage(place, below, &harm, 500, "corrupt_index_exception");
     }
-    check_damage("index", &Harm::Remove, 404, "snapshot_missing_exception");
+    check_damage(place, "index", &Harm::Remove, 404, "snapshot_missing_exception");
 }
 
 #[test]
 fn a_repository_that_another_store_changed_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let (one, two) = (server(folder.path(), "one"), server(folder.path(), "two"));
-    register(&one, &json!({}));
-    register(&two, &json!({}));
+    in_a_folder(check_another_store);
+}
+
+#[test]
+fn a_repository_that_another_store_changed_is_told_in_a_bucket() {
+    in_a_bucket(check_another_store);
+}
+
+fn check_another_store(place: &Place, folder: &Path) {
+    let (one, two) = (server_at(place, folder, "one"), server_at(place, folder, "two"));
+    place.register(&one, &json!({}));
+    place.register(&two, &json!({}));
     one.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
     two.ok("PUT", "/b/_doc/1", &json!({ "n": 2 }));
     take(&one, "s1", &json!({}));
@@ -580,7 +632,7 @@ fn a_repository_that_another_store_changed_is_told() {
     assert_eq!(answer.status, 409, "{answer:?}");
     assert_eq!(answer.body["error"]["type"], "repository_changed_exception", "{answer:?}");
     // Both snapshots are there, and who registers the repository again goes on with it.
-    register(&one, &json!({}));
+    place.register(&one, &json!({}));
     take(&one, "s3", &json!({}));
     let listed = one.ok("GET", "/_snapshot/r/_all", &Value::Null);
     let names: Vec<&str> = listed["snapshots"]
@@ -635,7 +687,7 @@ fn locations_stay_below_path_repo() {
     check("fs", json!({ "location": "fine", "locaton": "x" }), 400);
     check("fs", json!({ "location": "fine", "max_snapshot_bytes_per_sec": "fast" }), 400);
     check("fs", json!({ "location": "fine", "readonly": "perhaps" }), 400);
-    check("s3", json!({ "bucket": "b" }), 400);
+    check("s3", json!({ "bucket": "backups" }), 400);
     check("bogus", json!({ "location": "fine" }), 400);
     assert!(
         std::fs::read_dir(&outside).unwrap().next().is_none(),
@@ -645,9 +697,17 @@ fn locations_stay_below_path_repo() {
 
 #[test]
 fn a_throttled_snapshot_is_a_task_and_can_be_given_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = server(folder.path(), "data");
-    register(
+    in_a_folder(check_throttled);
+}
+
+#[test]
+fn a_throttled_snapshot_is_a_task_and_can_be_given_up_in_a_bucket() {
+    in_a_bucket(check_throttled);
+}
+
+fn check_throttled(place: &Place, folder: &Path) {
+    let server = server_at(place, folder, "data");
+    place.register(
         &server,
         &json!({ "max_snapshot_bytes_per_sec": "20kb", "max_restore_bytes_per_sec": "20kb" }),
     );
@@ -686,9 +746,9 @@ fn a_throttled_snapshot_is_a_task_and_can_be_given_up() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(server.ok("GET", "/_snapshot/r/_all", &Value::Null)["snapshots"], json!([]));
-    register(&server, &json!({ "max_restore_bytes_per_sec": "20kb" }));
+    place.register(&server, &json!({ "max_restore_bytes_per_sec": "20kb" }));
     take(&server, "whole", &Value::Null);
-    assert!(files(&folder.path().join("repositories/r/temporary")).is_empty());
+    assert_eq!(place.files("temporary"), BTreeMap::new());
     // A restore that is cancelled makes nothing.
     server.ok("DELETE", "/a", &Value::Null);
     server.ok("POST", "/_snapshot/r/whole/_restore", &Value::Null);

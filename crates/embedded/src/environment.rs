@@ -39,6 +39,8 @@ pub struct Limits {
     pub retention: Retention,
     /// `path.repo`: folders below which repositories of snapshots may be.
     pub repository_paths: Vec<PathBuf>,
+    /// `s3.client.*`: how repositories of snapshots reach buckets of S3.
+    pub s3_clients: Arc<snapshot::S3Clients>,
     /// The memory of the process.
     pub breakers: Arc<CircuitBreakers>,
     /// Called once by a thread of the engine that has worked and now rests: an allocator may have memory to give back that
@@ -63,6 +65,7 @@ impl Default for Limits {
             log_file_bytes: 64 << 20,
             retention: Retention::NONE,
             repository_paths: Vec::new(),
+            s3_clients: Arc::default(),
             breakers: CircuitBreakers::without_limits(),
             at_rest: None,
         }

@@ -122,6 +122,8 @@ const INLINE_WRITES: usize = 16;
 const INLINE_BYTES: usize = 64 << 10;
 /// Snapshots and restores that run at once; others wait.
 const COPIERS: usize = 2;
+/// Requests that wait for the servers of repositories at once; others wait for them.
+const REPOSITORY_REQUESTS: usize = 8;
 /// Documents that a scan reads at once.
 const SCAN_BATCH: usize = 256;
 
@@ -134,6 +136,8 @@ pub struct EmbeddedEngine {
     writers: Workers,
     /// Snapshots and restores, which take long.
     copiers: Workers,
+    /// Requests that wait for the servers of repositories.
+    repository_requests: tokio::sync::Semaphore,
     lanes: Lanes,
     clients: Arc<ClientActivity>,
     upkeep: Mutex<Option<Upkeep>>,
@@ -211,6 +215,7 @@ impl EmbeddedEngine {
             workers,
             writers,
             copiers,
+            repository_requests: tokio::sync::Semaphore::new(REPOSITORY_REQUESTS),
             lanes,
             clients: Arc::default(),
             upkeep: Mutex::new(Some(upkeep)),
@@ -273,6 +278,7 @@ impl EmbeddedEngine {
 
     fn stop(&self) {
         self.store.maintenance.stop();
+        self.store.env.limits().s3_clients.stop();
         let upkeep = self.upkeep.lock().take();
         if let Some(upkeep) = upkeep {
             upkeep.join();

@@ -1,5 +1,5 @@
 //! The calls of `engine::snapshots::Snapshots`: each goes to the store on a thread that may take its time, and is answered once it is
-//! durable.
+//! durable. A repository in a folder answers as fast as the disk; where a server is asked, the workers of searches do not wait for it.
 
 use crate::EmbeddedEngine;
 use crate::catalog::repositories;
@@ -19,6 +19,27 @@ impl EmbeddedEngine {
         })
         .await
     }
+
+    /// Runs what asks a repository of this kind and is over soon.
+    async fn ask_repository<T: Send + 'static>(
+        &self,
+        kind: &str,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if kind == "fs" {
+            return self.workers.run(work).await;
+        }
+        let _permit = self.repository_requests.acquire().await.map_err(|cause| fault(&cause))?;
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|cause| Err(fault(&cause)))
+    }
+
+    /// The kind of a repository that is registered.
+    fn kind_of(&self, repository: &str) -> String {
+        let found = repositories::find(&self.store.catalog.now(), repository);
+        // Who asks next is told that it is missing.
+        found.map_or_else(|_| "fs".to_owned(), |found| found.kind)
+    }
 }
 
 #[async_trait]
@@ -29,7 +50,9 @@ impl Snapshots for EmbeddedEngine {
 
     async fn put_repository(&self, repository: Repository, verify: bool) -> Result<()> {
         let store = self.store.clone();
-        let end = self.workers.run(move || store.put_repository(&repository, verify)).await?;
+        let kind = repository.kind.clone();
+        let put = move || store.put_repository(&repository, verify);
+        let end = self.ask_repository(&kind, put).await?;
         self.durable(end).await
     }
 
@@ -50,14 +73,15 @@ impl Snapshots for EmbeddedEngine {
     }
 
     async fn list(&self, repository: &str) -> Result<Vec<Arc<Summary>>> {
-        let (store, repository) = (self.store.clone(), repository.to_owned());
-        self.workers.run(move || store.list_snapshots(&repository)).await
+        let (store, kind, repository) = (self.store.clone(), self.kind_of(repository), repository.to_owned());
+        self.ask_repository(&kind, move || store.list_snapshots(&repository)).await
     }
 
     async fn contents(&self, repository: &str, snapshot: &str) -> Result<Contents> {
-        let (store, repository, snapshot) = (self.store.clone(), repository.to_owned(), snapshot.to_owned());
+        let (store, kind, snapshot) = (self.store.clone(), self.kind_of(repository), snapshot.to_owned());
+        let repository = repository.to_owned();
         let read = move || store.snapshot_contents(&repository, &snapshot);
-        self.workers.run(read).await.map(|(_, contents)| contents)
+        self.ask_repository(&kind, read).await.map(|(_, contents)| contents)
     }
 
     fn running(&self) -> Vec<Running> {
@@ -66,8 +90,8 @@ impl Snapshots for EmbeddedEngine {
     }
 
     async fn begin(&self, order: SnapshotOrder) -> Result<String> {
-        let store = self.store.clone();
-        self.workers.run(move || store.begin_snapshot(order)).await
+        let (store, kind) = (self.store.clone(), self.kind_of(&order.repository));
+        self.ask_repository(&kind, move || store.begin_snapshot(order)).await
     }
 
     async fn run(&self, uuid: &str, task: Arc<Task>) -> Result<Arc<Summary>> {
@@ -97,8 +121,8 @@ impl Snapshots for EmbeddedEngine {
     }
 
     async fn check_restore(&self, order: &RestoreOrder) -> Result<()> {
-        let (store, order) = (self.store.clone(), order.clone());
-        self.workers.run(move || store.check_restore(&order)).await
+        let (store, kind, order) = (self.store.clone(), self.kind_of(&order.repository), order.clone());
+        self.ask_repository(&kind, move || store.check_restore(&order)).await
     }
 
     async fn restore(&self, order: RestoreOrder, task: Arc<Task>) -> Result<Restored> {
@@ -109,7 +133,7 @@ impl Snapshots for EmbeddedEngine {
     }
 }
 
-fn fault(cause: &tokio::task::JoinError) -> model::Error {
+fn fault(cause: &impl std::fmt::Display) -> model::Error {
     model::Error::new(
         model::ErrorKind::Internal,
         format!("the work ended by a fault of the server: {cause}"),

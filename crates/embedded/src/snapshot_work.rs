@@ -7,7 +7,6 @@ use engine::snapshots::{Running, SnapshotOrder};
 use model::{Error, ErrorKind, Result};
 use snapshot::{Root, State, Summary};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -67,8 +66,8 @@ pub(crate) struct SnapshotWork {
     restoring: AtomicU64,
     /// By the name of a repository: its id and generation as they were last seen.
     seen: Mutex<HashMap<String, (String, u64)>>,
-    /// By the folder of a repository.
-    writers: Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>,
+    /// By the place of a repository.
+    writers: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 /// A restore that runs or waits.
@@ -156,12 +155,12 @@ impl SnapshotWork {
         self.seen.lock().remove(repository);
     }
 
-    /// The lock of changes of a repository's folder.
-    pub(crate) fn writer_of(&self, dir: &Path) -> Arc<Mutex<()>> {
+    /// The lock of changes of a repository's place.
+    pub(crate) fn writer_of(&self, place: &str) -> Arc<Mutex<()>> {
         let mut writers = self.writers.lock();
         // Locks that nobody holds need not be kept.
         writers.retain(|_, lock| Arc::strong_count(lock) > 1);
         let fresh = || Arc::new(Mutex::new(LockRank::Repository, ()));
-        writers.entry(dir.to_owned()).or_insert_with(fresh).clone()
+        writers.entry(place.to_owned()).or_insert_with(fresh).clone()
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::listen::{ListenOn, parse_persona};
 use crate::logging::{self, FORMAT, LEVEL};
+use crate::s3_config;
 use crate::tls::{CERTIFICATE, CLIENT_CA, KEY, TlsFiles};
 use model::settings::{self, Scope};
 use model::watermarks::Reach;
@@ -16,8 +17,11 @@ use rest::access::{
     CORS_EXPOSE_HEADERS, CORS_MAX_AGE, DEFAULT_EXPOSED, DEFAULT_HEADERS, DEFAULT_MAX_AGE, DEFAULT_METHODS, Grants, Origins,
 };
 use rest::proxies::{TRUSTED_PROXIES, TrustedProxies};
-use std::collections::BTreeMap;
+use snapshot::{ALLOW_ENDPOINT, S3Clients};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The flags of `serve`.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -129,6 +133,12 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
         "",
         "",
         "Folders below which repositories of snapshots may be, separated by commas. Empty: none may be registered.",
+    ),
+    (
+        ALLOW_ENDPOINT,
+        "",
+        "false",
+        "Repositories of type s3 may name the server that is asked. Whoever may register one can then have requests sent to any address.",
     ),
     ("persona", "", "es8", "Server to answer as."),
     ("cluster_name", "cluster.name", "pleach", "Name of the cluster."),
@@ -251,7 +261,10 @@ const NAMES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Canonical name to its values and where they came from.
-type Values = BTreeMap<&'static str, (Vec<String>, String)>;
+type Values = BTreeMap<Name, (Vec<String>, String)>;
+
+/// The canonical name of a setting. Those of clients of S3 are made while they are read.
+type Name = Cow<'static, str>;
 
 impl Config {
     /// Reads the three sources and checks every value.
@@ -289,6 +302,14 @@ impl Config {
         }
         overlay(&mut values, of_variables(variables)?, "environment");
         overlay(&mut values, of_flags(flags)?, "flag");
+        if !s3_config::has_default_key(values.keys().map(AsRef::as_ref)) {
+            let key = s3_config::of_aws_variables(variables).into_iter();
+            overlay(
+                &mut values,
+                key.map(|(name, value)| (name.into(), vec![value])).collect(),
+                "environment",
+            );
+        }
         Config::check(values)
     }
 
@@ -355,7 +376,7 @@ impl Config {
     }
 
     /// Settings that differ in another configuration and are read at the start only.
-    pub(crate) fn fixed_differences(&self, other: &Config) -> Vec<&'static str> {
+    pub(crate) fn fixed_differences(&self, other: &Config) -> Vec<Name> {
         let names = NAMES.iter().map(|(name, ..)| *name);
         let node = settings::ALL.iter().filter(|s| s.scope == Scope::Node).map(|s| s.name);
         let given = |config: &Config, name: &str| match name {
@@ -368,11 +389,18 @@ impl Config {
                     .map_or_else(|| vec![one(&config.values, name)], |(values, _)| values.clone()),
             ),
         };
-        let differs = |name: &&str| match (given(self, name), given(other, name)) {
+        let differs = |name: &str| match (given(self, name), given(other, name)) {
             (Some(ours), Some(theirs)) => ours != theirs,
             _ => false,
         };
-        names.chain(node).filter(|name| *name != LEVEL).filter(differs).collect()
+        let clients = self
+            .values
+            .keys()
+            .chain(other.values.keys())
+            .filter(|name| is_of_client(name));
+        let clients: BTreeSet<Name> = clients.filter(|name| differs(name.as_ref())).cloned().collect();
+        let own = names.chain(node).filter(|name| *name != LEVEL).filter(|name| differs(name));
+        own.map(Name::Borrowed).chain(clients).collect()
     }
 
     /// From where the server can be reached.
@@ -391,7 +419,7 @@ impl Config {
         let why = format!("[{name}] is [{most}] instead of [{connections}]: the process may have [{open_files}] open files");
         *connections = most;
         let origin = format!("lowered from {}: at most {open_files} open files", one(&self.values, name));
-        self.values.insert(name, (vec![most.to_string()], origin));
+        self.values.insert(name.into(), (vec![most.to_string()], origin));
         self.connections_bounded = Some(why);
     }
 
@@ -419,6 +447,15 @@ impl Config {
             let goes_on = every_name().any(|(other, _)| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('.')));
             let key = if goes_on { format!("\"{name}\"") } else { name.to_owned() };
             out.push_str(&format!("# {about} ({origin})\n{comment}{key} = {value}\n"));
+        }
+        for (name, (values, origin)) in self.values.iter().filter(|(name, _)| is_of_client(name)) {
+            match s3_config::is_secret(name) {
+                true => out.push_str(&format!("# {name} is given and not shown ({origin})\n")),
+                false => {
+                    let value = toml::Value::String(values.last().cloned().unwrap_or_default());
+                    out.push_str(&format!("# A client of S3. ({origin})\n{name} = {value}\n"));
+                }
+            }
         }
         out
     }
@@ -526,8 +563,20 @@ fn engine_limits(values: &Values) -> Result<embedded::Limits> {
             unread_bytes: bytes(settings::CONSUMERS_MAX_BYTES)? as u64,
         },
         repository_paths: repository_paths(&one(values, PATH_REPO))?,
+        s3_clients: s3_clients(values)?,
         ..embedded::Limits::default()
     })
+}
+
+/// The clients of S3, and whether repositories may name servers themselves.
+fn s3_clients(values: &Values) -> Result<Arc<S3Clients>> {
+    let own = values.iter().filter(|(name, _)| is_of_client(name));
+    let given = own.filter_map(|(name, (values, _))| Some((name.to_string(), values.last()?.clone())));
+    s3_config::clients(&given.collect(), parse_flag(ALLOW_ENDPOINT, &one(values, ALLOW_ENDPOINT))?)
+}
+
+fn is_of_client(name: &str) -> bool {
+    name.starts_with(s3_config::PREFIX)
 }
 
 /// The folders of `path.repo`, each whole: a process that changes its folder finds them all the same.
@@ -554,7 +603,7 @@ fn default_of(name: &str) -> String {
 }
 
 /// Puts a source over what lies below it.
-fn overlay(values: &mut Values, source: Vec<(&'static str, Vec<String>)>, origin: &str) {
+fn overlay(values: &mut Values, source: Vec<(Name, Vec<String>)>, origin: &str) {
     let named = |name: &str| source.iter().any(|(n, _)| *n == name);
     if !named("listen") && (named("http.port") || named("network.host")) {
         // Both say where to listen: the higher source wins.
@@ -565,7 +614,7 @@ fn overlay(values: &mut Values, source: Vec<(&'static str, Vec<String>)>, origin
     }
 }
 
-fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
+fn of_flags(flags: &Flags) -> Result<Vec<(Name, Vec<String>)>> {
     let mut out = Vec::new();
     for setting in &flags.set {
         let Some((name, value)) = setting.split_once('=') else {
@@ -587,13 +636,13 @@ fn of_flags(flags: &Flags) -> Result<Vec<(&'static str, Vec<String>)>> {
     out.extend(
         plain
             .into_iter()
-            .filter_map(|(name, value)| Some((name, vec![value.clone()?]))),
+            .filter_map(|(name, value)| Some((name.into(), vec![value.clone()?]))),
     );
     if flags.insecure_listen {
-        out.push((INSECURE_LISTEN, vec!["true".to_owned()]));
+        out.push((INSECURE_LISTEN.into(), vec!["true".to_owned()]));
     }
     if !flags.listen.is_empty() {
-        out.push(("listen", flags.listen.clone()));
+        out.push(("listen".into(), flags.listen.clone()));
     }
     Ok(out)
 }
@@ -618,7 +667,7 @@ const OTHER_VARIABLES: [&str; 14] = [
 ];
 
 /// `PLEACH_HTTP_PORT` is `http.port`.
-fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec<String>)>> {
+fn of_variables(variables: &[(String, String)]) -> Result<Vec<(Name, Vec<String>)>> {
     let mut out = Vec::new();
     for (variable, value) in variables {
         let Some(name) = variable.strip_prefix("PLEACH_") else {
@@ -626,6 +675,10 @@ fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec
         };
         // Kubernetes sets these for a service that is called pleach.
         if OTHER_VARIABLES.contains(&name) || name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_") {
+            continue;
+        }
+        if let Some(name) = s3_config::of_variable(name) {
+            out.push((name.into(), vec![value.clone()]));
             continue;
         }
         let flat = |known: &str| known.replace(['.', '-'], "_").to_uppercase();
@@ -642,12 +695,12 @@ fn of_variables(variables: &[(String, String)]) -> Result<Vec<(&'static str, Vec
         } else {
             vec![value.clone()]
         };
-        out.push((found, values));
+        out.push((found.into(), values));
     }
     Ok(out)
 }
 
-fn of_file(file: &str, text: &str) -> Result<Vec<(&'static str, Vec<String>)>> {
+fn of_file(file: &str, text: &str) -> Result<Vec<(Name, Vec<String>)>> {
     let table: toml::Table = text
         .parse()
         .map_err(|cause| Error::illegal(format!("the configuration file [{file}] is not TOML: {cause}")))?;
@@ -704,9 +757,13 @@ fn every_name() -> impl Iterator<Item = (&'static str, &'static str)> {
     )
 }
 
-fn canonical(name: &str, origin: &str) -> Result<&'static str> {
+fn canonical(name: &str, origin: &str) -> Result<Name> {
+    if is_of_client(name) {
+        s3_config::check_name(name, origin)?;
+        return Ok(Name::Owned(name.to_owned()));
+    }
     if let Some((_, canonical)) = every_name().find(|(known, _)| *known == name) {
-        return Ok(canonical);
+        return Ok(Name::Borrowed(canonical));
     }
     if let Some(setting) = settings::find(name) {
         let place = if setting.scope == Scope::Cluster {

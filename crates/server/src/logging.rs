@@ -1,6 +1,7 @@
 //! Logs to standard error: text or lines of JSON, with a level for each module.
 //!
-//! Modules are the targets of events: `server`, `store` (the engine behind the scenes), `http` (requests), and the slow logs.
+//! Modules are the targets of events: `server`, `store` (the engine behind the scenes), `http` (requests),
+//! `object_store` (requests to servers of S3 that are sent again), and the slow logs.
 //! Not here: what is logged and when.
 
 use model::{Error, ErrorKind, Result};
@@ -11,7 +12,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, Registry, reload};
 
 /// The modules that a level may be given to.
-const MODULES: [&str; 5] = ["server", "store", "http", "index.search.slowlog", "index.indexing.slowlog"];
+const MODULES: [&str; 6] = [
+    "server",
+    "store",
+    "http",
+    "object_store",
+    "index.search.slowlog",
+    "index.indexing.slowlog",
+];
 
 /// The levels by their words, `off` the least.
 const LEVELS: [(&str, LevelFilter); 6] = [

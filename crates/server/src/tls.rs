@@ -101,14 +101,32 @@ const SYSTEM_AUTHORITIES: [&str; 3] = [
     "/etc/ssl/cert.pem",
 ];
 
+fn system_authorities() -> Option<&'static Path> {
+    SYSTEM_AUTHORITIES.map(Path::new).into_iter().find(|path| path.exists())
+}
+
+/// What a client trusts that asks servers of the world: the authorities of the system, or those of the file that the variable
+/// SSL_CERT_FILE names, as for programs that use OpenSSL.
+///
+/// # Errors
+/// As [`client_config`].
+#[cfg(feature = "s3")]
+pub(crate) fn system_trust() -> Result<Arc<ClientConfig>> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let path = named.as_deref().or(system_authorities());
+    let missing = || {
+        Error::illegal("the system has no list of authorities that sign certificates: name one with the variable SSL_CERT_FILE")
+    };
+    client_config(Some(path.ok_or_else(missing)?), None, Side::SERVER)
+}
+
 /// What a client of a server trusts, and the certificate and key by which it proves who it is.
 ///
 /// # Errors
 /// Files that cannot be read or are no PEM.
 pub(crate) fn client_config(ca: Option<&Path>, own: Option<(&Path, &Path)>, of: Side) -> Result<Arc<ClientConfig>> {
     let flag = of.flag("ca");
-    let system = || SYSTEM_AUTHORITIES.map(Path::new).into_iter().find(|path| path.exists());
-    let path = ca.or_else(system);
+    let path = ca.or(system_authorities());
     let path = path.ok_or_else(|| {
         Error::illegal(format!(
             "the system has no list of authorities: name that of {} with {flag}",

@@ -22,7 +22,9 @@ const LAYERS: &[&[&str]] = &[
 /// Dependencies that only some crates may name.
 const KEPT: &[(&str, &[&str])] = &[
     ("tantivy", &["segment", "search", "embedded"]),
-    ("hyper", &["rest", "server", "remote"]),
+    ("hyper", &["rest", "server", "remote", "snapshot"]),
+    // object_store
+    ("object", &["snapshot"]),
     ("axum", &["rest", "server"]),
     ("clap", &["server"]),
 ];
@@ -279,7 +281,7 @@ fn refusals_are_named() {
         (
             "engine",
             "hyper-util",
-            Some("engine -> hyper-util: hyper is for rest and server and remote only"),
+            Some("engine -> hyper-util: hyper is for rest and server and remote and snapshot only"),
         ),
         ("server", "clap", None),
         ("dsl", "serde_json", None),

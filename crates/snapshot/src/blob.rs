@@ -1,5 +1,6 @@
 //! A stored file, known by its content.
 
+use crate::layout::BLOBS;
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 use std::fmt;
@@ -15,6 +16,8 @@ pub struct Blob {
     pub hash: Hash,
     /// Its length.
     pub bytes: u64,
+    /// The generation of the root that first led to it, as a part of its name; 0: its name has none.
+    pub generation: u64,
 }
 
 impl Hash {
@@ -44,15 +47,51 @@ impl fmt::Debug for Hash {
 }
 
 impl Blob {
+    /// Where it is in its repository.
+    pub(crate) fn file(&self) -> String {
+        let name = self.hash.to_string();
+        format!("{BLOBS}/{}/{}", &name[..2], with_generation(&name, self.generation))
+    }
+    /// The hash and the generation of a name below the folder of blobs; `None`: it is no name of ours.
+    pub(crate) fn parse_name(name: &str) -> Option<(Hash, u64)> {
+        let (folder, name) = name.split_once('/')?;
+        let (hash, generation) = split_generation(name)?;
+        let hash = Hash::parse(hash).filter(|_| hash.starts_with(folder) && folder.len() == 2)?;
+        Some((hash, generation))
+    }
+
     pub(crate) fn to_json(self) -> Value {
-        json!([self.hash.to_string(), self.bytes])
+        match self.generation {
+            0 => json!([self.hash.to_string(), self.bytes]),
+            generation => json!([self.hash.to_string(), self.bytes, generation]),
+        }
     }
     pub(crate) fn from_json(value: &Value) -> Result<Blob> {
         let hash = value[0].as_str().and_then(Hash::parse);
-        match (hash, value[1].as_u64()) {
-            (Some(hash), Some(bytes)) => Ok(Blob { hash, bytes }),
+        let generation = match &value[2] {
+            Value::Null => Some(0),
+            generation => generation.as_u64(),
+        };
+        match (hash, value[1].as_u64(), generation) {
+            (Some(hash), Some(bytes), Some(generation)) => Ok(Blob { hash, bytes, generation }),
             _ => Err(unsound("a file")),
         }
+    }
+}
+
+/// A name, with the generation that it was written for.
+pub(crate) fn with_generation(name: &str, generation: u64) -> String {
+    match generation {
+        0 => name.to_owned(),
+        generation => format!("{name}.{generation}"),
+    }
+}
+
+/// A name without its generation, and that; `None`: what is behind the point is no generation.
+pub(crate) fn split_generation(name: &str) -> Option<(&str, u64)> {
+    match name.split_once('.') {
+        None => Some((name, 0)),
+        Some((name, generation)) => Some((name, generation.parse().ok()?)),
     }
 }
 

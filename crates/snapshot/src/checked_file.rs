@@ -1,13 +1,11 @@
 //! Small files of a repository: JSON with its hash behind it.
 //!
-//! A file is written under another name, synced and renamed, so it is the old one or the new one and never half.
+//! Not here: how a file gets its name, so that it is the old one or the new one and never half (`storage`).
 
 use crate::blob::Hash;
-use disk::{Disk, display_path, refusal};
+use crate::storage::{Storage, Version};
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
-use std::io;
-use std::path::Path;
 
 /// Between the JSON and its hash.
 const MARK: &[u8] = b"\nblake3 ";
@@ -24,47 +22,37 @@ pub(crate) fn bytes_of(content: &Value) -> (Vec<u8>, Hash) {
     (bytes, hash)
 }
 
-/// Writes a file under a temporary name beside others, then gives it its own.
-pub(crate) fn write(disk: &dyn Disk, temporary: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |e: &io::Error| refusal("writing", path, e);
-    let write = || {
-        let file = disk.create(temporary)?;
-        file.write_all_at(bytes, 0)?;
-        file.sync_data()?;
-        disk.rename(temporary, path)
-    };
-    write().map_err(|e| {
-        // The first failure is the one to tell of.
-        drop(disk.remove(temporary));
-        failed(&e)
-    })?;
-    let parent = path.parent().unwrap_or(path);
-    disk.sync_dir(parent).map_err(|e| refusal("syncing", parent, &e))
+/// What a file has.
+pub(crate) struct Read {
+    pub(crate) content: Value,
+    pub(crate) hash: Hash,
+    /// The state of the file that was read.
+    pub(crate) version: Option<Version>,
 }
 
 /// The content of a file; `None`: there is none.
 ///
 /// # Errors
 /// Corruption: it does not match its hash. IllegalArgument: it is longer than `bytes_max`, the limit of the setting.
-pub(crate) fn read(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Option<(Value, Hash)>> {
-    let file = match disk.open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(refusal("opening", path, &e)),
+pub(crate) fn read(storage: &dyn Storage, file: &str, bytes_max: u64) -> Result<Option<Read>> {
+    let Some(mut opened) = storage.open(file)? else {
+        return Ok(None);
     };
-    let length = file.bytes().map_err(|e| refusal("reading", path, &e))?;
+    let length = opened.bytes()?;
     if length > bytes_max {
         let setting = model::settings::REPOSITORIES_MAX_DESCRIPTION.name;
         return Err(Error::illegal(format!(
             "[{}] has [{length}] bytes; the limit of [{bytes_max}] is the setting [{setting}]",
-            display_path(path)
+            storage.shown(file)
         )));
     }
-    let bytes = file.read_whole().map_err(|e| refusal("reading", path, &e))?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let read = opened.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
     let damaged = || {
         Error::new(
             ErrorKind::Corruption,
-            format!("[{}] does not match its checksum", display_path(path)),
+            format!("[{}] does not match its checksum", storage.shown(file)),
         )
     };
     let content_bytes = bytes.len().checked_sub(MARK.len() + HASH_BYTES).ok_or_else(damaged)?;
@@ -75,6 +63,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Optio
         .and_then(|text| Hash::parse(text.trim_end()))
         .filter(|hash| *hash == Hash::of(content))
         .ok_or_else(damaged)?;
-    let value = serde_json::from_slice(content).map_err(|_| damaged())?;
-    Ok(Some((value, hash)))
+    let content = serde_json::from_slice(content).map_err(|_| damaged())?;
+    let version = opened.version();
+    Ok(Some(Read { content, hash, version }))
 }

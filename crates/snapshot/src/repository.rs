@@ -1,41 +1,25 @@
 //! Reading a repository: its root, the contents of snapshots, files.
 //!
-//! Not here: changing it (`writer`).
+//! Not here: changing it (`writer`), the place of its files (`folder`, `s3`).
 
-use crate::blob::{Blob, Hash, unsound};
+use crate::blob::{Blob, Hash, unsound, with_generation};
 use crate::checked_file;
 use crate::contents::Contents;
+use crate::folder::Folder;
+use crate::layout::{PIECE_BYTES, ROOT, SNAPSHOTS};
 use crate::root::{Root, Summary};
-use disk::{Disk, DiskFile, display_path, refusal};
+use crate::storage::{Pace, Storage, Version};
+use disk::{Disk, DiskFile};
 use model::{Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const ROOT: &str = "index";
-pub(crate) const SNAPSHOTS: &str = "snapshots";
-pub(crate) const BLOBS: &str = "blobs";
-pub(crate) const TEMPORARY: &str = "temporary";
-pub(crate) const WRITING: &str = "writing";
-pub(crate) const LOCK: &str = "lock";
-/// Bytes that are read or written at once.
-pub(crate) const PIECE_BYTES: usize = 1 << 20;
-
-/// Told of each piece that was moved: it may wait, and may end the work.
-pub trait Pace: Sync {
-    /// So many more bytes were moved.
-    ///
-    /// # Errors
-    /// The work is to end.
-    fn on_bytes(&self, bytes: u64) -> Result<()>;
-}
-
-/// A folder with snapshots.
+/// A place with snapshots.
 #[derive(Clone)]
 pub struct Repository {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) dir: PathBuf,
+    pub(crate) storage: Arc<dyn Storage>,
     /// Longer descriptions are not read.
     pub(crate) description_max: u64,
 }
@@ -54,10 +38,23 @@ impl Repository {
     /// The repository in a folder, which need not be there yet.
     pub fn new(disk: Arc<dyn Disk>, dir: PathBuf, description_max: u64) -> Repository {
         Repository {
-            disk,
-            dir,
+            storage: Arc::new(Folder::new(disk, dir)),
             description_max,
         }
+    }
+
+    /// The repository in some place.
+    #[cfg(feature = "s3")]
+    pub(crate) fn of(storage: Arc<dyn Storage>, description_max: u64) -> Repository {
+        Repository {
+            storage,
+            description_max,
+        }
+    }
+
+    /// The address of its place, which no other repository has.
+    pub fn place(&self) -> &str {
+        self.storage.place()
     }
 
     /// Is there one?
@@ -70,8 +67,14 @@ impl Repository {
     /// # Errors
     /// Corruption; IllegalState: a later version wrote it.
     pub fn root(&self) -> Result<Option<Root>> {
-        let read = checked_file::read(self.disk.as_ref(), &self.dir.join(ROOT), self.description_max)?;
-        read.map(|(value, _)| Root::from_json(&value)).transpose()
+        Ok(self.root_in_state()?.map(|(root, _)| root))
+    }
+
+    /// The same with the state of its file.
+    pub(crate) fn root_in_state(&self) -> Result<Option<(Root, Option<Version>)>> {
+        let read = checked_file::read(self.storage.as_ref(), ROOT, self.description_max)?;
+        read.map(|read| Ok((Root::from_json(&read.content)?, read.version)))
+            .transpose()
     }
 
     /// The contents of a snapshot.
@@ -79,20 +82,23 @@ impl Repository {
     /// # Errors
     /// Corruption: they are missing, damaged or those of another one.
     pub fn contents(&self, snapshot: &Summary) -> Result<Contents> {
-        let path = self.contents_path(&snapshot.uuid);
+        let blob = snapshot
+            .contents
+            .ok_or_else(|| unsound(&format!("snapshot [{}]", snapshot.name)))?;
+        let file = contents_file(&snapshot.uuid, blob.generation);
         let missing = || {
             let reason = format!(
                 "[{}] is missing: the repository has lost snapshot [{}]",
-                display_path(&path),
+                self.storage.shown(&file),
                 snapshot.name
             );
             Error::new(ErrorKind::Corruption, reason)
         };
-        let (value, hash) = checked_file::read(self.disk.as_ref(), &path, self.description_max)?.ok_or_else(missing)?;
-        if snapshot.contents.is_none_or(|blob| blob.hash != hash) {
+        let read = checked_file::read(self.storage.as_ref(), &file, self.description_max)?.ok_or_else(missing)?;
+        if blob.hash != read.hash {
             return Err(unsound(&format!("snapshot [{}]", snapshot.name)));
         }
-        Contents::from_json(&value)
+        Contents::from_json(&read.content)
     }
 
     /// Copies a file to `to`, checking it on the way.
@@ -112,16 +118,14 @@ impl Repository {
     }
 
     fn read_pieces(&self, blob: &Blob, pace: &dyn Pace, mut take: impl FnMut(&[u8], u64) -> io::Result<()>) -> Result<()> {
-        let path = self.blob_path(&blob.hash);
+        let name = blob.file();
         let damaged = |what: &str| {
-            let reason = format!("[{}] of the repository {what}", display_path(&path));
-            Error::new(ErrorKind::Corruption, reason).with("path", display_path(&path))
+            let shown = self.storage.shown(&name);
+            let reason = format!("[{shown}] of the repository {what}");
+            Error::new(ErrorKind::Corruption, reason).with("path", shown)
         };
-        let file = self.disk.open(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => damaged("is missing"),
-            _ => refusal("opening", &path, &e),
-        })?;
-        let length = file.bytes().map_err(|e| refusal("reading", &path, &e))?;
+        let mut file = self.storage.open(&name)?.ok_or_else(|| damaged("is missing"))?;
+        let length = file.bytes()?;
         if length != blob.bytes {
             return Err(damaged(&format!("has [{length}] bytes instead of [{}]", blob.bytes)));
         }
@@ -130,14 +134,12 @@ impl Repository {
         let mut done = 0;
         while done < length {
             let wanted = piece.len().min(usize::try_from(length - done).unwrap_or(piece.len()));
-            let read = file
-                .read_at(&mut piece[..wanted], done)
-                .map_err(|e| refusal("reading", &path, &e))?;
+            let read = file.read_at(&mut piece[..wanted], done)?;
             if read == 0 {
                 return Err(damaged(&format!("ends at byte [{done}]")));
             }
             hasher.update(&piece[..read]);
-            take(&piece[..read], done).map_err(|e| refusal("copying", &path, &e))?;
+            take(&piece[..read], done).map_err(|e| disk::refusal("copying", Path::new(&self.storage.shown(&name)), &e))?;
             done += read as u64;
             pace.on_bytes(read as u64)?;
         }
@@ -168,7 +170,7 @@ impl Repository {
                 }
             };
             for blob in contents.indices.iter().flat_map(|index| index.blobs()) {
-                if !seen.insert(blob.hash) {
+                if !seen.insert((blob.hash, blob.generation)) {
                     continue;
                 }
                 match self.check(blob, pace) {
@@ -183,27 +185,15 @@ impl Repository {
         }
         Ok(checked)
     }
+}
 
-    /// The folder and the file of some content.
-    pub(crate) fn blob_path(&self, hash: &Hash) -> PathBuf {
-        let name = hash.to_string();
-        self.dir.join(BLOBS).join(&name[..2]).join(name)
-    }
-    pub(crate) fn contents_path(&self, uuid: &str) -> PathBuf {
-        self.dir.join(SNAPSHOTS).join(uuid)
-    }
-    /// The names in a folder of it; none if it is not there.
-    pub(crate) fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        match self.disk.list(dir) {
-            Ok(names) => Ok(names),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(refusal("listing", dir, &e)),
-        }
-    }
+/// The file of a snapshot's contents.
+pub(crate) fn contents_file(uuid: &str, generation: u64) -> String {
+    format!("{SNAPSHOTS}/{}", with_generation(uuid, generation))
 }
 
 impl std::fmt::Debug for Repository {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Repository({})", self.dir.display())
+        write!(f, "Repository({})", self.storage.place())
     }
 }

@@ -1,24 +1,26 @@
-//! Changing a repository: storing files, adding and removing snapshots, clearing what no snapshot leads to.
+//! Changing a repository: storing files, adding a snapshot, taking snapshots out, removing what nothing leads to.
 //!
-//! One writer at a time, by a lock of the operating system. The order is the invariant (S1 to S3): files synced, their folders
-//! synced, the contents written, the root renamed into place, and only then removals.
+//! The order is the invariant (S1 to S3): files made durable, the contents written, the root written, and only then removals.
+//! Where a lock keeps writers apart, one writes at a time. Elsewhere the root decides between those who write at once: it is written
+//! only in the state that its writer read, and files that no root leads to yet carry the generation of the root that will (S5).
 
-use crate::blob::{Blob, Hash};
+use crate::blob::{Blob, Hash, split_generation};
 use crate::checked_file;
 use crate::contents::{Contents, IndexPart};
-use crate::lock::Lock;
-use crate::repository::{BLOBS, LOCK, PIECE_BYTES, Pace, ROOT, Repository, SNAPSHOTS, TEMPORARY, WRITING};
+use crate::layout::{BLOBS, ROOT, SNAPSHOTS, TEMPORARY, WRITING};
+use crate::repository::{Repository, contents_file};
 use crate::root::{Root, Summary};
-use disk::{DiskFile, blockfile, refusal};
+use crate::storage::{Pace, StorageWriter, Version};
+use disk::{DiskFile, blockfile};
 use model::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Snapshots whose segments are looked at for those that are stored already, newest first.
 const KNOWN_SNAPSHOTS: usize = 8;
+
+/// What a repository is tried out with.
+const TRIED: &[u8] = b"pleach";
 
 /// Files that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,13 +32,16 @@ pub struct Removed {
 /// The one that changes a repository.
 pub struct Writer {
     repository: Repository,
+    storage: Box<dyn StorageWriter>,
     root: Root,
+    /// The state of the root's file that was read or written last.
+    version: Option<Version>,
     /// Files by the segment that they have.
     known: HashMap<String, Blob>,
-    /// Folders with files that are not durable by their names yet.
-    unsynced: BTreeSet<PathBuf>,
-    temporaries: u64,
-    _lock: Lock,
+    /// Files by their content: those that the root leads to, as far as they were looked at, and those that were stored.
+    stored: HashMap<Hash, Blob>,
+    /// Another writer was killed, or writes now: what no root leads to is removed once this one's root is written.
+    cleans_afterwards: bool,
 }
 
 impl Repository {
@@ -51,13 +56,8 @@ impl Repository {
 
 impl Writer {
     fn begin(repository: &Repository, known: Option<(&str, u64)>) -> Result<Writer> {
-        let make = |dir: PathBuf| repository.disk.create_dir(&dir).map_err(|e| refusal("making", &dir, &e));
-        make(repository.dir.clone())?;
-        let lock = Lock::take(&repository.dir.join(LOCK))?;
-        for name in [SNAPSHOTS, BLOBS, TEMPORARY] {
-            make(repository.dir.join(name))?;
-        }
-        let root = repository.root()?.unwrap_or_default();
+        let storage = repository.storage.begin()?;
+        let (root, version) = repository.root_in_state()?.unwrap_or_default();
         if let Some((id, generation)) = known
             && (id, generation) != (root.id.as_str(), root.generation)
         {
@@ -68,16 +68,15 @@ impl Writer {
             );
             return Err(Error::new(ErrorKind::RepositoryChanged, reason));
         }
-        let writer = Writer {
+        Ok(Writer {
             repository: repository.clone(),
+            storage,
             root,
+            version,
             known: HashMap::new(),
-            unsynced: BTreeSet::new(),
-            temporaries: 0,
-            _lock: lock,
-        };
-        writer.remove_temporaries()?;
-        Ok(writer)
+            stored: HashMap::new(),
+            cleans_afterwards: false,
+        })
     }
 
     /// The root as it is.
@@ -90,13 +89,12 @@ impl Writer {
     /// # Errors
     /// A failing disk, a snapshot that cannot be read.
     pub fn begin_snapshot(&mut self) -> Result<()> {
-        let mark = self.repository.dir.join(WRITING);
-        if self.repository.disk.len(&mark).is_ok() {
-            self.clean()?;
+        match self.repository.storage.length(WRITING)? {
+            Some(_) if self.repository.storage.has_generations() => self.cleans_afterwards = true,
+            Some(_) => drop(self.clean()?),
+            None => {}
         }
-        let made = self.repository.disk.create(&mark).and_then(|file| file.sync_data());
-        made.map_err(|e| refusal("writing", &mark, &e))?;
-        self.sync(&self.repository.dir.clone())?;
+        self.storage.write(WRITING, b"")?;
         for snapshot in self.root.snapshots.iter().rev().take(KNOWN_SNAPSHOTS) {
             // A damaged snapshot is no reason to take none.
             let Ok(contents) = self.repository.contents(snapshot) else {
@@ -105,6 +103,9 @@ impl Writer {
             for segment in contents.indices.iter().flat_map(|index| &index.segments) {
                 self.known.entry(segment.uuid.clone()).or_insert(segment.blob);
             }
+            for blob in contents.indices.iter().flat_map(IndexPart::blobs) {
+                self.stored.entry(blob.hash).or_insert(*blob);
+            }
         }
         Ok(())
     }
@@ -112,36 +113,19 @@ impl Writer {
     /// The file of a segment, if it is stored.
     pub fn find_blob(&self, uuid: &str) -> Option<Blob> {
         let blob = self.known.get(uuid)?;
-        let length = self.repository.disk.len(&self.repository.blob_path(&blob.hash)).ok();
+        let length = self.repository.storage.length(&blob.file()).ok().flatten();
         (length == Some(blob.bytes)).then_some(*blob)
     }
 
     /// Stores a file of components; false: it was there.
     ///
     /// # Errors
-    /// A failing disk, the end by `pace`.
+    /// A place that cannot be written, the end by `pace`.
     pub fn put(&mut self, components: &[(String, &[u8])], pace: &dyn Pace) -> Result<(Blob, bool)> {
-        self.temporaries += 1;
-        let temporary = self.repository.dir.join(TEMPORARY).join(self.temporaries.to_string());
-        let disk = self.repository.disk.clone();
-        let created = disk.create(&temporary).map_err(|e| refusal("writing", &temporary, &e))?;
-        let hashed = HashedFile::new(created.as_ref(), pace);
-        let written = blockfile::write_to(&hashed, components).and_then(|_| created.sync_data());
-        if let Err(e) = written {
-            drop(disk.remove(&temporary));
-            return Err(hashed.take_error().unwrap_or_else(|| refusal("writing", &temporary, &e)));
-        }
-        let blob = hashed.blob();
-        let path = self.repository.blob_path(&blob.hash);
-        if disk.len(&path).is_ok_and(|length| length == blob.bytes) {
-            drop(disk.remove(&temporary));
-            return Ok((blob, false));
-        }
-        let folder = path.parent().unwrap_or(&path).to_owned();
-        disk.create_dir(&folder).map_err(|e| refusal("making", &folder, &e))?;
-        disk.rename(&temporary, &path).map_err(|e| refusal("writing", &path, &e))?;
-        self.unsynced.insert(folder);
-        Ok((blob, true))
+        let content = |file: &dyn DiskFile| blockfile::write_to(file, components).map(drop);
+        let (blob, is_new) = self.storage.store(&content, &self.stored, self.root.generation + 1, pace)?;
+        self.stored.insert(blob.hash, blob);
+        Ok((blob, is_new))
     }
 
     /// Adds a snapshot of these contents, whose files are stored. It is there once this returns.
@@ -152,6 +136,10 @@ impl Writer {
         let summary = self.write_contents(summary, contents)?;
         self.root.snapshots.push(summary.clone());
         self.write_root()?;
+        if self.cleans_afterwards {
+            // The snapshot is there; files that stay for a failure are removed by the next cleanup.
+            drop(self.clean());
+        }
         self.unmark();
         Ok((self.root, summary))
     }
@@ -189,7 +177,11 @@ impl Writer {
     ///
     /// # Errors
     /// A failing disk; a snapshot whose contents cannot be read: nobody knows its files.
-    pub fn clean_up(self) -> Result<(Root, Removed)> {
+    pub fn clean_up(mut self) -> Result<(Root, Removed)> {
+        if self.repository.storage.has_generations() {
+            // Those who write now have files of the next generation; theirs is refused, and their files go.
+            self.write_root()?;
+        }
         let removed = self.clean()?;
         self.unmark();
         Ok((self.root, removed))
@@ -199,40 +191,46 @@ impl Writer {
     ///
     /// # Errors
     /// A failing disk.
-    pub fn try_out(&self) -> Result<()> {
-        let path = self.repository.dir.join(TEMPORARY).join("verification");
-        let disk = &self.repository.disk;
-        let tried = disk
-            .create(&path)
-            .and_then(|file| file.write_all_at(b"pleach", 0).and_then(|()| file.sync_data()))
-            .and_then(|()| disk.remove(&path));
-        tried.map_err(|e| refusal("writing", &path, &e))
+    pub fn try_out(mut self) -> Result<()> {
+        let tried = format!("{TEMPORARY}/verification-{}", fresh_name());
+        self.storage.write(&tried, TRIED)?;
+        let mut read = vec![0; TRIED.len() + 1];
+        let length = match self.repository.storage.open(&tried)? {
+            Some(mut file) => file.read_at(&mut read, 0)?,
+            None => 0,
+        };
+        self.storage.remove(std::slice::from_ref(&tried))?;
+        match &read[..length] == TRIED {
+            true => Ok(()),
+            false => {
+                let shown = self.repository.storage.shown(&tried);
+                let reason = format!("[{shown}] was written and is not read as it was written");
+                Err(Error::new(ErrorKind::Repository, reason))
+            }
+        }
     }
 
     fn write_contents(&mut self, mut summary: Summary, contents: &Contents) -> Result<Arc<Summary>> {
         debug_assert!(summary.indices.is_sorted(), "the indices of a snapshot are sorted by name");
         let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
         self.check_length(bytes.len(), "the contents of the snapshot")?;
-        let path = self.repository.contents_path(&summary.uuid);
-        let folders = std::mem::take(&mut self.unsynced);
-        for folder in &folders {
-            self.sync(folder)?;
-        }
-        if !folders.is_empty() {
-            self.sync(&self.repository.dir.join(BLOBS))?;
-        }
-        let temporary = self.repository.dir.join(TEMPORARY).join("contents");
-        checked_file::write(self.repository.disk.as_ref(), &temporary, &path, &bytes)?;
+        self.storage.settle()?;
+        let generation = match self.repository.storage.has_generations() {
+            true => self.root.generation + 1,
+            false => 0,
+        };
+        self.storage.write(&contents_file(&summary.uuid, generation), &bytes)?;
         summary.contents = Some(Blob {
             hash,
             bytes: bytes.len() as u64,
+            generation,
         });
         Ok(Arc::new(summary))
     }
 
     fn write_root(&mut self) -> Result<()> {
         debug_assert!(
-            self.unsynced.is_empty(),
+            self.storage.is_settled(),
             "snapshots.md S2: the files of a snapshot are durable before the root leads to them"
         );
         debug_assert!(
@@ -254,13 +252,7 @@ impl Writer {
         self.root.generation += 1;
         let (bytes, _) = checked_file::bytes_of(&self.root.to_json());
         self.check_length(bytes.len(), "the list of snapshots")?;
-        let temporary = self.repository.dir.join(TEMPORARY).join("root");
-        checked_file::write(
-            self.repository.disk.as_ref(),
-            &temporary,
-            &self.repository.dir.join(ROOT),
-            &bytes,
-        )
+        self.storage.write_root(ROOT, &bytes, self.version.as_ref())
     }
 
     /// Refuses more than a reader would read.
@@ -275,120 +267,50 @@ impl Writer {
         )))
     }
 
-    /// The files that no snapshot leads to go.
-    fn clean(&self) -> Result<Removed> {
-        let mut wanted: HashSet<Hash> = HashSet::new();
-        let mut described: HashSet<&str> = HashSet::new();
+    /// The files that no snapshot leads to go, but those of a generation that is not written yet: their writer may be at work.
+    fn clean(&mut self) -> Result<Removed> {
+        let mut wanted: HashSet<(Hash, u64)> = HashSet::new();
+        let mut described: HashSet<(&str, u64)> = HashSet::new();
         for snapshot in &self.root.snapshots {
             let contents = self.repository.contents(snapshot)?;
-            wanted.extend(contents.indices.iter().flat_map(|index| index.blobs()).map(|blob| blob.hash));
-            described.insert(&snapshot.uuid);
+            let blobs = contents.indices.iter().flat_map(IndexPart::blobs);
+            wanted.extend(blobs.map(|blob| (blob.hash, blob.generation)));
+            described.insert((&snapshot.uuid, snapshot.contents.map_or(0, |blob| blob.generation)));
         }
-        let mut removed = Removed::default();
-        let blobs = self.repository.dir.join(BLOBS);
-        for folder in (0..=255u8).map(|first| blobs.join(format!("{first:02x}"))) {
-            for name in self.repository.list(&folder)? {
-                if Hash::parse(&name).is_none_or(|hash| !wanted.contains(&hash)) {
-                    self.remove_file(&folder.join(name), &mut removed)?;
-                }
+        let is_shared = self.repository.storage.has_generations();
+        // Names that are none of ours are left alone where others may write, too.
+        let is_over = |generation: Option<u64>| generation.map_or(!is_shared, |generation| generation <= self.root.generation);
+        let (mut files, mut removed) = (Vec::new(), Removed::default());
+        let mut note = |folder: &str, name: &str, bytes: u64| {
+            files.push(format!("{folder}/{name}"));
+            removed.files += 1;
+            removed.bytes += bytes;
+        };
+        self.storage.list(BLOBS, &mut |name, bytes| {
+            let parsed = Blob::parse_name(name);
+            if is_over(parsed.map(|(_, generation)| generation)) && parsed.is_none_or(|parsed| !wanted.contains(&parsed)) {
+                note(BLOBS, name, bytes());
             }
-        }
-        let folder = self.repository.dir.join(SNAPSHOTS);
-        for name in self.repository.list(&folder)? {
-            if !described.contains(name.as_str()) {
-                self.remove_file(&folder.join(name), &mut removed)?;
+        })?;
+        self.storage.list(SNAPSHOTS, &mut |name, bytes| {
+            let parsed = split_generation(name);
+            if is_over(parsed.map(|(_, generation)| generation)) && parsed.is_none_or(|parsed| !described.contains(&parsed)) {
+                note(SNAPSHOTS, name, bytes());
             }
-        }
+        })?;
+        self.storage.remove(&files)?;
         Ok(removed)
     }
 
-    fn remove_file(&self, path: &Path, removed: &mut Removed) -> Result<()> {
-        let bytes = self.repository.disk.len(path).unwrap_or(0);
-        self.repository.disk.remove(path).map_err(|e| refusal("removing", path, &e))?;
-        removed.files += 1;
-        removed.bytes += bytes;
-        Ok(())
-    }
-
-    fn remove_temporaries(&self) -> Result<()> {
-        let folder = self.repository.dir.join(TEMPORARY);
-        for name in self.repository.list(&folder)? {
-            self.remove_file(&folder.join(name), &mut Removed::default())?;
-        }
-        Ok(())
-    }
-
     /// Nothing lies about. If the mark stays, the next snapshot looks in vain.
-    fn unmark(&self) {
-        drop(self.repository.disk.remove(&self.repository.dir.join(WRITING)));
-    }
-
-    fn sync(&self, dir: &Path) -> Result<()> {
-        self.repository.disk.sync_dir(dir).map_err(|e| refusal("syncing", dir, &e))
+    fn unmark(&mut self) {
+        drop(self.storage.remove(&[WRITING.to_owned()]));
     }
 }
 
-/// A file that is written from its beginning to its end, and hashed on the way.
-struct HashedFile<'a> {
-    file: &'a dyn DiskFile,
-    pace: &'a dyn Pace,
-    state: Mutex<Written>,
-}
-
-#[derive(Default)]
-struct Written {
-    hasher: blake3::Hasher,
-    bytes: u64,
-    stopped: Option<Error>,
-}
-
-impl<'a> HashedFile<'a> {
-    fn new(file: &'a dyn DiskFile, pace: &'a dyn Pace) -> HashedFile<'a> {
-        HashedFile {
-            file,
-            pace,
-            state: Mutex::default(),
-        }
-    }
-    fn blob(&self) -> Blob {
-        let state = self.state.lock();
-        Blob {
-            hash: Hash::finalize(&state.hasher),
-            bytes: state.bytes,
-        }
-    }
-    fn take_error(&self) -> Option<Error> {
-        self.state.lock().stopped.take()
-    }
-}
-
-impl DiskFile for HashedFile<'_> {
-    fn write_some_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.state.lock();
-        assert_eq!(
-            state.bytes, offset,
-            "snapshots.md S4: a file is hashed as it is written, in order"
-        );
-        let written = self.file.write_some_at(&bytes[..bytes.len().min(PIECE_BYTES)], offset)?;
-        state.hasher.update(&bytes[..written]);
-        state.bytes += written as u64;
-        if let Err(error) = self.pace.on_bytes(written as u64) {
-            let told = io::Error::other(error.reason().to_owned());
-            state.stopped = Some(error);
-            return Err(told);
-        }
-        Ok(written)
-    }
-    fn read_some_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_some_at(into, offset)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.file.truncate(bytes)
-    }
-    fn bytes(&self) -> io::Result<u64> {
-        self.file.bytes()
-    }
+/// A name that no other process gives a file at this time.
+fn fresh_name() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |now| now.as_nanos());
+    format!("{}-{nanos}", std::process::id())
 }

@@ -8,8 +8,7 @@ use engine::snapshots::{CloneOrder, Repository, missing_snapshot};
 use model::settings::{REPOSITORIES_MAX_DESCRIPTION, node};
 use model::{Error, ErrorKind, Result, nearest, units};
 use serde_json::Value;
-use snapshot::{Contents, Removed, Root, State, Summary, Writer};
-use std::path::PathBuf;
+use snapshot::{Contents, REPOSITORY_SETTINGS, Removed, Root, State, Summary, Writer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +17,8 @@ const GIVEN_UP_IN: Duration = Duration::from_secs(30);
 /// The reference writes so much a second unless told otherwise.
 const SNAPSHOT_RATE: &str = "40mb";
 
-/// Settings of a repository in a folder, with what becomes of each.
+/// Settings that every repository takes.
 const SETTINGS: &[&str] = &[
-    "location",
-    "base_path",
     "readonly",
     "max_snapshot_bytes_per_sec",
     "max_restore_bytes_per_sec",
@@ -30,10 +27,12 @@ const SETTINGS: &[&str] = &[
     "chunk_size",
 ];
 
+/// Those of a repository in a folder.
+const FOLDER_SETTINGS: &[&str] = &["location", "base_path"];
+
 /// A repository by its definition.
 pub(crate) struct OpenRepository {
     pub(crate) name: String,
-    pub(crate) dir: PathBuf,
     pub(crate) files: snapshot::Repository,
     pub(crate) is_readonly: bool,
     /// Bytes a second; `None`: as fast as it goes.
@@ -61,16 +60,23 @@ impl Store {
     fn open_definition(&self, definition: &Repository) -> Result<OpenRepository> {
         let name = &definition.name;
         let refuse = |why: String| Error::new(ErrorKind::Repository, format!("[{name}] {why}")).status_of(400);
-        match definition.kind.as_str() {
-            "fs" => {}
-            "s3" | "url" | "azure" | "gcs" | "hdfs" | "source" => {
-                let kind = &definition.kind;
-                return Err(refuse(format!("repository type [{kind}] is not supported: [fs] is")));
+        let own = match definition.kind.as_str() {
+            "fs" => FOLDER_SETTINGS,
+            "s3" => REPOSITORY_SETTINGS,
+            kind @ ("url" | "azure" | "gcs" | "hdfs" | "source") => {
+                return Err(refuse(format!(
+                    "repository type [{kind}] is not supported: [fs] and [s3] are"
+                )));
             }
             other => return Err(refuse(format!("repository type [{other}] does not exist"))),
-        }
-        if let Some(unknown) = definition.settings.keys().find(|key| !SETTINGS.contains(&key.as_str())) {
-            let hint = nearest::hint(unknown, SETTINGS.iter().copied());
+        };
+        let known = || SETTINGS.iter().chain(own).copied();
+        if let Some(unknown) = definition
+            .settings
+            .keys()
+            .find(|key| known().all(|known| known != key.as_str()))
+        {
+            let hint = nearest::hint(unknown, known());
             return Err(refuse(format!("unknown setting [{unknown}]{hint}")));
         }
         let text = |key: &str| definition.settings.get(key).and_then(Value::as_str);
@@ -80,16 +86,15 @@ impl Store {
         if let Some(size) = text("chunk_size").filter(|size| *size != "null") {
             units::parse_bytes(size, "chunk_size")?;
         }
-        let location = text("location").ok_or_else(|| refuse("missing location".to_owned()))?;
-        let mut dir = snapshot::resolve(name, location, &self.env.limits().repository_paths)?;
-        if let Some(base) = text("base_path").filter(|base| !base.is_empty()) {
-            let whole = dir.join(base.trim_start_matches('/'));
-            dir = snapshot::resolve(name, &whole.to_string_lossy(), std::slice::from_ref(&dir))?;
-        }
         Ok(OpenRepository {
             name: name.clone(),
-            files: snapshot::Repository::new(self.env.disk().clone(), dir.clone(), node(REPOSITORIES_MAX_DESCRIPTION)),
-            dir,
+            files: match definition.kind.as_str() {
+                "s3" => {
+                    let clients = &self.env.limits().s3_clients;
+                    clients.repository(name, text, node(REPOSITORIES_MAX_DESCRIPTION))?
+                }
+                _ => self.folder_of(name, text)?,
+            },
             is_readonly: text("readonly") == Some("true"),
             snapshot_rate: rate(
                 "max_snapshot_bytes_per_sec",
@@ -97,6 +102,19 @@ impl Store {
             )?,
             restore_rate: rate("max_restore_bytes_per_sec", text("max_restore_bytes_per_sec").unwrap_or("0"))?,
         })
+    }
+
+    /// The repository in a folder below `path.repo`.
+    fn folder_of<'a>(&self, name: &str, text: impl Fn(&str) -> Option<&'a str>) -> Result<snapshot::Repository> {
+        let missing = || Error::new(ErrorKind::Repository, format!("[{name}] missing location")).status_of(400);
+        let location = text("location").ok_or_else(missing)?;
+        let mut dir = snapshot::resolve(name, location, &self.env.limits().repository_paths)?;
+        if let Some(base) = text("base_path").filter(|base| !base.is_empty()) {
+            let whole = dir.join(base.trim_start_matches('/'));
+            dir = snapshot::resolve(name, &whole.to_string_lossy(), std::slice::from_ref(&dir))?;
+        }
+        let disk = self.env.disk().clone();
+        Ok(snapshot::Repository::new(disk, dir, node(REPOSITORIES_MAX_DESCRIPTION)))
     }
 
     /// A registered repository.
@@ -112,7 +130,8 @@ impl Store {
     /// # Errors
     /// Corruption, a failing disk.
     pub(crate) fn root_of(&self, repository: &OpenRepository) -> Result<Root> {
-        Ok(repository.files.root()?.unwrap_or_default())
+        let root = repository.files.root().map_err(|e| in_repository(&repository.name, e))?;
+        Ok(root.unwrap_or_default())
     }
 
     /// Begins to change a repository. The caller holds the lock of its folder.
@@ -178,7 +197,7 @@ impl Store {
     /// # Errors
     /// RepositoryVerification.
     fn try_out(&self, repository: &OpenRepository) -> Result<()> {
-        let lock = self.snapshots.writer_of(&repository.dir);
+        let lock = self.snapshots.writer_of(repository.files.place());
         let _alone = lock.lock();
         // A repository that another store has changed can be written to all the same.
         let tried = repository.files.writer(None).and_then(|writer| writer.try_out());
@@ -205,9 +224,11 @@ impl Store {
     /// As `engine::snapshots::Snapshots::clean_repository`.
     pub(crate) fn clean_repository(&self, name: &str) -> Result<Removed> {
         let opened = self.open_repository(name)?;
-        let lock = self.snapshots.writer_of(&opened.dir);
+        let lock = self.snapshots.writer_of(opened.files.place());
         let _alone = lock.lock();
-        let (_, removed) = self.writer(&opened, "cleanup")?.clean_up()?;
+        let cleaned = self.writer(&opened, "cleanup")?.clean_up();
+        let (root, removed) = cleaned.map_err(|e| in_repository(name, e))?;
+        self.snapshots.see(name, &root);
         Ok(removed)
     }
 
@@ -253,9 +274,10 @@ impl Store {
         while !running().is_empty() && self.env.monotonic().saturating_sub(begun) < GIVEN_UP_IN {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let lock = self.snapshots.writer_of(&opened.dir);
+        let lock = self.snapshots.writer_of(opened.files.place());
         let _alone = lock.lock();
-        let (root, _) = self.writer(&opened, "delete snapshot from")?.remove(names)?;
+        let removed = self.writer(&opened, "delete snapshot from")?.remove(names);
+        let (root, _) = removed.map_err(|e| in_repository(repository, e))?;
         self.snapshots.see(repository, &root);
         Ok(())
     }
@@ -264,7 +286,7 @@ impl Store {
     /// As `engine::snapshots::Snapshots::clone_snapshot`.
     pub(crate) fn clone_snapshot(&self, order: &CloneOrder) -> Result<()> {
         let opened = self.open_repository(&order.repository)?;
-        let lock = self.snapshots.writer_of(&opened.dir);
+        let lock = self.snapshots.writer_of(opened.files.place());
         let _alone = lock.lock();
         let writer = self.writer(&opened, "clone a snapshot in")?;
         writer.root().check_free(&order.repository, &order.target)?;
@@ -281,14 +303,15 @@ impl Store {
             is_clone: true,
             ..(*source).clone()
         };
-        let (root, _) = writer.clone_of(summary, &source, &order.indices)?;
+        let made = writer.clone_of(summary, &source, &order.indices);
+        let (root, _) = made.map_err(|e| in_repository(&order.repository, e))?;
         self.snapshots.see(&order.repository, &root);
         Ok(())
     }
 }
 
 /// A failure with the name of its repository in front.
-fn in_repository(name: &str, error: Error) -> Error {
+pub(crate) fn in_repository(name: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::RepositoryChanged | ErrorKind::ConcurrentSnapshot | ErrorKind::Repository => {
             Error::new(error.kind(), format!("[{name}] {}", error.reason()))

@@ -12,6 +12,7 @@ use crate::index_state::IndexState;
 use crate::publish::FrozenSet;
 use crate::snapshot_work::RunningSnapshot;
 use crate::snapshots::pace::CopyPace;
+use crate::snapshots::repositories::in_repository;
 use crate::store::Store;
 use engine::snapshots::SnapshotOrder;
 use engine::tasks::Task;
@@ -97,7 +98,7 @@ impl Store {
     fn take_snapshot(&self, running: &RunningSnapshot, task: &Task) -> Result<Arc<Summary>> {
         let order = &running.order;
         let opened = self.open_repository(&order.repository)?;
-        let lock = self.snapshots.writer_of(&opened.dir);
+        let lock = self.snapshots.writer_of(opened.files.place());
         let _alone = lock.lock();
         let pace = CopyPace {
             task,
@@ -135,7 +136,8 @@ impl Store {
             contents.global = Some(Value::Object(global));
         }
         let summary = self.summary_of(running, &contents, &moment);
-        let (root, summary) = writer.commit(summary, &contents)?;
+        let committed = writer.commit(summary, &contents);
+        let (root, summary) = committed.map_err(|e| in_repository(&order.repository, e))?;
         self.snapshots.see(&order.repository, &root);
         Ok(summary)
     }
