@@ -204,12 +204,6 @@ impl<'a> ByRank<'a> {
                 break;
             }
             let len = set.fill_buffer(&mut docs);
-            seen += len as u64;
-            if seen >= LOOK {
-                seen = 0;
-                cx.check_cancelled()?;
-            }
-            planned.check()?;
             if counts {
                 found.count += len as u64;
                 counts = found.count <= most;
@@ -242,6 +236,13 @@ impl<'a> ByRank<'a> {
                         None => return planned.check(),
                     }
                 }
+            }
+            // What was found before a script failed or the time was over is answered.
+            planned.check()?;
+            seen += len as u64;
+            if seen >= LOOK {
+                seen = 0;
+                cx.check_cancelled()?;
             }
         }
         planned.check()

@@ -12,7 +12,7 @@
 use super::similarity::Bm25;
 use super::term::norms;
 use model::Result;
-use segment::impacts::{BLOCK_DOCS, Impacts, block_postings};
+use segment::impacts::{BLOCK_DOCS, Impact, Impacts, block_postings};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::fieldnorm::FieldNormReader;
@@ -57,13 +57,11 @@ impl BoundedList {
         // Without lengths each counts as 1, which is its own norm.
         let norms = norms.unwrap_or_else(|| FieldNormReader::constant(segment.reader.max_doc(), 1));
         let impacts = Impacts::of(segment, term, &postings, &norms)?;
-        let bound = |pairs: &Box<[_]>| {
-            let scores = pairs
-                .iter()
-                .map(|pair: &segment::impacts::Impact| bm25.score(pair.freq as f32, pair.norm));
+        let bound = |pairs: &[Impact]| {
+            let scores = pairs.iter().map(|pair| bm25.score(pair.freq as f32, pair.norm));
             scores.fold(0.0, f32::max)
         };
-        let bounds: Vec<f32> = impacts.lists().iter().map(bound).collect();
+        let bounds: Vec<f32> = impacts.lists().iter().map(|pairs| bound(pairs)).collect();
         Ok(Some(BoundedList {
             most: bounds.iter().copied().fold(0.0, f32::max),
             bounds,
