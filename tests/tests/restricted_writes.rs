@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 use tests::Answer;
 use tests::secured::Secured;
 
+/// The number of the document that `u` does not see. It is longer than any number in an answer of its own, such as the 8
+/// digits of a transaction's identifier.
+const HIDDEN: u64 = 777_777_777_777;
+
 /// A user `u` with all rights on `i`, of which only documents with the tag `a` are seen.
 fn with_some_documents() -> Secured {
     let secured = Secured::start(&["es8"], &[]);
@@ -17,7 +21,7 @@ fn with_some_documents() -> Secured {
         json!({ "mappings": { "properties": { "tag": { "type": "keyword" }, "n": { "type": "long" } } } }),
     );
     secured.admin("PUT", "/i/_doc/seen?refresh=true", json!({ "tag": "a", "n": 1 }));
-    secured.admin("PUT", "/i/_doc/hidden?refresh=true", json!({ "tag": "b", "n": 77 }));
+    secured.admin("PUT", "/i/_doc/hidden?refresh=true", json!({ "tag": "b", "n": HIDDEN }));
     let grant = json!({ "names": ["i"], "privileges": ["all"], "query": { "term": { "tag": "a" } } });
     secured.user("u", &json!({ "indices": [grant] }));
     secured
@@ -38,7 +42,7 @@ fn a_held_transaction_reads_what_is_seen() {
     let check = |method: &str, path: &str, body: Value, status: u16| {
         let answer = call(method, &path.replace("TX", &format!("transaction={tx}")), body);
         assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
-        assert!(!answer.text.contains("77"), "{method} {path}: {answer:?}");
+        assert!(!answer.text.contains(&HIDDEN.to_string()), "{method} {path}: {answer:?}");
         answer
     };
     check("GET", "/i/_doc/seen?TX", Value::Null, 200);
@@ -61,7 +65,7 @@ fn a_held_transaction_reads_what_is_seen() {
     secured.admin(
         "PUT",
         "/i/_doc/hidden?refresh=true",
-        json!({ "tag": "b", "n": 77, "again": true }),
+        json!({ "tag": "b", "n": HIDDEN, "again": true }),
     );
     let done = call("POST", &format!("/_transaction/{tx}/_commit"), Value::Null);
     assert_eq!(done.status, 200, "{done:?}");
