@@ -1,6 +1,7 @@
 //! Texts as JSON writes them and as the JVM counts them.
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Appends a text with its quotation marks, escaped as JSON has it.
 pub fn quote(out: &mut String, text: &str) {
@@ -35,6 +36,14 @@ pub fn push_digits(out: &mut String, mut number: u64, width: usize) {
     (DIGITS_MAX..width).for_each(|_| out.push('0'));
     at = at.min(DIGITS_MAX - width.clamp(1, DIGITS_MAX));
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+/// JSON on one line, as lines of JSON have it. An end of a line in JSON stands between its tokens, never inside a string.
+pub fn one_line(json: &str) -> Cow<'_, str> {
+    match json.contains(['\n', '\r']) {
+        true => Cow::Owned(json.replace(['\n', '\r'], " ")),
+        false => Cow::Borrowed(json),
+    }
 }
 
 /// A text as [`quote`] appends it.

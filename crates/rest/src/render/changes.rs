@@ -4,6 +4,7 @@
 
 use engine::changes::{Change, IndexState, Operation};
 use engine::{Document, TreeAct};
+use model::text::one_line;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
 use serde_json::{Map, Value, json};
 
@@ -66,11 +67,8 @@ fn append_document(document: &Document, with_source: bool, out: &mut String) -> 
     // The object that was just written has members, and goes on.
     out.pop();
     out.push_str(",\"_source\":");
-    // A change is one line. In JSON a line end stands between tokens, never in a text.
-    match text.contains('\n') || text.contains('\r') {
-        true => out.push_str(&text.replace(['\n', '\r'], " ")),
-        false => out.push_str(text),
-    }
+    // A change is one line.
+    out.push_str(&one_line(text));
     out.push('}');
     Ok(())
 }

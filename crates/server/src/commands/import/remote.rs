@@ -16,6 +16,7 @@ use crate::client::{Answer, Client, JSON, RawAnswer, Side, segment, targets};
 use crate::console::{complain, say};
 use crate::index_definition::{PORTABLE_SETTINGS, settings_that, types_of};
 use crate::server_flags::Access;
+use model::text::one_line;
 use model::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,7 +30,7 @@ const PAGE: usize = 500;
 /// How long the source keeps its moment between two pages.
 const KEEP: &str = "5m";
 
-/// What to do with types.
+/// The advice of refusals: how an import keeps types and parents.
 const KEEPS_TYPES: &str = "import through a listener that answers as Elasticsearch 2, which keeps types and parents \
                            (pleach --listen 127.0.0.1:9200 --listen 127.0.0.1:9202=es2 has both)";
 
@@ -75,7 +76,7 @@ struct SourceIndex {
     settings: Map<String, Value>,
     mappings: Map<String, Value>,
     aliases: Value,
-    /// Whose documents are read, one after the other: those of a type, of a server that has types, or all of them.
+    /// Each entry is read by one scroll: the documents of a type, or all documents (`None`).
     reads: Vec<Option<String>>,
     /// The target keeps the types: the mappings are these.
     typed: Option<TypedMappings>,
@@ -539,8 +540,9 @@ fn send_hit(
     };
     match action {
         Ok(Some(action)) => {
-            let source = Some(source.get().as_bytes());
-            sender.put(name, Place::Beginning, &action, source, counts)
+            // A server answers with the source as it was written, which may have several lines.
+            let source = one_line(source.get());
+            sender.put(name, Place::Beginning, &action, Some(source.as_bytes()), counts)
         }
         Ok(None) => Ok(()),
         Err(reason) => {

@@ -2,6 +2,7 @@
 //!
 //! Not here: reading the feed (`feed_client`), applying a change (`target`).
 
+use model::text::one_line;
 use model::{Error, ErrorKind, Result};
 use serde::Deserialize;
 use serde_json::Value;
@@ -153,12 +154,7 @@ impl Operation<'_> {
                 let reason = format!("document [{id}] of [{index}] has no _source at the source, so that it cannot be sent");
                 return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
             };
-            // A line end in JSON stands between its tokens.
-            let text = source.get();
-            match text.contains('\n') || text.contains('\r') {
-                true => out.push_str(&text.replace(['\n', '\r'], " ")),
-                false => out.push_str(text),
-            }
+            out.push_str(&one_line(source.get()));
             out.push('\n');
         }
         Ok(())
