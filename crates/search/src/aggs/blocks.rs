@@ -2,6 +2,7 @@
 //!
 //! Not here: what the values are (`block_values`), which documents match (`collect`).
 
+use crate::fields::column::{is_run, read_rows};
 use crate::scorers::fill::BLOCK_DOCS;
 use model::Result;
 use tantivy::DocId;
@@ -40,15 +41,11 @@ impl<'a> Block<'a> {
             scores.is_empty() || scores.len() == docs.len(),
             "search.md S24: where scores are read each document has one"
         );
-        let is_run = match docs {
-            [first, .., last] => (last - first) as usize + 1 == docs.len(),
-            _ => true,
-        };
         Block {
             docs,
             scores,
             buckets: Buckets::Same(bucket),
-            is_run,
+            is_run: is_run(docs),
         }
     }
 
@@ -201,13 +198,13 @@ impl BlockRows {
         block: &Block<'_>,
         out: &mut Vec<T>,
     ) {
+        let (rows, is_run) = match self.one_each {
+            true => (block.docs, block.is_run),
+            false => (self.rows.as_slice(), false),
+        };
         out.clear();
-        out.resize(if self.one_each { block.docs.len() } else { self.rows.len() }, T::default());
-        match block.docs.first() {
-            Some(first) if self.one_each && block.is_run => values.get_range(u64::from(*first), out),
-            Some(_) if self.one_each => values.get_vals(block.docs, out),
-            _ => values.get_vals(&self.rows, out),
-        }
+        out.resize(rows.len(), T::default());
+        read_rows(values, rows, is_run, out);
     }
 
     /// Whether so many values are those of the rows: one for each row, or for each document.

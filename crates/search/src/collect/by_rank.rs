@@ -223,21 +223,19 @@ impl<'a> ByRank<'a> {
                 if self.is_after(&rank) {
                     nearest.push(rank, *doc);
                 }
-                if let Some(worst) = nearest.worst() {
-                    let next = if self.ties_matter() {
-                        Some(worst[0])
-                    } else {
-                        worst[0].checked_sub(1)
-                    };
-                    match next {
-                        Some(next) => reach = reach.min(next),
-                        // All that are kept are first by rank: nothing comes before them.
-                        None if counts => reach = 0,
-                        None => return planned.check(),
-                    }
+                let Some(worst) = nearest.worst() else { continue };
+                let worst = KeyRank {
+                    rank: worst[0],
+                    exact: true,
+                };
+                match worst.reach(self.ties_matter()) {
+                    Some(next) => reach = reach.min(next),
+                    // All that are kept are first by rank: nothing comes before them.
+                    None if counts => reach = 0,
+                    None => return planned.check(),
                 }
             }
-            // What was found before a script failed or the time was over is answered.
+            // A script may have failed at the next document. Those before it are kept and answered.
             planned.check()?;
             seen += len as u64;
             if seen >= LOOK {

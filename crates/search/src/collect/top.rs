@@ -345,7 +345,7 @@ fn prune_from(from: DocId, pruning: &Pruning, at: &SegmentQuery<'_>, mut checks:
             if matches {
                 let found = scorer.score();
                 debug_assert!(
-                    found <= score.next_up(),
+                    found <= score,
                     "search.md S11: a match scores [{found}], its terms together [{score}]"
                 );
                 if found > nearest.threshold() {

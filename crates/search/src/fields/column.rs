@@ -9,7 +9,7 @@ use segment::segment_view::SegmentView;
 use segment::tree_columns;
 use std::net::Ipv6Addr;
 use tantivy::DocId;
-use tantivy::columnar::{Cardinality, ColumnIndex, StrColumn};
+use tantivy::columnar::{Cardinality, ColumnIndex, ColumnValues, RowId, StrColumn};
 
 /// The values of one field in one segment.
 #[derive(Clone)]
@@ -32,6 +32,28 @@ pub(crate) enum Column {
     Str(StrColumn),
     /// Latitudes and longitudes.
     Geo(tantivy::columnar::Column<f64>, tantivy::columnar::Column<f64>),
+}
+
+/// Whether each row of an ascending list follows the one before it without a gap.
+pub(crate) fn is_run(rows: &[RowId]) -> bool {
+    match rows {
+        [first, .., last] => (last - first) as usize + 1 == rows.len(),
+        _ => true,
+    }
+}
+
+/// Reads the values of rows in ascending order. Those without a gap are read as a range.
+pub(crate) fn read_rows<T: Copy + PartialOrd + 'static>(
+    values: &dyn ColumnValues<T>,
+    rows: &[RowId],
+    is_run: bool,
+    out: &mut [T],
+) {
+    debug_assert_eq!(rows.len(), out.len(), "each row has a value");
+    match rows.first() {
+        Some(first) if is_run => values.get_range(u64::from(*first), out),
+        _ => values.get_vals(rows, out),
+    }
 }
 
 impl Column {

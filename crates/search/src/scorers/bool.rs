@@ -278,22 +278,25 @@ impl Node for BoolNode {
         if self.coordinated {
             return None;
         }
-        let of_each = |nodes: &[Shared], fits: fn(&ScoredClauses) -> bool| {
-            let parts = nodes.iter().filter(|node| !node.is_none()).map(|node| node.scored_clauses());
-            let parts = parts.map(|part| part.filter(fits)).collect::<Option<Vec<ScoredClauses>>>()?;
-            Some(parts.into_iter().flat_map(|part| part.clauses).collect())
+        let all_required = self.scores_as_conjunction();
+        let parts: Vec<&Shared> = match all_required {
+            true => self.must.iter().collect(),
+            false if self.scores_as_choice() => self.should.iter().filter(|node| !node.is_none()).collect(),
+            false => return None,
         };
-        if self.scores_as_conjunction() {
-            // A term alone is required as well as a phrase.
-            let clauses = of_each(&self.must, |part| part.all_required || part.clauses.len() == 1)?;
-            let all_required = true;
-            return Some(ScoredClauses { clauses, all_required });
+        let mut clauses = Vec::new();
+        for node in parts {
+            let part = node.scored_clauses()?;
+            // Of a clause that is required all terms are, as in a phrase, or it has one. A choice is one of terms alone.
+            let fits = match all_required {
+                true => part.all_required || part.clauses.len() == 1,
+                false => node.as_term().is_some(),
+            };
+            if !fits {
+                return None;
+            }
+            clauses.extend(part.clauses);
         }
-        if !self.scores_as_choice() || self.should.iter().any(|node| !node.is_none() && node.as_term().is_none()) {
-            return None;
-        }
-        let clauses = of_each(&self.should, |_| true)?;
-        let all_required = false;
         Some(ScoredClauses { clauses, all_required })
     }
 

@@ -87,23 +87,17 @@ impl Checks {
 pub struct Pruning {
     scored: ScoredClauses,
     restrictions: Vec<Restriction>,
-    docs: u64,
 }
 
 impl Pruning {
     /// Clauses that score, and those beside them; `None` where there is too little to prune.
     pub fn new(scored: ScoredClauses, restrictions: Vec<Restriction>) -> Option<Pruning> {
-        let docs = scored.docs();
-        (docs > FEW).then_some(Pruning {
-            scored,
-            restrictions,
-            docs,
-        })
+        (scored.docs() > FEW).then_some(Pruning { scored, restrictions })
     }
 
     /// How many documents the lists of all terms have.
     pub fn docs(&self) -> u64 {
-        self.docs
+        self.scored.docs()
     }
 
     /// Whether a match has all of the terms, so that no list says how many there are. Documents that have them may be no
@@ -122,7 +116,7 @@ impl Pruning {
 
     /// Whether hardly a candidate passes. Then no threshold rises and nothing is pruned: the filter leads a scan instead.
     pub fn is_selective(&self, checks: &Checks) -> bool {
-        checks.docs_max.saturating_mul(SELECTIVE) < self.docs
+        checks.docs_max.saturating_mul(SELECTIVE) < self.docs()
     }
 
     /// Shows at least the documents of a segment from `from` on that score more than the threshold, in order; the answer is the

@@ -102,27 +102,9 @@ impl Bm25 {
         }
     }
 
-    /// The field's numbers.
-    pub fn field(&self) -> FieldStatistics {
-        self.field
-    }
-
-    /// How many documents have the term; `None` if it stands for several.
-    pub fn doc_freq(&self) -> Option<u64> {
-        match self.rarities.as_slice() {
-            [one] => Some(one.doc_freq),
-            _ => None,
-        }
-    }
-
     /// How many documents have each of the terms.
     pub(crate) fn doc_freqs(&self) -> impl ExactSizeIterator<Item = u64> {
         self.rarities.iter().map(|rarity| rarity.doc_freq)
-    }
-
-    /// No frequency scores more.
-    pub fn bound(&self) -> f32 {
-        self.weight
     }
 
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.
@@ -197,27 +179,11 @@ pub enum Similarity {
 }
 
 impl Similarity {
-    /// How many documents have the term; `None` if it stands for several.
-    pub fn doc_freq(&self) -> Option<u64> {
-        match self {
-            Similarity::Bm25(bm25) => bm25.doc_freq(),
-            Similarity::Classic(classic) => classic.doc_freq(),
-            Similarity::Boolean(_) => None,
-        }
-    }
     /// The boost of the query.
     pub fn boost(&self) -> f32 {
         match self {
             Similarity::Bm25(bm25) => bm25.boost,
             Similarity::Classic(classic) => classic.boost(),
-            Similarity::Boolean(boost) => *boost,
-        }
-    }
-    /// No frequency scores more.
-    pub fn bound(&self) -> f32 {
-        match self {
-            Similarity::Bm25(bm25) => bm25.bound(),
-            Similarity::Classic(classic) => classic.bound(),
             Similarity::Boolean(boost) => *boost,
         }
     }

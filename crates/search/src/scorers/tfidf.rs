@@ -54,22 +54,9 @@ impl Classic {
         self.boost / self.query_norm
     }
 
-    /// How many documents have the term; `None` if it stands for several.
-    pub fn doc_freq(&self) -> Option<u64> {
-        match self.rarities.as_slice() {
-            [one] => Some(one.doc_freq),
-            _ => None,
-        }
-    }
-
     /// The square of its part in the query: what the query's norm is made of.
     pub fn squares(&self) -> f32 {
         (self.boost * self.idf).powi(2)
-    }
-
-    /// No frequency scores more. A field has no more words of a sort than words, which are counted to one sixteenth.
-    pub fn bound(&self) -> f32 {
-        self.boost * self.idf * self.idf * 1.04
     }
 
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.

@@ -7,6 +7,7 @@
 
 use super::reader::{ColumnReader, ReadBy, SortReader};
 use super::{Column, Key};
+use crate::fields::column::{is_run, read_rows};
 use dsl::query::MultiValueMode;
 use model::Result;
 use segment::column_bounds::{Block, ColumnBounds};
@@ -99,20 +100,14 @@ impl Ranks {
     /// The ranks of several documents, in ascending order.
     pub(crate) fn read(&self, docs: &[DocId], ranks: &mut [u64]) {
         debug_assert_eq!(docs.len(), ranks.len(), "each document has a rank");
-        let (full, is_text) = match &self.values {
-            Values::Int(column) => (read_full(column, docs, ranks), false),
-            Values::Float(column) => (read_full(column, docs, ranks), false),
-            Values::Text(column) => (read_full(column.ords(), docs, ranks), true),
+        let is_full = match &self.values {
+            Values::Int(column) => read_full(column, docs, ranks),
+            Values::Float(column) => read_full(column, docs, ranks),
+            Values::Text(column) => read_full(column.ords(), docs, ranks),
         };
-        if !full {
-            docs.iter().zip(ranks).for_each(|(doc, rank)| *rank = self.rank(*doc));
-            return;
-        }
-        match (is_text, self.ascending) {
-            (true, true) => ranks.iter_mut().for_each(|rank| *rank = rank.saturating_add(1)),
-            (true, false) => ranks.iter_mut().for_each(|rank| *rank = (u64::MAX - 1).saturating_sub(*rank)),
-            (false, true) => {}
-            (false, false) => ranks.iter_mut().for_each(|rank| *rank = !*rank),
+        match is_full {
+            true => ranks.iter_mut().for_each(|rank| *rank = self.of_place(*rank)),
+            false => docs.iter().zip(&mut *ranks).for_each(|(doc, rank)| *rank = self.rank(*doc)),
         }
         debug_assert!(
             docs.iter().zip(ranks).all(|(doc, rank)| *rank == self.rank(*doc)),
@@ -197,15 +192,10 @@ where
     let mut values = [T::default(); COLLECT_BLOCK_BUFFER_LEN];
     for (docs, places) in docs.chunks(values.len()).zip(places.chunks_mut(values.len())) {
         let values = &mut values[..docs.len()];
-        match docs {
-            // Documents without a gap are read as a range.
-            [first, .., last] if (last - first) as usize + 1 == docs.len() => column.values.get_range(u64::from(*first), values),
-            _ => column.values.get_vals(docs, values),
+        read_rows(column.values.as_ref(), docs, is_run(docs), values);
+        for (place, value) in places.iter_mut().zip(values) {
+            *place = value.to_u64();
         }
-        places
-            .iter_mut()
-            .zip(values)
-            .for_each(|(place, value)| *place = value.to_u64());
     }
     true
 }
