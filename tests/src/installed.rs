@@ -54,7 +54,7 @@ pub fn run(command: &mut Command, most: Duration) -> Result<Output, String> {
 
 /// Installs a client once: into a fresh folder, which gets its name when all of it is there. The lock file's content is part
 /// of the name, so that a new one is installed anew.
-pub fn installed(name: &str, lock: &Path, install: impl Fn(&Path) -> Result<(), String>) -> Option<PathBuf> {
+pub fn install_once(name: &str, lock: &Path, install: impl Fn(&Path) -> Result<(), String>) -> Option<PathBuf> {
     let wanted = std::env::var("PLEACH_REQUIRE_CLIENTS").unwrap_or_default();
     if wanted == "0" {
         eprintln!("skipped: {name}, PLEACH_REQUIRE_CLIENTS is 0");
@@ -92,7 +92,7 @@ pub fn installed(name: &str, lock: &Path, install: impl Fn(&Path) -> Result<(), 
 
 /// A Python environment with what a requirements file says.
 pub fn python(name: &str, requirements: &Path) -> Option<PathBuf> {
-    installed(name, requirements, |home| {
+    install_once(name, requirements, |home| {
         run(Command::new("python3").args(["-m", "venv"]).arg(home), INSTALL_MAX)?;
         let mut pip = Command::new(home.join("bin/pip"));
         pip.args(["install", "-q", "--disable-pip-version-check", "-r"])

@@ -176,7 +176,7 @@ impl ObjectServer {
     /// Looks at signatures from here on: the key that it gives alone is taken.
     pub fn secure(&mut self) {
         let iam = |query: &str| {
-            let (status, bytes) = self.signed("POST", "/", "iam", "application/x-www-form-urlencoded", query.as_bytes());
+            let (status, bytes) = self.send_signed("POST", "/", "iam", "application/x-www-form-urlencoded", query.as_bytes());
             let text = String::from_utf8_lossy(&bytes).into_owned();
             assert_eq!(status, 200, "{text}");
             text
@@ -192,7 +192,7 @@ impl ObjectServer {
             rest.split('<').next().unwrap_or_default().to_owned()
         };
         self.key = (of("AccessKeyId"), of("SecretAccessKey"));
-        let (status, _) = self.signed("POST", "/moto-api/reset-auth", "s3", "text/plain", b"0");
+        let (status, _) = self.send_signed("POST", "/moto-api/reset-auth", "s3", "text/plain", b"0");
         assert_eq!(status, 200, "moto looks at signatures");
     }
 
@@ -239,11 +239,11 @@ impl ObjectServer {
 
     /// One request of a client that signs nothing.
     pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        self.signed(method, path, "s3", "application/octet-stream", body)
+        self.send_signed(method, path, "s3", "application/octet-stream", body)
     }
 
     /// With a signature that nobody looks at: it says for which service the request is.
-    fn signed(&self, method: &str, path: &str, service: &str, media: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    fn send_signed(&self, method: &str, path: &str, service: &str, media: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.address).expect("moto listens");
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\ncontent-type: {media}\r\nauthorization: \

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use tests::installed::{INSTALL_MAX, cache, installed, python, run};
+use tests::installed::{INSTALL_MAX, cache, install_once, python, run};
 use tests::{Server, root};
 
 /// How long a program may take.
@@ -75,7 +75,7 @@ fn opensearch_py_3() {
 /// The packages of a `package-lock.json`, and the files of the program beside them.
 fn node(name: &str) -> Option<PathBuf> {
     let folder = sources().join(name);
-    let home = installed(name, &folder.join("package-lock.json"), |home| {
+    let home = install_once(name, &folder.join("package-lock.json"), |home| {
         for file in ["package.json", "package-lock.json"] {
             std::fs::copy(folder.join(file), home.join(file)).map_err(|e| e.to_string())?;
         }
@@ -147,7 +147,7 @@ fn elasticdump_there_and_back() {
 fn go_elasticsearch_8() {
     let folder = sources().join("go-elasticsearch-8");
     // What the module proxy gives stays with the binary that is built of it.
-    let built = installed("go-elasticsearch-8", &folder.join("main.go"), |home| {
+    let built = install_once("go-elasticsearch-8", &folder.join("main.go"), |home| {
         for file in ["go.mod", "go.sum", "main.go"] {
             std::fs::copy(folder.join(file), home.join(file)).map_err(|e| e.to_string())?;
         }
@@ -167,7 +167,7 @@ fn go_elasticsearch_8() {
 #[test]
 fn elasticsearch_java_7_17() {
     let folder = sources().join("elasticsearch-java-7.17");
-    let jars = installed("elasticsearch-java-7.17", &folder.join("pom.xml"), |home| {
+    let jars = install_once("elasticsearch-java-7.17", &folder.join("pom.xml"), |home| {
         let mut maven = Command::new("mvn");
         maven.args(["-q", "-B", "-f"]).arg(folder.join("pom.xml"));
         maven.arg("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies");

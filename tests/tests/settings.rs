@@ -102,7 +102,7 @@ fn tables() -> String {
     }
     out.push_str(
         "\n## Settings of clients of S3\n\nEach begins with `s3.client.NAME.`, as `s3.client.default.region`; `NAME` is what a repository names as its `client`. The table\n\
-         is from `crates/snapshot/src/s3_settings.rs`.\n\n| setting | default | meaning |\n|---|---|---|\n",
+         is from `crates/snapshot/src/s3_client.rs`.\n\n| setting | default | meaning |\n|---|---|---|\n",
     );
     for (name, default, words) in snapshot::CLIENT_SETTINGS {
         let default = if default.is_empty() {

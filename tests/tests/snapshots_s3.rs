@@ -65,6 +65,44 @@ fn silent() -> (TcpListener, String) {
     (listener, address)
 }
 
+/// A repository in the usual bucket, with these settings.
+fn definition(settings: &Value) -> Value {
+    let mut all = json!({ "bucket": BUCKET });
+    for (name, value) in settings.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    json!({ "type": "s3", "settings": all })
+}
+
+/// Sends a request that is refused with a status, a type of error and words. What was said goes to `said`.
+fn check_refusal(
+    server: &Server,
+    (method, path): (&str, &str),
+    body: &Value,
+    (status, kind, words): (u16, &str, &str),
+    said: &mut String,
+) {
+    let answer = server.call(method, path, body);
+    assert_eq!(
+        (answer.status, &answer.body["error"]["type"]),
+        (status, &json!(kind)),
+        "{body}: {answer:?}"
+    );
+    assert!(answer.text.contains(words), "{body}: {answer:?}");
+    said.push_str(&answer.text);
+}
+
+/// A repository that cannot be used is refused when it is registered, read and verified.
+fn check_unusable(server: &Server, settings: &Value, words: &str, said: &mut String) {
+    let body = definition(settings);
+    let verification = (500, "repository_verification_exception", words);
+    check_refusal(server, ("PUT", "/_snapshot/r"), &body, verification, said);
+    server.ok("PUT", "/_snapshot/r?verify=false", &body);
+    let reading = (500, "repository_exception", words);
+    check_refusal(server, ("GET", "/_snapshot/r/_all"), &Value::Null, reading, said);
+    check_refusal(server, ("POST", "/_snapshot/r/_verify"), &Value::Null, verification, said);
+}
+
 #[test]
 fn refusals_name_their_cause_and_no_key() {
     let Some(mut objects) = ObjectServer::start() else { return };
@@ -94,105 +132,29 @@ fn refusals_name_their_cause_and_no_key() {
     let given: Vec<&str> = settings.iter().map(String::as_str).collect();
     let server = Server::start_by(command, &folder.path().join("data"), &["es8"], &given, &[]);
     let mut said = String::new();
-    let verification = "repository_verification_exception";
-    for (settings, status, kind, part) in [
-        (json!({}), 200, "", ""),
-        (json!({ "bucket": "missing-bucket" }), 500, verification, "NoSuchBucket"),
-        (json!({ "client": "wrong" }), 500, verification, "403 SignatureDoesNotMatch"),
-        (json!({ "client": "unknown" }), 500, verification, "403 InvalidAccessKeyId"),
-        (
-            json!({ "client": "gone" }),
-            500,
-            verification,
-            "connecting to [http://127.0.0.1:1] failed",
-        ),
-        (json!({ "client": "silent" }), 500, verification, "no answer within 200ms"),
-        (
-            json!({ "client": "nobody" }),
-            400,
-            "repository_exception",
-            "Unknown s3 client name [nobody]",
-        ),
-        (
-            json!({ "client": "keyless" }),
-            400,
-            "repository_exception",
-            "[s3.client.keyless.access_key]",
-        ),
-        (
-            json!({ "endpoint": "http://127.0.0.1:1" }),
-            400,
-            "repository_exception",
-            "repositories.s3.allow_endpoint",
-        ),
-        (
-            json!({ "bucket": "x/../y" }),
-            400,
-            "repository_exception",
-            "is no name of a bucket",
-        ),
-        (
-            json!({ "bukcet": "x" }),
-            400,
-            "repository_exception",
-            "unknown setting [bukcet], did you mean [bucket]?",
-        ),
-        (
-            json!({ "canned_acl": "public-read" }),
-            400,
-            "repository_exception",
-            "[canned_acl]",
-        ),
-        (
-            json!({ "storage_class": "glacier" }),
-            400,
-            "repository_exception",
-            "[glacier] is not supported",
-        ),
-        (
-            json!({ "buffer_size": "1mb" }),
-            400,
-            "repository_exception",
-            "must be >= [5mb]",
-        ),
-        (
-            json!({ "access_key": "a" }),
-            400,
-            "repository_exception",
-            "unknown setting [access_key]",
-        ),
+    server.ok("PUT", "/_snapshot/r", &definition(&json!({})));
+    for (settings, words) in [
+        (json!({ "bucket": "missing-bucket" }), "NoSuchBucket"),
+        (json!({ "client": "wrong" }), "403 SignatureDoesNotMatch"),
+        (json!({ "client": "unknown" }), "403 InvalidAccessKeyId"),
+        (json!({ "client": "gone" }), "connecting to [http://127.0.0.1:1] failed"),
+        (json!({ "client": "silent" }), "no answer within 200ms"),
     ] {
-        let mut all = json!({ "bucket": BUCKET });
-        settings
-            .as_object()
-            .unwrap()
-            .iter()
-            .for_each(|(name, value)| all[name] = value.clone());
-        let body = json!({ "type": "s3", "settings": all });
-        let answer = server.call("PUT", "/_snapshot/r", &body);
-        let error = &answer.body["error"];
-        assert_eq!(answer.status, status, "{body}: {answer:?}");
-        assert_eq!(error["type"].as_str().unwrap_or_default(), kind, "{body}: {answer:?}");
-        assert!(answer.text.contains(part), "{body}: {answer:?}");
-        said.push_str(&answer.text);
-        // Without a look at it, who reads is told the same.
-        if kind == verification {
-            server.ok("PUT", "/_snapshot/r?verify=false", &body);
-            let answer = server.call("GET", "/_snapshot/r/_all", &Value::Null);
-            assert_eq!(
-                (answer.status, &answer.body["error"]["type"]),
-                (500, &json!("repository_exception")),
-                "{body}: {answer:?}"
-            );
-            assert!(answer.text.contains(part), "{body}: {answer:?}");
-            let answer = server.call("POST", "/_snapshot/r/_verify", &Value::Null);
-            assert_eq!(
-                (answer.status, &answer.body["error"]["type"]),
-                (500, &json!(verification)),
-                "{body}: {answer:?}"
-            );
-            said.push_str(&answer.text);
-        }
+        check_unusable(&server, &settings, words, &mut said);
+    }
+    for (settings, words) in [
+        (json!({ "client": "nobody" }), "Unknown s3 client name [nobody]"),
+        (json!({ "client": "keyless" }), "[s3.client.keyless.access_key]"),
+        (json!({ "endpoint": "http://127.0.0.1:1" }), "repositories.s3.allow_endpoint"),
+        (json!({ "bucket": "x/../y" }), "is no name of a bucket"),
+        (json!({ "bukcet": "x" }), "unknown setting [bukcet], did you mean [bucket]?"),
+        (json!({ "canned_acl": "public-read" }), "[canned_acl]"),
+        (json!({ "storage_class": "glacier" }), "[glacier] is not supported"),
+        (json!({ "buffer_size": "1mb" }), "must be >= [5mb]"),
+        (json!({ "access_key": "a" }), "unknown setting [access_key]"),
+    ] {
+        let refusal = (400, "repository_exception", words);
+        check_refusal(&server, ("PUT", "/_snapshot/r"), &definition(&settings), refusal, &mut said);
     }
     for path in [
         "/_snapshot",

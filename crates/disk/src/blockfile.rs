@@ -12,9 +12,10 @@
 //!
 //! Not here: when files are synced and named in the manifest, what components mean.
 
-use super::{Disk, DiskFile, Image, refusal};
+use super::{Disk, Image, SequentialWriter, refusal};
 use model::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub type Layout = BTreeMap<String, (u64, u64)>;
 /// for many at once. Errors: DiskFull, Internal; then no file is left.
 pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])]) -> Result<Layout> {
     disk.create(path)
-        .and_then(|file| write_to(file.as_ref(), components))
+        .and_then(|file| write_to(&mut SequentialWriter::new(file.as_ref()), components))
         .map_err(|e| {
             // The half file is no use to anyone; the first error is the one to tell of.
             drop(disk.remove(path));
@@ -43,12 +44,12 @@ pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])
         })
 }
 
-/// Writes components to a file that is empty, from its beginning to its end; says where each lies.
+/// Writes components as a file, from its beginning to its end; says where each lies.
 ///
 /// # Errors
-/// Those of the file; then a part of it may be written.
-pub fn write_to(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std::io::Result<Layout> {
-    let mut out = Blocks::new(file);
+/// Those of the writer; then a part of the file may be written.
+pub fn write_to(to: &mut dyn io::Write, components: &[(String, &[u8])]) -> io::Result<Layout> {
+    let mut out = Blocks::new(to);
     let mut layout = Layout::new();
     for (name, bytes) in components {
         out.append(&[0; 8][..(8 - out.length % 8) % 8])?;
@@ -106,30 +107,33 @@ pub fn write_to(file: &dyn DiskFile, components: &[(String, &[u8])]) -> std::io:
 
 /// Bytes on their way to a file, with the CRC of each block. What is large goes as it is, without a copy.
 struct Blocks<'a> {
-    file: &'a dyn DiskFile,
+    to: &'a mut dyn io::Write,
     waiting: Vec<u8>,
+    written: usize,
+    /// With what waits.
     length: usize,
     /// The CRC of each block so far.
     done: Vec<u32>,
 }
 
 impl<'a> Blocks<'a> {
-    fn new(file: &'a dyn DiskFile) -> Blocks<'a> {
+    fn new(to: &'a mut dyn io::Write) -> Blocks<'a> {
         Blocks {
-            file,
+            to,
             waiting: Vec::new(),
+            written: 0,
             length: 0,
             done: Vec::new(),
         }
     }
 
     /// A component: its blocks begin with it, so that none has bytes of two.
-    fn component(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    fn component(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.done.extend(bytes.chunks(BLOCK_BYTES).map(crc32fast::hash));
         self.append(bytes)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len();
         if bytes.len() < BLOCK_BYTES {
             self.waiting.extend_from_slice(bytes);
@@ -139,26 +143,26 @@ impl<'a> Blocks<'a> {
                 self.flush()
             };
         }
-        let at = self.length - bytes.len();
-        self.write(at - self.waiting.len())?;
-        self.file.write_all_at(bytes, at as u64)
+        self.flush()?;
+        self.write(bytes)
     }
 
-    /// Writes what waits, which belongs at the end.
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.write(self.length - self.waiting.len())
+    /// Writes what waits.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.write(&waiting)?;
+        waiting.clear();
+        self.waiting = waiting;
+        Ok(())
     }
 
-    fn write(&mut self, at: usize) -> std::io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len();
         debug_assert!(
-            at + self.waiting.len() <= self.length,
+            self.written <= self.length && self.waiting.is_empty(),
             "write-path.md 7: bytes are written where they belong"
         );
-        if !self.waiting.is_empty() {
-            self.file.write_all_at(&self.waiting, at as u64)?;
-            self.waiting.clear();
-        }
-        Ok(())
+        self.to.write_all(bytes)
     }
 }
 

@@ -13,10 +13,12 @@ pub mod blockfile;
 mod faulty;
 mod mapped;
 pub mod real;
+mod sequential_writer;
 
 pub use faulty::FaultyDisk;
 pub use mapped::{MappedFile, release_mapped_pages};
 pub use real::RealDisk;
+pub use sequential_writer::SequentialWriter;
 
 use model::{Error, ErrorKind};
 use std::io;

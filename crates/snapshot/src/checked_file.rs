@@ -43,7 +43,7 @@ pub(crate) fn read(storage: &dyn Storage, file: &str, bytes_max: u64) -> Result<
         let setting = model::settings::REPOSITORIES_MAX_DESCRIPTION.name;
         return Err(Error::illegal(format!(
             "[{}] has [{length}] bytes; the limit of [{bytes_max}] is the setting [{setting}]",
-            storage.shown(file)
+            storage.display(file)
         )));
     }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
@@ -52,7 +52,7 @@ pub(crate) fn read(storage: &dyn Storage, file: &str, bytes_max: u64) -> Result<
     let damaged = || {
         Error::new(
             ErrorKind::Corruption,
-            format!("[{}] does not match its checksum", storage.shown(file)),
+            format!("[{}] does not match its checksum", storage.display(file)),
         )
     };
     let content_bytes = bytes.len().checked_sub(MARK.len() + HASH_BYTES).ok_or_else(damaged)?;

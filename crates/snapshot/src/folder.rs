@@ -2,11 +2,11 @@
 //! writers apart.
 
 use crate::blob::{Blob, Hash};
-use crate::hashed_file::HashedFile;
+use crate::hashed_writer::HashedWriter;
 use crate::layout::{BLOBS, LOCK, SNAPSHOTS, TEMPORARY};
 use crate::lock::Lock;
 use crate::storage::{Content, Listed, Pace, Storage, StorageWriter, StoredFile, Version};
-use disk::{Disk, DiskFile, display_path, refusal};
+use disk::{Disk, DiskFile, SequentialWriter, display_path, refusal};
 use model::Result;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -67,7 +67,7 @@ impl Storage for Folder {
     fn place(&self) -> &str {
         &self.place
     }
-    fn shown(&self, file: &str) -> String {
+    fn display(&self, file: &str) -> String {
         display_path(&self.files.dir.join(file))
     }
     fn has_generations(&self) -> bool {
@@ -137,17 +137,25 @@ impl FolderWriter {
 }
 
 impl StorageWriter for FolderWriter {
-    fn store(&mut self, content: &Content<'_>, _: &HashMap<Hash, Blob>, _: u64, pace: &dyn Pace) -> Result<(Blob, bool)> {
+    fn store(
+        &mut self,
+        content: &Content<'_>,
+        _: &HashMap<Hash, Blob>,
+        generation: u64,
+        pace: &dyn Pace,
+    ) -> Result<(Blob, bool)> {
         let temporary = self.temporary();
         let disk = self.files.disk.clone();
         let created = disk.create(&temporary).map_err(|e| refusal("writing", &temporary, &e))?;
-        let hashed = HashedFile::new(created.as_ref(), pace);
-        let written = content(&hashed).and_then(|()| created.sync_data());
+        let mut file = SequentialWriter::new(created.as_ref());
+        let mut hashed = HashedWriter::new(&mut file, pace);
+        let written = content(&mut hashed).and_then(|()| created.sync_data());
         if let Err(e) = written {
             drop(disk.remove(&temporary));
             return Err(hashed.take_error().unwrap_or_else(|| refusal("writing", &temporary, &e)));
         }
-        let blob = hashed.blob();
+        let (hash, bytes) = hashed.written();
+        let blob = Blob { hash, bytes, generation };
         let path = self.files.dir.join(blob.file());
         if disk.len(&path).is_ok_and(|length| length == blob.bytes) {
             drop(disk.remove(&temporary));

@@ -89,7 +89,7 @@ impl Repository {
         let missing = || {
             let reason = format!(
                 "[{}] is missing: the repository has lost snapshot [{}]",
-                self.storage.shown(&file),
+                self.storage.display(&file),
                 snapshot.name
             );
             Error::new(ErrorKind::Corruption, reason)
@@ -120,7 +120,7 @@ impl Repository {
     fn read_pieces(&self, blob: &Blob, pace: &dyn Pace, mut take: impl FnMut(&[u8], u64) -> io::Result<()>) -> Result<()> {
         let name = blob.file();
         let damaged = |what: &str| {
-            let shown = self.storage.shown(&name);
+            let shown = self.storage.display(&name);
             let reason = format!("[{shown}] of the repository {what}");
             Error::new(ErrorKind::Corruption, reason).with("path", shown)
         };
@@ -139,7 +139,7 @@ impl Repository {
                 return Err(damaged(&format!("ends at byte [{done}]")));
             }
             hasher.update(&piece[..read]);
-            take(&piece[..read], done).map_err(|e| disk::refusal("copying", Path::new(&self.storage.shown(&name)), &e))?;
+            take(&piece[..read], done).map_err(|e| disk::refusal("copying", Path::new(&self.storage.display(&name)), &e))?;
             done += read as u64;
             pace.on_bytes(read as u64)?;
         }

@@ -3,16 +3,15 @@
 
 use crate::blob::{Blob, Hash};
 use crate::contents::{Contents, IndexPart, SegmentPart};
-use crate::hashed_file::HashedFile;
+use crate::hashed_writer::HashedWriter;
 use crate::repository::Repository;
 use crate::root::{State, Summary};
 use crate::storage::{Content, Listed, Pace, Storage, StorageWriter, StoredFile, Version};
 use crate::writer::Writer;
-use disk::{Disk as _, FaultyDisk};
+use model::random::random;
 use model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Files by their names, each with the number of its writing.
@@ -58,7 +57,7 @@ impl Storage for Bucket {
     fn place(&self) -> &str {
         "memory"
     }
-    fn shown(&self, file: &str) -> String {
+    fn display(&self, file: &str) -> String {
         file.to_owned()
     }
     fn has_generations(&self) -> bool {
@@ -85,11 +84,9 @@ impl StorageWriter for Bucket {
         generation: u64,
         pace: &dyn Pace,
     ) -> Result<(Blob, bool)> {
-        let disk = FaultyDisk::new(0);
-        disk.create_dir(Path::new("/d")).unwrap();
-        let file = disk.create(Path::new("/d/f")).unwrap();
-        let hashed = HashedFile::new(file.as_ref(), pace);
-        content(&hashed).unwrap();
+        let mut stored = Vec::new();
+        let mut hashed = HashedWriter::new(&mut stored, pace);
+        content(&mut hashed).unwrap();
         let (hash, bytes) = hashed.written();
         if let Some(blob) = known.get(&hash)
             && self.length(&blob.file())? == Some(bytes)
@@ -97,7 +94,7 @@ impl StorageWriter for Bucket {
             return Ok((*blob, false));
         }
         let blob = Blob { hash, bytes, generation };
-        self.objects.lock().put(&blob.file(), &file.read_whole().unwrap());
+        self.objects.lock().put(&blob.file(), &stored);
         Ok((blob, true))
     }
     fn settle(&mut self) -> Result<()> {
@@ -146,18 +143,8 @@ impl Pace for Freely {
     }
 }
 
-/// Numbers that look random, the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % most
-    }
-}
+/// Numbers below what is asked for, the same for the same seed.
+type Dice<'a> = dyn FnMut(u64) -> u64 + 'a;
 
 fn summary(name: &str) -> Summary {
     Summary {
@@ -205,8 +192,8 @@ type Work = (Writer, Vec<SegmentPart>);
 type Rivals = Arc<Mutex<[Option<Work>; 3]>>;
 
 /// A rival's next step. True: it has written a root.
-fn act(repository: &Repository, rivals: &Rivals, dice: &mut Dice, name: &str) -> bool {
-    let rival = dice.below(3);
+fn act(repository: &Repository, rivals: &Rivals, dice: &mut Dice<'_>, name: &str) -> bool {
+    let rival = dice(3) as usize;
     let mut work = rivals.lock()[rival].take();
     let written = step(repository, &mut work, dice, name);
     // Another one may have begun for it meanwhile; that one was killed.
@@ -215,12 +202,12 @@ fn act(repository: &Repository, rivals: &Rivals, dice: &mut Dice, name: &str) ->
 }
 
 /// One step of a writer. True: it has written a root.
-fn step(repository: &Repository, work: &mut Option<Work>, dice: &mut Dice, name: &str) -> bool {
-    let content = format!("content {}", dice.below(6));
-    let done = match (work.take(), dice.below(6)) {
+fn step(repository: &Repository, work: &mut Option<Work>, dice: &mut Dice<'_>, name: &str) -> bool {
+    let content = format!("content {}", dice(6));
+    let done = match (work.take(), dice(6)) {
         (None, 0) => {
             let root = repository.root().unwrap().unwrap_or_default();
-            match root.snapshots.get(dice.below(root.snapshots.len().max(1))) {
+            match root.snapshots.get(dice(root.snapshots.len() as u64) as usize) {
                 Some(one) => repository
                     .writer(None)
                     .unwrap()
@@ -266,25 +253,25 @@ fn step(repository: &Repository, work: &mut Option<Work>, dice: &mut Dice, name:
 fn what_the_root_leads_to_stays() {
     let (mut roots, mut removed) = (0, 0);
     for seed in 0..60 {
-        let (bucket, mut dice) = (Bucket::default(), Dice(seed));
+        let (bucket, mut dice) = (Bucket::default(), random(seed));
         let repository = Repository {
             storage: Arc::new(bucket.clone()),
             description_max: 1 << 20,
         };
         let rivals = Rivals::default();
         for n in 0..120 {
-            if dice.below(4) == 0 {
+            if dice(4) == 0 {
                 let mut objects = bucket.objects.lock();
                 let waiting = objects.removals.len();
                 if waiting > 0 {
-                    let file = objects.removals.swap_remove(dice.below(waiting));
+                    let file = objects.removals.swap_remove(dice(waiting as u64) as usize);
                     removed += usize::from(objects.files.remove(&file).is_some());
                 }
                 continue;
             }
-            let (other, all, mut others) = (repository.clone(), rivals.clone(), Dice(dice.0 ^ 1));
+            let (other, all, mut others) = (repository.clone(), rivals.clone(), random(dice(u64::MAX)));
             let intrude = move || {
-                for m in 0..others.below(8) {
+                for m in 0..others(8) {
                     act(&other, &all, &mut others, &format!("s{n}-{m}"));
                 }
             };

@@ -1,11 +1,12 @@
 //! The clients of S3 that a process has, and the repositories that they open.
 //!
-//! Not here: their settings (`s3_settings`), requests (`s3`).
+//! Not here: their settings (`s3_client`), requests (`s3`).
 
 use crate::repository::Repository;
 #[cfg(feature = "s3")]
 use crate::s3::{Bucket, Network, Trust};
-use crate::s3_settings::{S3Client, S3Place};
+use crate::s3_client::S3Client;
+use crate::s3_place::S3Place;
 use model::{Error, ErrorKind, Result};
 #[cfg(feature = "s3")]
 use parking_lot::Mutex;

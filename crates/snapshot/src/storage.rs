@@ -6,7 +6,6 @@
 //! Not here: which files there are and when they are written (`repository`, `writer`).
 
 use crate::blob::{Blob, Hash};
-use disk::DiskFile;
 use model::Result;
 use std::collections::HashMap;
 use std::io;
@@ -25,7 +24,7 @@ pub(crate) trait Storage: Send + Sync {
     /// Its address, which no other place has.
     fn place(&self) -> &str;
     /// A file as errors name it.
-    fn shown(&self, file: &str) -> String;
+    fn display(&self, file: &str) -> String;
     /// Do names carry the generation that they were written for? Then several stores may write at once, and the root decides.
     /// Else a lock keeps writers apart, and a file is named by its content alone.
     fn has_generations(&self) -> bool;
@@ -69,7 +68,7 @@ pub(crate) trait StoredFile {
 pub(crate) struct Version(pub(crate) String);
 
 /// Writes content from its beginning to its end. It may be asked twice, and writes the same bytes again.
-pub(crate) type Content<'a> = dyn Fn(&dyn DiskFile) -> io::Result<()> + 'a;
+pub(crate) type Content<'a> = dyn Fn(&mut dyn io::Write) -> io::Result<()> + 'a;
 
 /// Told of a file that is listed: its name relative to the folder, and its length, which may cost a look at the file.
 pub(crate) type Listed<'a> = dyn FnMut(&str, &dyn Fn() -> u64) + 'a;
@@ -77,7 +76,7 @@ pub(crate) type Listed<'a> = dyn FnMut(&str, &dyn Fn() -> u64) + 'a;
 /// Whoever changes a place.
 pub(crate) trait StorageWriter: Send {
     /// Stores content under the name of its hash; false: it was there. `known`: files that the root leads to, or that this writer
-    /// has stored. `generation`: that of the root that will lead to it.
+    /// has stored. `generation`: that of the root that will lead to it, where names have one; else 0.
     ///
     /// # Errors
     /// The place cannot be written, the end by `pace`.

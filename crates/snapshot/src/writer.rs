@@ -11,9 +11,10 @@ use crate::layout::{BLOBS, ROOT, SNAPSHOTS, TEMPORARY, WRITING};
 use crate::repository::{Repository, contents_file};
 use crate::root::{Root, Summary};
 use crate::storage::{Pace, StorageWriter, Version};
-use disk::{DiskFile, blockfile};
+use disk::blockfile;
 use model::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::Arc;
 
 /// Snapshots whose segments are looked at for those that are stored already, newest first.
@@ -122,8 +123,8 @@ impl Writer {
     /// # Errors
     /// A place that cannot be written, the end by `pace`.
     pub fn put(&mut self, components: &[(String, &[u8])], pace: &dyn Pace) -> Result<(Blob, bool)> {
-        let content = |file: &dyn DiskFile| blockfile::write_to(file, components).map(drop);
-        let (blob, is_new) = self.storage.store(&content, &self.stored, self.root.generation + 1, pace)?;
+        let content = |to: &mut dyn io::Write| blockfile::write_to(to, components).map(drop);
+        let (blob, is_new) = self.storage.store(&content, &self.stored, self.next_generation(), pace)?;
         self.stored.insert(blob.hash, blob);
         Ok((blob, is_new))
     }
@@ -203,10 +204,18 @@ impl Writer {
         match &read[..length] == TRIED {
             true => Ok(()),
             false => {
-                let shown = self.repository.storage.shown(&tried);
+                let shown = self.repository.storage.display(&tried);
                 let reason = format!("[{shown}] was written and is not read as it was written");
                 Err(Error::new(ErrorKind::Repository, reason))
             }
+        }
+    }
+
+    /// The generation of the root that this writer writes, where names have one; else 0.
+    fn next_generation(&self) -> u64 {
+        match self.repository.storage.has_generations() {
+            true => self.root.generation + 1,
+            false => 0,
         }
     }
 
@@ -215,10 +224,7 @@ impl Writer {
         let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
         self.check_length(bytes.len(), "the contents of the snapshot")?;
         self.storage.settle()?;
-        let generation = match self.repository.storage.has_generations() {
-            true => self.root.generation + 1,
-            false => 0,
-        };
+        let generation = self.next_generation();
         self.storage.write(&contents_file(&summary.uuid, generation), &bytes)?;
         summary.contents = Some(Blob {
             hash,

@@ -27,7 +27,7 @@ const SETTINGS: &[&str] = &[
     "chunk_size",
 ];
 
-/// Those of a repository in a folder.
+/// Settings that only a repository in a folder takes.
 const FOLDER_SETTINGS: &[&str] = &["location", "base_path"];
 
 /// A repository by its definition.

@@ -3,7 +3,7 @@
 //! A file appears whole or not at all, by one request or by the last one of an upload in parts. Nothing keeps writers apart: the root
 //! is written on the condition that it is as it was read (docs/internals/snapshots.md S5).
 //!
-//! Not here: settings (`s3_settings`), connections (`network`), the order of writes (`writer`).
+//! Not here: settings (`s3_place`), connections (`network`), the order of writes (`writer`).
 
 mod failure;
 mod network;
@@ -13,10 +13,10 @@ mod upload;
 pub(crate) use network::{Network, Trust};
 
 use crate::blob::{Blob, Hash};
-use crate::hashed_file::HashedFile;
+use crate::hashed_writer::HashedWriter;
 use crate::s3::requests::{Objects, Stretch};
-use crate::s3::upload::{Nowhere, Upload};
-use crate::s3_settings::S3Place;
+use crate::s3::upload::Upload;
+use crate::s3_place::S3Place;
 use crate::storage::{Content, Listed, Pace, Storage, StorageWriter, StoredFile, Version};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -24,6 +24,7 @@ use model::{Error, ErrorKind, Result};
 use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode, UpdateVersion};
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 /// A bucket, or a path in one.
@@ -49,8 +50,8 @@ impl Storage for Bucket {
     fn place(&self) -> &str {
         &self.objects.place
     }
-    fn shown(&self, file: &str) -> String {
-        self.objects.shown(file)
+    fn display(&self, file: &str) -> String {
+        self.objects.display(file)
     }
     fn has_generations(&self) -> bool {
         true
@@ -65,7 +66,7 @@ impl Storage for Bucket {
                 length: 0,
                 state: None,
             },
-            Err(failure) => return Err(failure.error("reading", &self.objects.shown(file))),
+            Err(failure) => return Err(failure.error("reading", &self.objects.display(file))),
         };
         Ok(Some(Box::new(OpenObject {
             objects: &self.objects,
@@ -109,7 +110,7 @@ impl StoredFile for OpenObject<'_> {
                 .filter(|bytes| !bytes.is_empty())
             else {
                 let read = self.objects.read(&self.file, at, self.stretch.state.as_deref());
-                self.stretch = read.map_err(|failure| failure.error("reading", &self.objects.shown(&self.file)))?;
+                self.stretch = read.map_err(|failure| failure.error("reading", &self.objects.display(&self.file)))?;
                 if self.stretch.bytes.is_empty() {
                     break;
                 }
@@ -153,13 +154,15 @@ impl StorageWriter for BucketWriter {
             generation > 0,
             "snapshots.md S5: a file in a bucket has the generation of its root in its name"
         );
-        let failed = |hashed: &HashedFile<'_>, e: &std::io::Error| {
-            let reason = format!("reading what is to be stored in [{}] failed: {e}", self.objects.shown(""));
-            hashed.take_error().unwrap_or_else(|| Error::new(ErrorKind::Internal, reason))
+        let failed = |e: io::Error| {
+            let reason = format!("reading what is to be stored in [{}] failed: {e}", self.objects.display(""));
+            Error::new(ErrorKind::Internal, reason)
         };
-        let uncounted = Uncounted(pace);
-        let hashed = HashedFile::new(&Nowhere, &uncounted);
-        content(&hashed).map_err(|e| failed(&hashed, &e))?;
+        let (mut nowhere, uncounted) = (io::sink(), Uncounted(pace));
+        let mut hashed = HashedWriter::new(&mut nowhere, &uncounted);
+        if let Err(e) = content(&mut hashed) {
+            return Err(hashed.take_error().unwrap_or_else(|| failed(e)));
+        }
         let (hash, bytes) = hashed.written();
         let there = known.get(&hash).filter(|blob| blob.bytes == bytes);
         if let Some(blob) = there
@@ -168,23 +171,20 @@ impl StorageWriter for BucketWriter {
             return Ok((*blob, false));
         }
         let blob = Blob { hash, bytes, generation };
-        let upload = Upload::begin(&self.objects, blob)?;
-        let hashed = HashedFile::new(&upload, pace);
-        let written = content(&hashed).map_err(|e| upload.take_error().unwrap_or_else(|| failed(&hashed, &e)));
-        let again = hashed.written();
-        match written {
-            Ok(()) if again == (hash, bytes) => upload.finish()?,
+        let mut upload = Upload::begin(&self.objects, blob)?;
+        let mut hashed = HashedWriter::new(&mut upload, pace);
+        let written = content(&mut hashed);
+        let (again, stopped) = (hashed.written(), hashed.take_error());
+        let failure = match written {
+            Ok(()) if again == (hash, bytes) => return upload.finish().map(|()| (blob, true)),
             Ok(()) => {
-                upload.give_up();
                 let reason = "a file changed while it was stored: its bytes are not those that its name was made of";
-                return Err(Error::new(ErrorKind::Corruption, reason));
+                Error::new(ErrorKind::Corruption, reason)
             }
-            Err(error) => {
-                upload.give_up();
-                return Err(error);
-            }
-        }
-        Ok((blob, true))
+            Err(e) => upload.take_error().or(stopped).unwrap_or_else(|| failed(e)),
+        };
+        upload.give_up();
+        Err(failure)
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -198,7 +198,7 @@ impl StorageWriter for BucketWriter {
 
     fn write(&mut self, file: &str, bytes: &[u8]) -> Result<()> {
         let put = self.objects.put(file, Bytes::copy_from_slice(bytes), PutMode::Overwrite);
-        put.map_err(|failure| failure.error("writing", &self.objects.shown(file)))
+        put.map_err(|failure| failure.error("writing", &self.objects.display(file)))
     }
 
     fn write_root(&mut self, file: &str, bytes: &[u8], read: Option<&Version>) -> Result<()> {
@@ -212,14 +212,14 @@ impl StorageWriter for BucketWriter {
         let bytes = Bytes::copy_from_slice(bytes);
         // Servers that pass over conditions are asked before.
         if self.objects.state(file)? != read.cloned() {
-            return Err(changed());
+            return Err(root_conflict());
         }
         let failure = match self.objects.put(file, bytes.clone(), mode) {
             Ok(()) => return Ok(()),
             Err(failure) if failure.is_unknown_condition() => {
                 return match self.objects.put(file, bytes, PutMode::Overwrite) {
                     Ok(()) => Ok(()),
-                    Err(failure) => Err(failure.error("writing", &self.objects.shown(file))),
+                    Err(failure) => Err(failure.error("writing", &self.objects.display(file))),
                 };
             }
             Err(failure) => failure,
@@ -227,8 +227,8 @@ impl StorageWriter for BucketWriter {
         // A request whose answer was lost may have been repeated, and then met its own root.
         match self.objects.has(file, &bytes) {
             Ok(true) => Ok(()),
-            _ if failure.is_precondition() => Err(changed()),
-            _ => Err(failure.error("writing", &self.objects.shown(file))),
+            _ if failure.is_precondition() => Err(root_conflict()),
+            _ => Err(failure.error("writing", &self.objects.display(file))),
         }
     }
 
@@ -244,14 +244,14 @@ impl StorageWriter for BucketWriter {
             }
             Ok(())
         });
-        listed.map_err(|failure| failure.error("listing", &self.objects.shown(folder)))
+        listed.map_err(|failure| failure.error("listing", &self.objects.display(folder)))
     }
 
     fn remove(&mut self, files: &[String]) -> Result<()> {
         if let [file] = files {
             let path = self.objects.path(file);
             return match self.objects.ask(self.objects.store.delete(&path)) {
-                Err(failure) if !failure.is_missing_file() => Err(failure.error("removing", &self.objects.shown(file))),
+                Err(failure) if !failure.is_missing_file() => Err(failure.error("removing", &self.objects.display(file))),
                 _ => Ok(()),
             };
         }
@@ -261,11 +261,12 @@ impl StorageWriter for BucketWriter {
             while removed.try_next().await?.is_some() {}
             Ok(())
         });
-        removed.map_err(|failure| failure.error("removing files of", &self.objects.shown("")))
+        removed.map_err(|failure| failure.error("removing files of", &self.objects.display("")))
     }
 }
 
-fn changed() -> Error {
+/// The root is not as it was read.
+fn root_conflict() -> Error {
     let reason = "the repository was changed by another store while this one wrote to it; register it again to go on with it as it \
                   is now";
     Error::new(ErrorKind::RepositoryChanged, reason)

@@ -3,7 +3,7 @@
 //! Answers are read whole and are bounded: what is asked for at once is small. Proxies are not used and redirects not followed, so
 //! requests go to the server of the repository and to no other.
 //!
-//! Not here: signatures and retries (`object_store`), which server (`s3_settings`), authorities (the server gives them).
+//! Not here: signatures and retries (`object_store`), which server (`s3_place`), authorities (the server gives them).
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
@@ -114,8 +114,7 @@ struct Connections {
     trust: Trust,
     /// What was trusted when it was first asked for.
     trusted: Mutex<Option<Arc<ClientConfig>>>,
-    /// By protocol and server.
-    idle: Mutex<HashMap<String, Vec<SendRequest<HttpRequestBody>>>>,
+    idle: Mutex<HashMap<Server, Vec<SendRequest<HttpRequestBody>>>>,
 }
 
 #[derive(Clone)]
@@ -153,7 +152,7 @@ impl HttpService for Connector {
 
 impl Connections {
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let server = server_of(request.uri())?;
+        let server = Server::of(request.uri())?;
         let mut request = in_origin_form(request)?;
         // An idle connection may have been closed by the server: then the request is still here.
         if let Some(mut connection) = self.take_idle(&server) {
@@ -181,7 +180,7 @@ impl Connections {
     /// Reads the body, and keeps the connection.
     async fn finish(
         &self,
-        server: &str,
+        server: &Server,
         connection: SendRequest<HttpRequestBody>,
         response: Response<hyper::body::Incoming>,
     ) -> Result<HttpResponse, HttpError> {
@@ -189,7 +188,7 @@ impl Connections {
         let collected = Limited::new(body, ANSWER_MAX_BYTES).collect().await;
         let collected = collected.map_err(|e| HttpError::new_boxed(HttpErrorKind::Interrupted, e))?;
         let mut idle = self.idle.lock();
-        let kept = idle.entry(server.to_owned()).or_default();
+        let kept = idle.entry(server.clone()).or_default();
         kept.retain(|connection| !connection.is_closed());
         if kept.len() < IDLE_MAX {
             kept.push(connection);
@@ -199,7 +198,7 @@ impl Connections {
     }
 
     /// A connection that was open when it was last looked at.
-    fn take_idle(&self, server: &str) -> Option<SendRequest<HttpRequestBody>> {
+    fn take_idle(&self, server: &Server) -> Option<SendRequest<HttpRequestBody>> {
         let mut idle = self.idle.lock();
         let kept = idle.get_mut(server)?;
         kept.retain(|connection| !connection.is_closed());
@@ -207,32 +206,32 @@ impl Connections {
         Some(kept.swap_remove(ready))
     }
 
-    fn trusted(&self) -> Result<Arc<ClientConfig>> {
-        let mut trusted = self.trusted.lock();
-        match &*trusted {
+    fn client_config(&self) -> Result<Arc<ClientConfig>> {
+        let mut made = self.trusted.lock();
+        match &*made {
             Some(config) => Ok(config.clone()),
-            None => Ok(trusted.insert((self.trust)()?).clone()),
+            None => Ok(made.insert((self.trust)()?).clone()),
         }
     }
 
-    async fn connect(&self, server: &str) -> Result<SendRequest<HttpRequestBody>, HttpError> {
+    async fn connect(&self, server: &Server) -> Result<SendRequest<HttpRequestBody>, HttpError> {
         match timeout(CONNECT_TIMEOUT, self.open(server)).await {
             Ok(opened) => opened,
             Err(_) => {
                 let reason = format!("nothing answers within {}", model::units::render_duration(CONNECT_TIMEOUT));
-                Err(unconnected(server, &reason))
+                Err(connect_error(server, &reason))
             }
         }
     }
 
-    async fn open(&self, server: &str) -> Result<SendRequest<HttpRequestBody>, HttpError> {
-        let failed = |e: io::Error| unconnected(server, &e.to_string());
-        let (scheme, authority) = server.split_once("://").unwrap_or(("https", server));
-        let (host, port) = host_and_port(scheme, authority);
-        let stream = TcpStream::connect((host, port)).await.map_err(failed)?;
+    async fn open(&self, server: &Server) -> Result<SendRequest<HttpRequestBody>, HttpError> {
+        let failed = |e: io::Error| connect_error(server, &e.to_string());
+        let stream = TcpStream::connect((server.host.as_str(), server.port))
+            .await
+            .map_err(failed)?;
         // Requests are whole when they are sent: to wait for more of them gains nothing.
         stream.set_nodelay(true).map_err(failed)?;
-        if scheme == "http" {
+        if !server.is_https {
             return speak(server, stream).await;
         }
         // Certificates that are not trusted do not become so by asking again.
@@ -242,8 +241,8 @@ impl Connections {
                 io::Error::other(format!("TLS with [{server}] failed: {reason}")),
             )
         };
-        let config = self.trusted().map_err(|e| untrusted(e.reason().to_owned()))?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|e| untrusted(e.to_string()))?;
+        let config = self.client_config().map_err(|e| untrusted(e.reason().to_owned()))?;
+        let name = ServerName::try_from(server.host.clone()).map_err(|e| untrusted(e.to_string()))?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
@@ -252,19 +251,19 @@ impl Connections {
     }
 }
 
-async fn speak<S>(server: &str, stream: S) -> Result<SendRequest<HttpRequestBody>, HttpError>
+async fn speak<S>(server: &Server, stream: S) -> Result<SendRequest<HttpRequestBody>, HttpError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (connection, driver) = handshake(TokioIo::new(stream))
         .await
-        .map_err(|e| unconnected(server, &e.to_string()))?;
+        .map_err(|e| connect_error(server, &e.to_string()))?;
     // It ends with its sender; what it met is told there.
     tokio::spawn(async move { drop(driver.await) });
     Ok(connection)
 }
 
-fn unconnected(server: &str, reason: &str) -> HttpError {
+fn connect_error(server: &Server, reason: &str) -> HttpError {
     let told = io::Error::new(
         io::ErrorKind::NotConnected,
         format!("connecting to [{server}] failed: {reason}"),
@@ -272,24 +271,38 @@ fn unconnected(server: &str, reason: &str) -> HttpError {
     HttpError::new(HttpErrorKind::Connect, told)
 }
 
-/// Protocol and server of an address.
-fn server_of(uri: &Uri) -> Result<String, HttpError> {
-    match (uri.scheme_str(), uri.authority()) {
-        (Some(scheme), Some(authority)) => Ok(format!("{scheme}://{authority}")),
-        _ => {
+/// The server of an address.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Server {
+    is_https: bool,
+    host: String,
+    port: u16,
+}
+
+impl Server {
+    fn of(uri: &Uri) -> Result<Server, HttpError> {
+        let (Some(scheme), Some(host)) = (uri.scheme_str(), uri.host()) else {
             let told = io::Error::other(format!("[{uri}] names no server"));
-            Err(HttpError::new(HttpErrorKind::Unknown, told))
-        }
+            return Err(HttpError::new(HttpErrorKind::Unknown, told));
+        };
+        let is_https = scheme != "http";
+        let usual = if is_https { 443 } else { 80 };
+        Ok(Server {
+            is_https,
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: uri.port_u16().unwrap_or(usual),
+        })
     }
 }
 
-fn host_and_port<'a>(scheme: &str, authority: &'a str) -> (&'a str, u16) {
-    let default = if scheme == "http" { 80 } else { 443 };
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().unwrap_or(default)),
-        _ => (authority, default),
-    };
-    (host.trim_matches(['[', ']']), port)
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_https { "https" } else { "http" };
+        match self.host.contains(':') {
+            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
+        }
+    }
 }
 
 /// With the path alone as its target, and the server in a header, as HTTP/1.1 has it.

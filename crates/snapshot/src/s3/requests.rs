@@ -4,15 +4,15 @@
 
 use crate::s3::failure::Failure;
 use crate::s3::network::Network;
-use crate::s3_settings::S3Place;
+use crate::s3_place::S3Place;
 use crate::storage::Version;
 use bytes::Bytes;
 use model::{Error, ErrorKind, Result};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, BackoffConfig, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions,
-    RetryConfig,
+    Attribute, Attributes, BackoffConfig, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions, RetryConfig,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Objects {
     /// Server, bucket and path.
     pub(super) place: String,
     /// Bucket and path as errors name them.
-    shown: String,
+    displayed_base: String,
     pub(super) part_bytes: usize,
     pub(super) attributes: Attributes,
 }
@@ -78,7 +78,7 @@ impl Objects {
         if let Some(class) = &place.storage_class {
             attributes.insert(Attribute::StorageClass, class.clone().into());
         }
-        let shown = match place.base_path.is_empty() {
+        let displayed_base = match place.base_path.is_empty() {
             true => format!("s3://{}", place.bucket),
             false => format!("s3://{}/{}", place.bucket, place.base_path),
         };
@@ -86,8 +86,8 @@ impl Objects {
             store,
             network,
             base,
-            place: format!("{server} {shown}"),
-            shown,
+            place: format!("{server} {displayed_base}"),
+            displayed_base,
             part_bytes: place.part_bytes,
             attributes,
         })
@@ -96,21 +96,30 @@ impl Objects {
     pub(super) fn path(&self, file: &str) -> Path {
         file.split('/').fold(self.base.clone(), Path::join)
     }
-    pub(super) fn shown(&self, file: &str) -> String {
-        format!("{}/{file}", self.shown)
+    /// A file as errors name it.
+    pub(super) fn display(&self, file: &str) -> String {
+        format!("{}/{file}", self.displayed_base)
     }
     /// Waits for a request.
     pub(super) fn ask<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Result<T, Failure> {
         let answer = self.network.wait(request).ok_or_else(Failure::stopping)?;
         answer.map_err(|error| Failure::of(&error))
     }
-    pub(super) fn length(&self, file: &str) -> Result<Option<u64>> {
+    /// Length and state of a file; `None`: it is not there.
+    fn head(&self, file: &str) -> Result<Option<ObjectMeta>> {
         let path = self.path(file);
         match self.ask(self.store.head(&path)) {
-            Ok(meta) => Ok(Some(meta.size)),
+            Ok(meta) => Ok(Some(meta)),
             Err(failure) if failure.is_missing_file() => Ok(None),
-            Err(failure) => Err(failure.error("reading", &self.shown(file))),
+            Err(failure) => Err(failure.error("reading", &self.display(file))),
         }
+    }
+    pub(super) fn length(&self, file: &str) -> Result<Option<u64>> {
+        Ok(self.head(file)?.map(|meta| meta.size))
+    }
+    /// The state of a file; `None`: it is not there.
+    pub(super) fn state(&self, file: &str) -> Result<Option<Version>> {
+        Ok(self.head(file)?.and_then(|meta| meta.e_tag).map(Version))
     }
     pub(super) fn put(&self, file: &str, bytes: Bytes, mode: PutMode) -> Result<(), Failure> {
         let options = PutOptions {
@@ -140,16 +149,6 @@ impl Objects {
                 state,
             })
         })
-    }
-
-    /// The state of a file; `None`: it is not there.
-    pub(super) fn state(&self, file: &str) -> Result<Option<Version>> {
-        let path = self.path(file);
-        match self.ask(self.store.head(&path)) {
-            Ok(meta) => Ok(meta.e_tag.map(Version)),
-            Err(failure) if failure.is_missing_file() => Ok(None),
-            Err(failure) => Err(failure.error("reading", &self.shown(file))),
-        }
     }
 
     /// Does a file have these bytes?

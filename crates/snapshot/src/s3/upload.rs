@@ -4,49 +4,22 @@ use crate::blob::Blob;
 use crate::s3::failure::Failure;
 use crate::s3::requests::Objects;
 use bytes::Bytes;
-use disk::DiskFile;
 use model::{Error, Result};
 use object_store::{MultipartUpload, ObjectStore, PutMode, PutMultipartOptions};
-use parking_lot::Mutex;
 use std::io;
 
 /// S3 takes no more parts of one file.
 const PARTS_MOST: u64 = 10_000;
 
-/// Takes bytes and keeps none.
-pub(super) struct Nowhere;
-
-impl DiskFile for Nowhere {
-    fn write_some_at(&self, bytes: &[u8], _: u64) -> io::Result<usize> {
-        Ok(bytes.len())
-    }
-    fn read_some_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-    fn truncate(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    fn bytes(&self) -> io::Result<u64> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
 /// A file that is written from its beginning to its end. It is there once [`Upload::finish`] returns, and not before.
 pub(super) struct Upload<'a> {
     objects: &'a Objects,
     file: String,
-    state: Mutex<Sending>,
-}
-
-struct Sending {
     /// `None`: the file is small enough for one request.
     parts: Option<Box<dyn MultipartUpload>>,
     /// The part that is being filled.
     waiting: Vec<u8>,
-    stopped: Option<Error>,
+    error: Option<Error>,
 }
 
 impl<'a> Upload<'a> {
@@ -70,101 +43,87 @@ impl<'a> Upload<'a> {
                 };
                 let path = objects.path(&file);
                 let begun = objects.ask(objects.store.put_multipart_opts(&path, options));
-                Some(begun.map_err(|failure| failure.error("writing", &objects.shown(&file)))?)
+                Some(begun.map_err(|failure| failure.error("writing", &objects.display(&file)))?)
             }
         };
         let most = blob.bytes.min(part);
         Ok(Upload {
             objects,
             file,
-            state: Mutex::new(Sending {
-                parts,
-                waiting: Vec::with_capacity(usize::try_from(most).unwrap_or(0)),
-                stopped: None,
-            }),
+            parts,
+            waiting: Vec::with_capacity(usize::try_from(most).unwrap_or(0)),
+            error: None,
         })
     }
 
     fn refusal(&self, failure: &Failure) -> Error {
-        failure.error("writing", &self.objects.shown(&self.file))
+        failure.error("writing", &self.objects.display(&self.file))
     }
 
-    fn send_part(&self, sending: &mut Sending) -> Result<()> {
-        let part = Bytes::from(std::mem::take(&mut sending.waiting));
-        let Some(parts) = &mut sending.parts else { return Ok(()) };
-        let sent = parts.put_part(part.into());
-        self.objects.ask(sent).map_err(|failure| self.refusal(&failure))
+    fn send_part(&mut self) -> Result<()> {
+        let part = Bytes::from(std::mem::take(&mut self.waiting));
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        let sent = self.objects.ask(parts.put_part(part.into()));
+        sent.map_err(|failure| self.refusal(&failure))
     }
 
     /// # Errors
-    /// Repository: the server refuses.
-    pub(super) fn finish(&self) -> Result<()> {
-        let mut sending = self.state.lock();
-        if sending.parts.is_none() {
-            let whole = Bytes::from(std::mem::take(&mut sending.waiting));
+    /// Repository: the server refuses; then no part is left.
+    pub(super) fn finish(mut self) -> Result<()> {
+        if self.parts.is_none() {
+            let whole = Bytes::from(std::mem::take(&mut self.waiting));
             let put = self.objects.put(&self.file, whole, PutMode::Overwrite);
             return put.map_err(|failure| self.refusal(&failure));
         }
-        if !sending.waiting.is_empty()
-            && let Err(error) = self.send_part(&mut sending)
-        {
-            drop(sending);
+        let completed = self.complete();
+        if completed.is_err() {
             self.give_up();
-            return Err(error);
         }
-        let completed = sending.parts.as_mut().map(|parts| self.objects.ask(parts.complete()));
-        match completed {
-            Some(Err(failure)) => {
-                drop(sending);
-                self.give_up();
-                Err(self.refusal(&failure))
-            }
-            _ => Ok(()),
+        completed
+    }
+
+    /// Sends the last part, and makes a file of all of them.
+    fn complete(&mut self) -> Result<()> {
+        if !self.waiting.is_empty() {
+            self.send_part()?;
         }
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        let completed = self.objects.ask(parts.complete());
+        completed.map(drop).map_err(|failure| self.refusal(&failure))
     }
 
     /// Takes back the parts that were sent; those of a killed process stay until a rule of the bucket removes them.
-    pub(super) fn give_up(&self) {
-        let mut sending = self.state.lock();
-        if let Some(parts) = &mut sending.parts {
+    pub(super) fn give_up(&mut self) {
+        if let Some(parts) = &mut self.parts {
             // The first failure is the one to tell of.
             drop(self.objects.ask(parts.abort()));
         }
     }
 
-    /// What the server refused, if it did.
-    pub(super) fn take_error(&self) -> Option<Error> {
-        self.state.lock().stopped.take()
+    /// The refusal of the server, if there was one.
+    pub(super) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
     }
 }
 
-impl DiskFile for Upload<'_> {
-    fn write_some_at(&self, bytes: &[u8], _: u64) -> io::Result<usize> {
-        let mut sending = self.state.lock();
-        let room = self.objects.part_bytes - sending.waiting.len();
+impl io::Write for Upload<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.objects.part_bytes - self.waiting.len();
         let taken = bytes.len().min(room);
-        sending.waiting.extend_from_slice(&bytes[..taken]);
+        self.waiting.extend_from_slice(&bytes[..taken]);
         // The last part goes with the end, and a small file with one request.
-        if sending.waiting.len() == self.objects.part_bytes && sending.parts.is_some() {
-            if let Err(error) = self.send_part(&mut sending) {
+        if self.waiting.len() == self.objects.part_bytes && self.parts.is_some() {
+            if let Err(error) = self.send_part() {
                 let told = io::Error::other(error.reason().to_owned());
-                sending.stopped = Some(error);
+                self.error = Some(error);
                 return Err(told);
             }
-            sending.waiting.reserve_exact(self.objects.part_bytes);
+            self.waiting.reserve_exact(self.objects.part_bytes);
         }
         Ok(taken)
     }
-    fn read_some_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    fn sync_data(&self) -> io::Result<()> {
+    /// Parts are sent when they are full.
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-    fn truncate(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-    fn bytes(&self) -> io::Result<u64> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 }

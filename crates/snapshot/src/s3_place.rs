@@ -1,201 +1,21 @@
-//! The settings of clients of S3, which belong to the process, and of repositories of type `s3`, which name one.
+//! A repository of type `s3` by its settings, and those of its client.
 //!
-//! Texts are read once, here: regions, buckets and endpoints become parts of addresses, so each has only characters that an address
-//! has there.
+//! Buckets and paths become parts of addresses, so each has only characters that an address has there.
 //!
-//! Not here: requests (`s3`), settings that every repository has (`embedded`).
+//! Not here: clients (`s3_client`), requests (`s3`), settings that every repository has (`embedded`).
 
 #![cfg_attr(not(feature = "s3"), allow(dead_code, reason = "only requests read what is parsed"))]
 
+use crate::s3_client::{DEFAULT_CLIENT, ENDPOINT, Endpoint, PROTOCOL, Protocol, REGION, S3Client, is_region};
 use model::{Error, ErrorKind, Result, nearest, units};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::IpAddr;
-use std::time::Duration;
 
-/// The client of a repository that names none.
-pub const DEFAULT_CLIENT: &str = "default";
 /// The setting of the process that lets repositories name endpoints.
 pub const ALLOW_ENDPOINT: &str = "repositories.s3.allow_endpoint";
 /// The most that is sent at once, and is in memory for it.
 const PART_MOST: u64 = 8 << 20;
 /// S3 takes no smaller part of a file, but the last.
 const PART_LEAST: u64 = 5 << 20;
-
-/// Settings of a client, below `s3.client.NAME`: name, default, meaning.
-pub const CLIENT_SETTINGS: &[(&str, &str, &str)] = &[
-    (
-        "access_key",
-        "",
-        "Name of the key that signs requests. For the client `default` also AWS_ACCESS_KEY_ID.",
-    ),
-    (
-        "secret_key",
-        "",
-        "The key itself; shown nowhere. For the client `default` also AWS_SECRET_ACCESS_KEY.",
-    ),
-    (
-        "session_token",
-        "",
-        "Token of a key that ends soon. For the client `default` also AWS_SESSION_TOKEN.",
-    ),
-    (
-        "endpoint",
-        "",
-        "Host, HOST:PORT or URL of the server. Empty: that of AWS for the region.",
-    ),
-    ("region", "us-east-1", "Region that requests are signed for."),
-    ("protocol", "https", "https or http, where the endpoint does not say."),
-    (
-        "path_style_access",
-        "false",
-        "Buckets are a part of the path, and of the host's name otherwise. An endpoint that is an address or localhost always has them in the path.",
-    ),
-    (
-        "max_retries",
-        "3",
-        "How often a request that failed by the server or the network is sent again.",
-    ),
-    (
-        "read_timeout",
-        "50s",
-        "How long an answer is waited for, beside a second for each 100 kB that is sent.",
-    ),
-];
-
-/// A text that is shown nowhere.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides a text.
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-    #[cfg(feature = "s3")]
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-/// A client of S3.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct S3Client {
-    /// The name of the key, the key, and its token.
-    pub key: Option<(String, Secret, Option<Secret>)>,
-    pub(crate) endpoint: Option<Endpoint>,
-    pub(crate) region: String,
-    pub(crate) protocol: Protocol,
-    pub(crate) path_style_access: bool,
-    pub(crate) max_retries: usize,
-    pub(crate) read_timeout: Duration,
-}
-
-/// How a server is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Http,
-    Https,
-}
-
-/// A server: its protocol if it says so, host and port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    protocol: Option<Protocol>,
-    authority: String,
-}
-
-impl Default for S3Client {
-    fn default() -> S3Client {
-        S3Client {
-            key: None,
-            endpoint: None,
-            region: "us-east-1".to_owned(),
-            protocol: Protocol::Https,
-            path_style_access: false,
-            max_retries: 3,
-            read_timeout: Duration::from_secs(50),
-        }
-    }
-}
-
-impl S3Client {
-    /// From settings by the last part of their names; those that are empty or not there have their default.
-    ///
-    /// # Errors
-    /// IllegalArgument: a value that cannot be read, a key without its name; named by `prefix` and the setting.
-    pub fn parse(prefix: &str, text: impl Fn(&str) -> Option<String>) -> Result<S3Client> {
-        let given = |name: &str| text(name).filter(|value| !value.is_empty());
-        let refuse = |name: &str, value: &str, why: &str| Error::illegal(format!("[{prefix}.{name}] is [{value}]: {why}"));
-        let default = S3Client::default();
-        let secret = |name: &str| given(name).map(Secret);
-        let key = match (given("access_key"), secret("secret_key"), secret("session_token")) {
-            (Some(access), Some(secret), token) => Some((access, secret, token)),
-            (None, None, None) => None,
-            (Some(_), None, _) => {
-                return Err(Error::illegal(format!(
-                    "[{prefix}.access_key] is given without [{prefix}.secret_key]"
-                )));
-            }
-            (None, Some(_), _) => {
-                return Err(Error::illegal(format!(
-                    "[{prefix}.secret_key] is given without [{prefix}.access_key]"
-                )));
-            }
-            (None, None, Some(_)) => {
-                return Err(Error::illegal(format!(
-                    "[{prefix}.session_token] is given without [{prefix}.access_key]"
-                )));
-            }
-        };
-        let parsed = |name: &str, why: &str, parse: fn(&str) -> bool| match given(name) {
-            Some(value) if !parse(&value) => Err(refuse(name, &value, why)),
-            value => Ok(value),
-        };
-        let number = parsed("max_retries", "must be a whole number up to 100", |text| {
-            text.parse::<usize>().is_ok_and(|n| n <= 100)
-        })?;
-        let flag = parsed("path_style_access", "must be true or false", |text| {
-            text.parse::<bool>().is_ok()
-        })?;
-        let region = parsed("region", REGION, is_region)?;
-        let endpoint = match given("endpoint") {
-            Some(value) => Some(Endpoint::parse(&value).ok_or_else(|| refuse("endpoint", &value, ENDPOINT))?),
-            None => None,
-        };
-        let protocol = match given("protocol") {
-            Some(value) => Some(Protocol::parse(&value).ok_or_else(|| refuse("protocol", &value, PROTOCOL))?),
-            None => None,
-        };
-        let timeout = match given("read_timeout") {
-            Some(value) => Some(units::parse_duration(&value, &format!("{prefix}.read_timeout"))?),
-            None => None,
-        };
-        Ok(S3Client {
-            key,
-            endpoint,
-            region: region.unwrap_or(default.region),
-            protocol: protocol.unwrap_or(default.protocol),
-            path_style_access: flag.map_or(default.path_style_access, |flag| flag == "true"),
-            max_retries: number.and_then(|n| n.parse().ok()).unwrap_or(default.max_retries),
-            read_timeout: timeout.unwrap_or(default.read_timeout),
-        })
-    }
-}
-
-const REGION: &str = "must be a name of letters, digits and hyphens";
-const ENDPOINT: &str = "must be HOST, HOST:PORT, http://HOST:PORT or https://HOST:PORT";
-const PROTOCOL: &str = "must be http or https";
-
-fn is_region(text: &str) -> bool {
-    text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-}
 
 /// Of 3 to 63 letters, digits, points, hyphens and underscores.
 fn is_bucket(text: &str) -> bool {
@@ -206,60 +26,6 @@ fn is_bucket(text: &str) -> bool {
         && first(text.chars().next())
         && first(text.chars().last())
         && !text.contains("..")
-}
-
-impl Protocol {
-    fn parse(text: &str) -> Option<Protocol> {
-        match text {
-            "http" => Some(Protocol::Http),
-            "https" => Some(Protocol::Https),
-            _ => None,
-        }
-    }
-    fn scheme(self) -> &'static str {
-        match self {
-            Protocol::Http => "http",
-            Protocol::Https => "https",
-        }
-    }
-}
-
-impl Endpoint {
-    fn parse(text: &str) -> Option<Endpoint> {
-        let (protocol, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => (Some(Protocol::parse(scheme)?), rest),
-            None => (None, text),
-        };
-        let authority = rest.strip_suffix('/').unwrap_or(rest);
-        let (host, port) = match authority.rsplit_once(':') {
-            // The colons of an address between brackets.
-            Some((_, port)) if port.ends_with(']') => (authority, None),
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        };
-        let is_name = |host: &str| {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-            !host.is_empty() && host.len() <= 253 && host.chars().all(allowed)
-        };
-        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let is_host = match inner {
-            Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
-            None => is_name(host),
-        };
-        let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-        (is_host && is_port).then(|| Endpoint {
-            protocol,
-            authority: authority.to_owned(),
-        })
-    }
-    /// Is it an address or this machine, of which no bucket can be a part?
-    fn has_no_names(&self) -> bool {
-        let host = match self.authority.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => host,
-            _ => &self.authority,
-        };
-        host == "localhost" || host.starts_with('[') || host.parse::<IpAddr>().is_ok()
-    }
 }
 
 /// Settings of a repository of type `s3`, besides those of every repository.
@@ -355,7 +121,7 @@ impl S3Place {
             Some(endpoint) => {
                 let protocol = endpoint.protocol.unwrap_or(client.protocol);
                 let in_path = client.path_style_access || endpoint.has_no_names();
-                (format!("{}://{}", protocol.scheme(), endpoint.authority), in_path)
+                (format!("{}://{}", protocol.scheme(), endpoint.authority()), in_path)
             }
         }
     }
@@ -364,7 +130,7 @@ impl S3Place {
 fn find_client(name: &str, clients: &BTreeMap<String, S3Client>) -> Result<S3Client, String> {
     match clients.get(name) {
         Some(client) => Ok(client.clone()),
-        None if name == DEFAULT_CLIENT => Ok(S3Client::default()),
+        None if name == DEFAULT_CLIENT => S3Client::parse(name, |_| None).map_err(|e| e.reason().to_owned()),
         None => {
             let hint = nearest::hint(name, clients.keys().map(String::as_str));
             let known: Vec<&str> = clients.keys().map(String::as_str).collect();
@@ -548,41 +314,5 @@ mod tests {
         for endpoint in ["", "ftp://a", "a/b", "u@a", "a:0", "a:99999", "a b", "http://", "[::1", "a?b"] {
             check(&[bucket, ("endpoint", endpoint)], true, Err("setting [endpoint] is ["));
         }
-    }
-
-    #[test]
-    fn settings_of_clients() {
-        let check = |given: &[(&str, &str)], part: Option<&str>| {
-            let text = |name: &str| {
-                given
-                    .iter()
-                    .find(|(known, _)| *known == name)
-                    .map(|(_, value)| (*value).to_owned())
-            };
-            let got = S3Client::parse("s3.client.c", text);
-            match (got, part) {
-                (Ok(client), None) => assert!(!format!("{client:?}").contains("hidden"), "{client:?}"),
-                (Err(error), Some(part)) => {
-                    assert!(error.reason().contains(part) && !error.reason().contains("hidden"), "{error}");
-                }
-                (got, part) => panic!("{given:?}: {got:?} instead of {part:?}"),
-            }
-        };
-        check(&[], None);
-        check(
-            &[("access_key", "a"), ("secret_key", "hidden"), ("session_token", "hidden")],
-            None,
-        );
-        check(&[("access_key", "a")], Some("is given without [s3.client.c.secret_key]"));
-        check(&[("secret_key", "hidden")], Some("is given without [s3.client.c.access_key]"));
-        check(
-            &[("session_token", "hidden")],
-            Some("[s3.client.c.session_token] is given without"),
-        );
-        check(&[("endpoint", "a/b")], Some("[s3.client.c.endpoint] is [a/b]"));
-        check(&[("protocol", "x")], Some("must be http or https"));
-        check(&[("max_retries", "many")], Some("whole number"));
-        check(&[("read_timeout", "5")], Some("read_timeout"));
-        check(&[("path_style_access", "1")], Some("must be true or false"));
     }
 }
