@@ -191,14 +191,15 @@ fn a_busy_target_is_asked_again() {
 }
 
 /// What a command says that ends at once.
-fn refused(replicate: &mut Command) -> String {
+/// Runs a replication that is refused, and finds these words in what it says.
+fn check_refusal(mut replicate: Command, words: &[&str]) {
     let begun = Instant::now();
     let done = replicate.output().unwrap();
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{told}");
     // It would ask a minute long.
     assert!(begun.elapsed() < Duration::from_secs(30), "{told}");
-    told
+    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
 }
 
 fn write_profiles(file: &Path, target: &Secured) {
@@ -231,47 +232,40 @@ fn credentials_are_of_one_side_each_and_a_refusal_names_the_side() {
         replicate.envs(variables.iter().copied());
         replicate
     };
-    // The password of the source does not go to the target.
-    let told = refused(&mut run(&["--to", &to, "--to-user", "copier"], &[]));
-    assert!(
-        told.contains("give it in PLEACH_TO_PASSWORD or with --to-password-file"),
-        "{told}"
-    );
-    let told = refused(&mut run(&["--to", &to], &[]));
-    assert!(told.contains("the target answered [GET /] with 401"), "{told}");
-    let told = refused(&mut run(
-        &["--to", &to, "--to-user", "copier"],
-        &[("PLEACH_TO_PASSWORD", "wrong")],
-    ));
-    assert!(
-        told.contains("the target answered [GET /] with 401") && told.contains("--to-user, --to-api-key-file or --to-profile"),
-        "{told}"
-    );
-    let told = refused(&mut run(
-        &["--to", &to, "--to-user", "copier"],
-        &[("PLEACH_TO_PASSWORD", PASSWORD), ("PLEACH_PASSWORD", "wrong")],
-    ));
-    assert!(
-        told.contains("the source answered [") && told.contains("with 401") && told.contains("--user, --api-key-file"),
-        "{told}"
-    );
-    // A right that is missing: of the documents, then of the index.
-    let maker = [("PLEACH_TO_USER", "maker"), ("PLEACH_TO_PASSWORD", PASSWORD)];
-    let told = refused(&mut run(&["--to", &to], &maker));
-    assert!(
-        told.contains("the target answered [POST /_bulk] with 403") && told.contains("lack this right"),
-        "{told}"
-    );
+    let password = ("PLEACH_TO_PASSWORD", PASSWORD);
+    let of_target = ["--to", &to, "--to-user", "copier"];
+    let flags_of_target = "--to-user, --to-api-key-file or --to-profile";
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 5] = [
+        // The password of the source does not go to the target.
+        (&of_target, &[], &["give it in PLEACH_TO_PASSWORD or with --to-password-file"]),
+        (&of_target[..2], &[], &["the target answered [GET /] with 401"]),
+        (
+            &of_target,
+            &[("PLEACH_TO_PASSWORD", "wrong")],
+            &["the target answered [GET /] with 401", flags_of_target],
+        ),
+        (
+            &of_target,
+            &[password, ("PLEACH_PASSWORD", "wrong")],
+            &["the source answered [", "with 401", "--user, --api-key-file"],
+        ),
+        // The right to write documents is missing.
+        (
+            &of_target[..2],
+            &[("PLEACH_TO_USER", "maker"), password],
+            &["the target answered [POST /_bulk] with 403", "lack this right"],
+        ),
+    ];
+    for (target, variables, words) in cases {
+        check_refusal(run(target, variables), words);
+    }
+    // The right to make the index is missing.
     target.admin("DELETE", "/a", Value::Null);
     source.admin("PUT", "/b/_doc/1", json!({ "n": 1 }));
-    let mut of_b = replicate(&from, &["--to", &to, "--to-user", "copier"], &["--once", "--index", "b"]);
-    of_b.envs([
-        ("PLEACH_USER", "admin"),
-        ("PLEACH_PASSWORD", &source.admin),
-        ("PLEACH_TO_PASSWORD", PASSWORD),
-    ]);
-    let told = refused(&mut of_b);
-    assert!(told.contains("the target answered [") && told.contains("with 403"), "{told}");
+    let mut of_b = replicate(&from, &of_target, &["--once", "--index", "b"]);
+    of_b.envs([("PLEACH_USER", "admin"), ("PLEACH_PASSWORD", &source.admin), password]);
+    check_refusal(of_b, &["the target answered [", "with 403"]);
     // A profile of the target has all of it.
     let profiles = target.folder.path().join("profiles.toml");
     write_profiles(&profiles, &target);

@@ -27,7 +27,7 @@ const LIMIT: usize = 5000;
 
 pub(super) fn feed(options: &Options, report: &mut Report) {
     let folder = folder();
-    let source = started(&folder.path().join("source"));
+    let source = start(&folder.path().join("source"));
     // Nothing is given up before it was read.
     let begin = json!({ "position": 0 }).to_string();
     put(&source, "/_changes/consumer/bench", &begin);
@@ -40,7 +40,7 @@ pub(super) fn feed(options: &Options, report: &mut Report) {
     beside_followers(options, report, &source);
 }
 
-fn started(data: &Path) -> Server {
+fn start(data: &Path) -> Server {
     Server::start(data, &["es8"])
 }
 
@@ -110,7 +110,7 @@ fn replicate(options: &Options, report: &mut Report, source: &Server, (documents
                 let body = json!({ "position": position }).to_string();
                 put(source, &format!("/_changes/consumer/{name}"), &body);
             }
-            let target = started(&folder.join(&name));
+            let target = start(&folder.join(&name));
             let begun = Instant::now();
             run_replicate(source, &target, &name);
             let rate = documents as f64 / begun.elapsed().as_secs_f64();
