@@ -1,6 +1,6 @@
 //! TLS as clients see it, by `curl` and `openssl`: certificates of `pleach cert`, protocols, certificates of clients, reload.
 //!
-//! Not here: what the settings refuse by themselves (`server/src/config.rs`).
+//! Not here: what the settings refuse by themselves (`server/src/config`).
 
 #![expect(clippy::unwrap_used, reason = "a test's functions are tests too")]
 

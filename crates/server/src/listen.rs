@@ -33,6 +33,12 @@ pub(crate) fn parse_persona(name: &str) -> Result<Persona> {
     })
 }
 
+/// The name of a persona, as [`parse_persona`] takes it.
+pub(crate) fn persona_name(persona: Persona) -> &'static str {
+    let mut names = Persona::NAMES.iter();
+    names.find(|(_, known)| *known == persona).map_or("es8", |(name, _)| name)
+}
+
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListenOn {

@@ -21,7 +21,6 @@ mod logging;
 mod memory;
 mod private;
 mod profiles;
-mod s3_config;
 mod server_flags;
 mod service_manager;
 mod threads;

@@ -91,7 +91,7 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     say(&greeting(config, &listening));
     say(&first.unwrap_or_default());
     for (address, persona) in &listening {
-        debug!(target: "server", persona = crate::config::persona_name(*persona), "listening on {address}");
+        debug!(target: "server", persona = crate::listen::persona_name(*persona), "listening on {address}");
     }
     if let Some(manager) = &manager {
         manager.ready("serving");
@@ -159,7 +159,7 @@ fn url(config: &Config, on: &ListenOn) -> String {
 fn greeting(config: &Config, listening: &[(ListenOn, Persona)]) -> String {
     let mut out = format!("pleach {}\n", env!("BUILD_VERSION"));
     for (on, persona) in listening {
-        let persona = crate::config::persona_name(*persona);
+        let persona = crate::listen::persona_name(*persona);
         out.push_str(&format!("listening on {} as {persona}\n", url(config, on)));
     }
     let data = std::fs::canonicalize(&config.data).unwrap_or_else(|_| config.data.clone());

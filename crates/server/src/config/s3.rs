@@ -1,6 +1,6 @@
 //! Settings of clients of S3: `s3.client.NAME.*`, whose names have the client's in the middle.
 //!
-//! Not here: what their values may be (`snapshot`), which source wins (`config`).
+//! Not here: what their values may be (`snapshot`), which source wins (`sources`).
 
 use model::{Error, Result, nearest};
 use snapshot::{CLIENT_SETTINGS, DEFAULT_CLIENT, S3Client, S3Clients};
