@@ -27,9 +27,9 @@ pub(crate) struct Chain {
 
 /// A chain that turns a text into tokens. Cheap to clone.
 #[derive(Clone)]
-pub struct Analyzer(Arc<Inner>);
+pub struct Analyzer(Arc<AnalyzerParts>);
 
-struct Inner {
+struct AnalyzerParts {
     name: String,
     chain: Chain,
     one_by_one: bool,
@@ -86,7 +86,7 @@ impl Analyzer {
         let grows = u32::from(chain.tokenizer.part.grows()) + chain.filters.iter().map(|f| f.part.grows()).sum::<u32>();
         // A text that grew may be longer than what is given.
         let grows = grows + 2 * u32::from(!chain.char_filters.is_empty());
-        Analyzer(Arc::new(Inner {
+        Analyzer(Arc::new(AnalyzerParts {
             name: name.into(),
             chain,
             grows,

@@ -19,7 +19,7 @@ pub struct RankEval {
     /// The searches and the ratings of their hits, in the order given.
     pub requests: Vec<Rated>,
     /// How they are measured.
-    pub metric: Metric,
+    pub metric: RankMetric,
 }
 
 /// One search with its ratings.
@@ -46,7 +46,7 @@ pub enum Searched {
 
 /// A measure of one search's first hits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Metric {
+pub struct RankMetric {
     /// How many hits are asked for.
     pub window: usize,
     of: Measure,
@@ -82,7 +82,7 @@ impl RankEval {
         }
         let templates = fields.take("templates").map(|node| within("templates", node, templates));
         let templates = templates.transpose()?.unwrap_or_default();
-        let metric = within("metric", fields.require("metric")?, Metric::parse)?;
+        let metric = within("metric", fields.require("metric")?, RankMetric::parse)?;
         let requests = within("requests", fields.require("requests")?, |node| {
             let read = |node| Rated::parse(node, &templates, dialect);
             node.items().into_iter().map(read).collect::<Result<Vec<_>>>()
@@ -227,8 +227,8 @@ pub fn show(request: &mut SearchRequest, summary_fields: &[String]) {
     };
 }
 
-impl Metric {
-    fn parse(node: Node) -> Result<Metric> {
+impl RankMetric {
+    fn parse(node: Node) -> Result<RankMetric> {
         let mut named = node.fields("metric")?;
         let Some((name, node)) = named.next_field() else {
             return Err(Error::illegal("[metric] must name a measure"));
@@ -278,7 +278,7 @@ impl Metric {
         if window == 0 {
             return Err(unbuilt(&name, Error::illegal("Window size k must be positive.")));
         }
-        Ok(Metric { window, of })
+        Ok(RankMetric { window, of })
     }
 
     /// Measures hits by their ratings, best first; `rated`: every rating that was given.
@@ -421,7 +421,7 @@ mod tests {
             ),
         ];
         for (metric, score, details) in rows {
-            let metric = Metric::parse(json::read(metric.as_bytes(), Reading::default()).expect("JSON")).expect("a metric");
+            let metric = RankMetric::parse(json::read(metric.as_bytes(), Reading::default()).expect("JSON")).expect("a metric");
             let quality = metric.measure(&[Some(0), None, Some(1), Some(3)], [0, 1, 3, 2]);
             assert!((quality.score - score).abs() < 1e-12, "{metric:?}: {}", quality.score);
             let of = quality
@@ -435,7 +435,7 @@ mod tests {
             }
             assert_eq!(of.as_object().map_or(0, Map::len), details.matches(':').count(), "{metric:?}");
         }
-        let nothing = Metric::parse(json::read(br#"{"dcg":{"normalize":true}}"#, Reading::default()).expect("JSON"));
+        let nothing = RankMetric::parse(json::read(br#"{"dcg":{"normalize":true}}"#, Reading::default()).expect("JSON"));
         assert_eq!(nothing.expect("a metric").measure(&[], []).score, 0.0);
     }
 }

@@ -10,7 +10,7 @@ use model::nearest;
 use model::{Dialect, Error, ErrorKind, Result, Target, settings};
 use search::Searched;
 use search::clauses::plan;
-use search::collect::join_keys::Collector;
+use search::collect::join_keys::JoinKeyCollector;
 use search::interrupt::Interrupt;
 use search::joins::{KeyLimits, Place};
 use segment::searchable::IndexView;
@@ -70,7 +70,7 @@ impl Store {
             }
         };
         let found = self.with_context(See::Plain, Dialect::default(), &of.types, interrupt, |cx| {
-            let mut keys = Collector::new(&of.field, of.scores, limits, self.caches.join_memory().clone());
+            let mut keys = JoinKeyCollector::new(&of.field, of.scores, limits, self.caches.join_memory().clone());
             for (no, ((view, filter), place)) in views.iter().zip(&places).enumerate() {
                 if let Some(place) = place {
                     let planned = plan(view, Some(&of.query), filter.as_ref(), cx)?;

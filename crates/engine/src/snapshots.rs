@@ -8,7 +8,7 @@ use crate::tasks::Task;
 use async_trait::async_trait;
 use model::{Error, ErrorKind, IndexName, Result, Target};
 use serde_json::{Map, Value};
-use snapshot::{Contents, Failure, Removed, Summary};
+use snapshot::{Contents, IndexFailure, Removed, Summary};
 use std::sync::Arc;
 
 /// An engine whose indices can be kept in repositories.
@@ -168,7 +168,7 @@ pub struct Restored {
     /// By their names afterwards.
     pub indices: Vec<IndexName>,
     pub shards: u64,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<IndexFailure>,
     /// The part of the global state that is no engine's.
     pub global: Option<Value>,
     /// Bytes of files.

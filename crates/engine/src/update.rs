@@ -52,7 +52,7 @@ impl Update {
 }
 
 /// Where an update works, and what it says of the times of its document.
-struct Around<'a> {
+struct UpdatePlace<'a> {
     at: &'a DocAddress,
     routing: Option<&'a str>,
     timing: &'a mut Timing,
@@ -113,7 +113,7 @@ impl Update {
             steps: self.budget.steps.min(steps),
             ..self.budget
         };
-        let around = Around {
+        let around = UpdatePlace {
             at,
             routing,
             timing: &mut *timing,
@@ -133,7 +133,7 @@ impl Update {
         Ok(applied)
     }
 
-    fn change(&self, source: &Value, there: (Stamp, Times), around: Around<'_>) -> Result<Applied> {
+    fn change(&self, source: &Value, there: (Stamp, Times), around: UpdatePlace<'_>) -> Result<Applied> {
         if let Some(script) = &self.script {
             // In 2015 there was no operation before the script named one.
             let op = if self.of_2015 { "" } else { "index" };
@@ -150,7 +150,7 @@ impl Update {
         })
     }
 
-    fn insert(&self, around: Around<'_>) -> Result<Applied> {
+    fn insert(&self, around: UpdatePlace<'_>) -> Result<Applied> {
         let at = around.at;
         match (&self.upsert, &self.script) {
             (Some(upsert), Some(script)) if self.scripted_upsert => self.run(script, upsert.clone(), "create", None, around),
@@ -174,9 +174,9 @@ impl Update {
         source: Value,
         op: &str,
         there: Option<(Stamp, Times)>,
-        around: Around<'_>,
+        around: UpdatePlace<'_>,
     ) -> Result<Applied> {
-        let Around {
+        let UpdatePlace {
             at,
             routing,
             timing,

@@ -3,7 +3,7 @@
 //! Not here: comparing credentials (`authentication`), names that only the handler knows (`guard`).
 
 use crate::Rest;
-use crate::authentication::{Asked, Security};
+use crate::authentication::{AuditedRequest, Security};
 use crate::body::Request;
 use crate::guard::Scope;
 use crate::path_args::PathArgs;
@@ -24,15 +24,15 @@ pub(crate) async fn authenticate(rest: &Rest, headers: &HeaderMap, request: &mut
     // A header that is no text is of nobody.
     let given = headers.get_all(hyper::header::AUTHORIZATION).iter();
     let given: Vec<&str> = given.map(|value| value.to_str().unwrap_or_default()).collect();
-    let principal = security.authenticate(&given, asked(request)).await?;
+    let principal = security.authenticate(&given, audited_request(request)).await?;
     // What is kept under a user's name is theirs: the name has been proved.
     request.caller.user = Some(Arc::from(principal.user.name.as_str()));
     request.principal = Some(principal);
     Ok(())
 }
 
-fn asked(request: &Request) -> Asked<'_> {
-    Asked {
+fn audited_request(request: &Request) -> AuditedRequest<'_> {
+    AuditedRequest {
         path: &request.path,
         peer: request.caller.peer.as_deref().unwrap_or_default(),
     }
@@ -67,7 +67,7 @@ pub(crate) async fn authorize(
         let names = args.get("index").map(split_list).unwrap_or_default();
         let listed: Vec<&str> = names.iter().map(String::as_str).collect();
         if !principal.rights.has_somewhere(any_of) {
-            return Err(scope.refused(any_of, &listed));
+            return Err(scope.refusal(any_of, &listed));
         }
         // Of names that may be missing, those without the right are.
         if !params.is_given("ignore_unavailable") {
@@ -93,5 +93,5 @@ pub(crate) fn audit(rest: &Rest, security: &Security, request: &Request, princip
     let reason = denied.map(Error::reason);
     security
         .audit
-        .decided(rest.clock.wall_ms(), principal, &action, asked(request), reason);
+        .record_decision(rest.clock.wall_ms(), principal, &action, audited_request(request), reason);
 }

@@ -49,7 +49,7 @@ impl<T: Send + 'static> Through<T> {
         Through(Some(Box::pin(work)))
     }
     /// The same, of work that has its place already.
-    pub(crate) fn boxed(work: Pin<Box<dyn Future<Output = T> + Send>>) -> Through<T> {
+    pub(crate) fn from_boxed(work: Pin<Box<dyn Future<Output = T> + Send>>) -> Through<T> {
         Through(Some(work))
     }
 }

@@ -65,7 +65,7 @@ impl Awake {
 
     /// Something was written. Hyper may have looked for the end of the connection while it worked, and would wait to be woken now:
     /// its task is polled again where it is.
-    fn written(&mut self, cx: &mut Context<'_>) {
+    fn after_write(&mut self, cx: &mut Context<'_>) {
         self.wrote = true;
         if !self.looks() {
             return;
@@ -145,7 +145,7 @@ impl AsyncRead for Awake {
 
 impl AsyncWrite for Awake {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.written(cx);
+        self.after_write(cx);
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -155,7 +155,7 @@ impl AsyncWrite for Awake {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
     fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        self.written(cx);
+        self.after_write(cx);
         Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
     }
     fn is_write_vectored(&self) -> bool {

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// The form of an answer that `Accept` asks for, where an endpoint has several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum AnswerForm {
     #[default]
     Json,
     /// A JSON value a line.
@@ -28,12 +28,12 @@ pub(crate) enum Wanted {
     Events,
 }
 
-impl Wanted {
-    pub(crate) fn of(accept: Option<&str>) -> Wanted {
+impl AnswerForm {
+    pub(crate) fn of(accept: Option<&str>) -> AnswerForm {
         match accept {
-            Some(accept) if accept.contains("text/event-stream") => Wanted::Events,
-            Some(accept) if accept.contains("ndjson") => Wanted::Lines,
-            _ => Wanted::Json,
+            Some(accept) if accept.contains("text/event-stream") => AnswerForm::Events,
+            Some(accept) if accept.contains("ndjson") => AnswerForm::Lines,
+            _ => AnswerForm::Json,
         }
     }
 }
@@ -51,7 +51,7 @@ pub struct Call {
     pub(crate) listener: Persona,
     pub(crate) wants_json: bool,
     /// The form of the answer, for endpoints with several.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: AnswerForm,
     /// `Last-Event-ID`: the newest event that the client of a stream has seen.
     pub(crate) last_event_id: Option<String>,
     /// The answer leaves as it is written: nothing in it is chosen, added or laid out.
@@ -156,7 +156,7 @@ impl Call {
         text.map(|text| Key::new(user, text, digest())).transpose()
     }
     /// A part of the path that the route guarantees.
-    pub(crate) fn needed(&self, name: &str) -> Result<String> {
+    pub(crate) fn path_part(&self, name: &str) -> Result<String> {
         self.arg(name)
             .map(str::to_owned)
             .ok_or_else(|| Error::illegal(format!("[{name}] is missing")))
@@ -221,7 +221,7 @@ impl Call {
     /// # Errors
     /// No index in the path.
     pub(crate) fn address(&self, id: &str) -> Result<DocAddress> {
-        let index = IndexName::new(self.needed("index")?);
+        let index = IndexName::new(self.path_part("index")?);
         let id = match self.arg("type") {
             Some(doc_type) if self.dialect.rules.has_types => DocId::with_type(doc_type, id),
             _ => DocId::plain(id),

@@ -52,7 +52,7 @@ async fn all_typed(rest: &Rest, args: &PathArgs) -> bool {
         if name.contains('*') || name.starts_with(['_', '<', '-']) {
             return false;
         }
-        match rest.known(name).await {
+        match rest.index_facts(name).await {
             Some(known) if known.typed => {}
             _ => return false,
         }

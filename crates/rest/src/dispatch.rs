@@ -2,11 +2,11 @@
 //!
 //! Not here: reading and sending (`exchange`), paths that no row has (`no_route`).
 
-use crate::actions::locks::{is_about_locks, told};
+use crate::actions::locks::{is_about_locks, write_ends};
 use crate::authorize::{audit, authorize};
 use crate::blocking::{beside_requests, is_carried_through};
 use crate::body::{Request, check_encoding, check_media_type, inflate};
-use crate::call::{Call, Wanted};
+use crate::call::{AnswerForm, Call};
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
 use crate::no_route::no_route;
@@ -173,7 +173,7 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     }
     // Parts of an answer may be refused as well.
     if refusal.is_some() || !rest.relations.are_alive(&locks) {
-        told(rest, &locks).await?;
+        write_ends(rest, &locks).await?;
     }
     answer
 }
@@ -192,7 +192,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         plain: style.is_plain(),
         style: style.clone(),
         wants_json: json.into_iter().any(accepts),
-        wanted: Wanted::of(request.accept.as_deref()),
+        wanted: AnswerForm::of(request.accept.as_deref()),
         last_event_id: request.last_event_id.clone(),
         caller: request.caller.clone(),
         trace: request.trace.clone(),

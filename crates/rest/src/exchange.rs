@@ -9,7 +9,7 @@ use crate::blocking::beside_requests;
 use crate::body::{Admitted, Request, compatible_with, too_long};
 use crate::dispatch::dispatch;
 use crate::home_runtime::HomeRuntime;
-use crate::metrics::Answered;
+use crate::metrics::RequestFigures;
 use crate::outgoing::Outgoing;
 use crate::read_timeout::Arriving;
 use crate::respond::{Answer, Body, Style, compress, compress_packed, write};
@@ -61,7 +61,7 @@ pub(crate) async fn one(
         match rest.proxies.client(&parts.headers) {
             Ok(client) => request.caller.peer = client.or(request.caller.peer),
             Err(error) => {
-                arriving.arrived();
+                arriving.note_arrival();
                 return respond_to(&rest, &request, &error, head);
             }
         }
@@ -70,22 +70,22 @@ pub(crate) async fn one(
     match rest.access.check(&parts.headers, target, arrival.by_network) {
         Ok(admitted) => request.admitted = admitted,
         Err(error) => {
-            arriving.arrived();
+            arriving.note_arrival();
             return respond_to(&rest, &request, &error, head);
         }
     }
     if let Some(answer) = rest.access.preflight(&request.admitted, &parts.method, &parts.headers) {
-        arriving.arrived();
+        arriving.note_arrival();
         return respond(&rest, &request, answer, &Style::default(), head);
     }
     if let Err(error) = authenticate(&rest, &parts.headers, &mut request).await {
-        arriving.arrived();
+        arriving.note_arrival();
         return respond_to(&rest, &request, &error, head);
     }
     request.booking = rest.limits.breakers.open(Breaker::InFlightRequests, "<http_request>");
     let home = arrival.home.as_deref();
     let body = read_body(incoming, rest.limits.body_max_bytes, &mut request.booking, home).await;
-    arriving.arrived();
+    arriving.note_arrival();
     request.begun = Some(Instant::now());
     request.body = match body {
         Ok(bytes) => bytes,
@@ -243,7 +243,7 @@ fn respond(rest: &Rest, request: &Request, answer: Answer, style: &Style, head: 
     let (response, sent_bytes) = build_response(rest, request, answer, style, head);
     let took = request.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     log_request(request, status, took);
-    rest.metrics.requests.record(Answered {
+    rest.metrics.requests.record(RequestFigures {
         api: request.api,
         status,
         took,

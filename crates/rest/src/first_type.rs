@@ -38,7 +38,7 @@ pub(crate) async fn is_open_to_types(rest: &Rest, target: &Target, infos: &[Inde
 /// # Errors
 /// The engine's; a type's name that is none.
 pub(crate) async fn adopt(rest: &Rest, index: &str, doc_type: &str) -> Result<()> {
-    let open = rest.known(index).await.is_some_and(|known| known.open_to_types);
+    let open = rest.index_facts(index).await.is_some_and(|known| known.open_to_types);
     if !open || doc_type == "_doc" {
         return Ok(());
     }

@@ -64,7 +64,7 @@ where
     let of_answers = unsent.clone();
     let service = hyper::service::service_fn(move |request| {
         let (answering, unsent) = (answer(request), of_answers.clone());
-        async move { Ok::<_, Infallible>(answering.await.map(|body| Sent::new(body, unsent))) }
+        async move { Ok::<_, Infallible>(answering.await.map(|body| CountedBody::new(body, unsent))) }
     });
     let header_bytes = u32::try_from(node(HTTP2_MAX_HEADERS)).unwrap_or(u32::MAX);
     let transport = Noted {
@@ -127,21 +127,21 @@ impl Unsent {
 
 /// Something of an answer that waits for the client.
 #[derive(Debug)]
-struct Waiting(Arc<Unsent>);
+struct UnsentPart(Arc<Unsent>);
 
-impl Waiting {
-    fn begin(unsent: &Arc<Unsent>) -> Arc<Waiting> {
+impl UnsentPart {
+    fn begin(unsent: &Arc<Unsent>) -> Arc<UnsentPart> {
         let mut count = unsent.count();
         *count += 1;
         if *count == 1 {
             unsent.arriving.note_stall(true);
         }
         drop(count);
-        Arc::new(Waiting(unsent.clone()))
+        Arc::new(UnsentPart(unsent.clone()))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for UnsentPart {
     fn drop(&mut self) {
         let mut count = self.0.count();
         *count -= 1;
@@ -153,24 +153,24 @@ impl Drop for Waiting {
 
 /// The body of an answer, which counts as unsent until its last byte has left.
 #[derive(Debug)]
-struct Sent {
+struct CountedBody {
     body: Outgoing,
     unsent: Arc<Unsent>,
     /// `None` while the client waits for us, as for the next event.
-    waiting: Option<Arc<Waiting>>,
+    waiting: Option<Arc<UnsentPart>>,
 }
 
-impl Sent {
-    fn new(body: Outgoing, unsent: Arc<Unsent>) -> Sent {
-        let waiting = (!body.is_end_stream()).then(|| Waiting::begin(&unsent));
-        Sent { body, unsent, waiting }
+impl CountedBody {
+    fn new(body: Outgoing, unsent: Arc<Unsent>) -> CountedBody {
+        let waiting = (!body.is_end_stream()).then(|| UnsentPart::begin(&unsent));
+        CountedBody { body, unsent, waiting }
     }
 }
 
 /// Bytes that count as unsent while they are held.
 struct Held {
     bytes: Bytes,
-    _waiting: Arc<Waiting>,
+    _waiting: Arc<UnsentPart>,
 }
 
 impl AsRef<[u8]> for Held {
@@ -179,7 +179,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-impl Body for Sent {
+impl Body for CountedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -193,7 +193,7 @@ impl Body for Sent {
             me.waiting = None;
             return Poll::Ready(None);
         };
-        let waiting = me.waiting.get_or_insert_with(|| Waiting::begin(&me.unsent)).clone();
+        let waiting = me.waiting.get_or_insert_with(|| UnsentPart::begin(&me.unsent)).clone();
         let held = frame.map_data(|bytes| {
             Bytes::from_owner(Held {
                 bytes,

@@ -17,7 +17,7 @@ const KEPT_MAX: usize = 10_000;
 
 /// Facts about an index that writes and searches need.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct IndexFacts {
     /// The index that a document is read from by this name, if it is one.
     pub(crate) read: Option<IndexName>,
     /// The index that is written to by this name, if there is one.
@@ -47,15 +47,15 @@ pub(crate) struct Known {
     pub(crate) slow: Option<Arc<[SlowLog]>>,
 }
 
-impl Known {
+impl IndexFacts {
     /// The facts about the indices behind a name; `None` if there are none.
-    pub(crate) fn of(name: &str, infos: &[IndexInfo]) -> Option<Known> {
+    pub(crate) fn of(name: &str, infos: &[IndexInfo]) -> Option<IndexFacts> {
         let first = infos.first()?;
         let alias = first.aliases.get(name);
         // A pattern is no name to read or write by.
         let named = name != "_all" && !name.contains(['*', ',']);
         let shards = settings::number(&first.settings, settings::NUMBER_OF_SHARDS);
-        Some(Known {
+        Some(IndexFacts {
             read: (named && infos.len() == 1).then(|| first.name.clone()),
             written: infos
                 .iter()
@@ -125,14 +125,14 @@ fn source_enabled(info: &IndexInfo) -> bool {
 
 /// The cached facts, by name.
 #[derive(Debug, Default)]
-pub(crate) struct KnownIndices(ArcSwap<HashMap<String, Known>>);
+pub(crate) struct KnownIndices(ArcSwap<HashMap<String, IndexFacts>>);
 
 /// All that was known when somebody looked.
-pub(crate) struct Seen(Arc<HashMap<String, Known>>);
+pub(crate) struct Seen(Arc<HashMap<String, IndexFacts>>);
 
 impl KnownIndices {
     /// The facts of a name, or else the state of the cache, which [`KnownIndices::learn`] compares.
-    pub(crate) fn look(&self, name: &str) -> Result<Known, Seen> {
+    pub(crate) fn look(&self, name: &str) -> Result<IndexFacts, Seen> {
         match self.0.load().get(name) {
             Some(known) => Ok(known.clone()),
             None => Err(Seen(self.0.load_full())),
@@ -146,7 +146,7 @@ impl KnownIndices {
 
     /// Keeps what was found out since `seen`, unless anything was learned or forgotten meanwhile: then the next one who asks
     /// finds it out again.
-    pub(crate) fn learn(&self, seen: &Seen, name: &str, known: Known) {
+    pub(crate) fn learn(&self, seen: &Seen, name: &str, known: IndexFacts) {
         let mut all = HashMap::clone(&seen.0);
         if all.len() >= KEPT_MAX {
             all.clear();
@@ -166,8 +166,8 @@ impl KnownIndices {
 mod tests {
     use super::*;
 
-    fn known() -> Known {
-        Known {
+    fn known() -> IndexFacts {
+        IndexFacts {
             read: None,
             written: None,
             uuid: "u".into(),
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let all = KnownIndices::default();
-        let full: HashMap<String, Known> = (0..KEPT_MAX).map(|n| (n.to_string(), known())).collect();
+        let full: HashMap<String, IndexFacts> = (0..KEPT_MAX).map(|n| (n.to_string(), known())).collect();
         all.0.store(Arc::new(full));
         let Err(seen) = all.look("one more") else {
             panic!("it is not known")

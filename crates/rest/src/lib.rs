@@ -6,7 +6,7 @@
 use engine::breaker::CircuitBreakers;
 use engine::tasks::Tasks;
 use engine::{Alteration, Altered, Clock, Engine, EngineExt, IndexInfo, IndexStats};
-use index_meta_cache::{Known, KnownIndices};
+use index_meta_cache::{IndexFacts, KnownIndices};
 use model::{Dialect, Error, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
 use serde_json::{Map, Value};
@@ -126,7 +126,7 @@ pub struct Shared {
     /// The threads of requests with long bodies.
     long_requests: long_requests::LongRequests,
     /// Tasks of an earlier process, until somebody goes on with them.
-    left: std::sync::Mutex<Vec<crate::actions::jobs::Left>>,
+    left: std::sync::Mutex<Vec<crate::actions::jobs::UnfinishedTask>>,
     /// True from the moment when the server is told to stop: whoever waits for somebody else is told so.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The paths below `/_cat` of the table of endpoints, a line each.
@@ -254,7 +254,7 @@ impl Rest {
 
     /// With these users, roles and keys: nobody else is answered. Before anything is answered.
     #[must_use]
-    pub fn secured_by(self, security: Arc<authentication::Security>) -> Rest {
+    pub fn with_security(self, security: Arc<authentication::Security>) -> Rest {
         self.with(|shared| shared.security = Some(security))
     }
 
@@ -302,7 +302,7 @@ impl Rest {
     /// A control index that cannot be read.
     pub async fn recover(&self) -> Result<()> {
         self.relations.recover().await?;
-        let left = crate::actions::jobs::restored(self, self.relations.tasks_found().await?);
+        let left = crate::actions::jobs::restore_tasks(self, self.relations.tasks_found().await?);
         self.left
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -355,7 +355,7 @@ impl Rest {
     /// The facts about one index or alias; `None` if it is missing.
     ///
     /// Who has no right on the name learns nothing: to them it is missing.
-    pub(crate) async fn known(&self, name: &str) -> Option<Known> {
+    pub(crate) async fn index_facts(&self, name: &str) -> Option<IndexFacts> {
         if let Some(scope) = &self.scope
             && !scope.knows_of(name).await
         {
@@ -369,7 +369,7 @@ impl Rest {
         target.forbid_closed = false;
         target.expand_closed = true;
         let infos = self.own_engine().indices(&target).await.ok()?;
-        let known = Known::of(name, &infos)?;
+        let known = IndexFacts::of(name, &infos)?;
         self.known.learn(&seen, name, known.clone());
         Some(known)
     }

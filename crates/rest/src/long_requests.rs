@@ -74,7 +74,7 @@ impl LongRequests {
                     false => work,
                 };
                 match is_carried_through {
-                    true => Through::boxed(work).await,
+                    true => Through::from_boxed(work).await,
                     false => work.await,
                 }
             }

@@ -16,7 +16,7 @@ const PART_BYTES: usize = 256 << 10;
 #[derive(Clone, Debug, Default)]
 pub struct PackedText {
     head: String,
-    parts: VecDeque<Part>,
+    parts: VecDeque<PackedPart>,
     /// The text behind the parts.
     open: String,
     /// So much of it stays as it is.
@@ -24,7 +24,7 @@ pub struct PackedText {
 }
 
 #[derive(Clone, Debug)]
-struct Part {
+struct PackedPart {
     deflated: Bytes,
     /// The length of the text.
     bytes: usize,
@@ -81,7 +81,7 @@ impl PackedText {
 
     fn pack(&mut self) {
         for text in self.open.as_bytes().chunks(PART_BYTES) {
-            self.parts.push_back(Part::of(text));
+            self.parts.push_back(PackedPart::of(text));
         }
         self.open.clear();
         self.open_max_bytes = PART_BYTES;
@@ -111,12 +111,12 @@ impl PackedText {
     }
 }
 
-impl Part {
-    fn of(text: &[u8]) -> Part {
+impl PackedPart {
+    fn of(text: &[u8]) -> PackedPart {
         let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
         // Writing to memory does not fail.
         let deflated = encoder.write_all(text).and_then(|()| encoder.finish()).unwrap_or_default();
-        Part {
+        PackedPart {
             deflated: deflated.into_boxed_slice().into(),
             bytes: text.len(),
         }

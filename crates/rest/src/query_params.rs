@@ -58,7 +58,7 @@ impl Params {
         }
     }
     /// Parameters that nobody has taken yet.
-    pub(crate) fn given(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn remaining(&self) -> &BTreeMap<String, String> {
         &self.given
     }
     /// Unknown names are ignored, as the servers of 2015 did.
@@ -624,7 +624,7 @@ pub(crate) fn split_list(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// As [`decode`].
-pub(crate) fn decoded(text: &str) -> Result<Cow<'_, str>> {
+pub(crate) fn decode_path(text: &str) -> Result<Cow<'_, str>> {
     if text.contains('%') {
         decode(text, false).map(Cow::Owned)
     } else {

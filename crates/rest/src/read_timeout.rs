@@ -61,13 +61,13 @@ impl Arriving {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stalled(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn lock_stall(&self) -> MutexGuard<'_, Option<Instant>> {
         self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an answer waits for its client: if so, its time begins now.
     pub(crate) fn note_stall(&self, stalled: bool) {
-        *self.stalled() = stalled.then(Instant::now);
+        *self.lock_stall() = stalled.then(Instant::now);
     }
 
     /// Bytes have come.
@@ -81,12 +81,12 @@ impl Arriving {
     }
 
     /// The request is there, to its end or to where it is refused.
-    pub(crate) fn arrived(&self) {
+    pub(crate) fn note_arrival(&self) {
         *self.state() = State::Working;
     }
 
     /// Its answer is on its way; what is there of the next one begins now.
-    pub(crate) fn answered(&self) {
+    pub(crate) fn note_answer(&self) {
         let mut state = self.state();
         *state = match *state {
             State::WorkingAhead => State::Arriving(Instant::now()),
@@ -102,7 +102,7 @@ impl Arriving {
         };
         let end = |since: Option<Instant>, limit: Duration, late| Some((since? + limit, late)).filter(|_| !limit.is_zero());
         let request = end(request, timeouts.read, Late::Request);
-        let answer = end(*self.stalled(), timeouts.write, Late::Answer);
+        let answer = end(*self.lock_stall(), timeouts.write, Late::Answer);
         request.into_iter().chain(answer).min_by_key(|(at, _)| *at)
     }
 
@@ -154,11 +154,11 @@ impl Watched {
         match polled {
             Poll::Pending if !self.is_stalled => {
                 self.is_stalled = true;
-                *self.arriving.stalled() = Some(Instant::now());
+                *self.arriving.lock_stall() = Some(Instant::now());
             }
             Poll::Ready(_) if self.is_stalled => {
                 self.is_stalled = false;
-                *self.arriving.stalled() = None;
+                *self.arriving.lock_stall() = None;
             }
             _ => {}
         }
@@ -230,19 +230,27 @@ mod tests {
         check(&[], false).await;
         check(&[Arriving::read], true).await;
         check(&[Arriving::read, Arriving::read, Arriving::read], true).await;
-        check(&[Arriving::read, Arriving::arrived], false).await;
-        check(&[Arriving::read, Arriving::arrived, Arriving::answered], false).await;
-        check(&[Arriving::read, Arriving::arrived, Arriving::answered, Arriving::read], true).await;
+        check(&[Arriving::read, Arriving::note_arrival], false).await;
+        check(&[Arriving::read, Arriving::note_arrival, Arriving::note_answer], false).await;
+        check(
+            &[Arriving::read, Arriving::note_arrival, Arriving::note_answer, Arriving::read],
+            true,
+        )
+        .await;
         // The next one's time begins when its turn comes.
-        check(&[Arriving::read, Arriving::arrived, Arriving::read], false).await;
-        check(&[Arriving::read, Arriving::arrived, Arriving::read, Arriving::answered], true).await;
+        check(&[Arriving::read, Arriving::note_arrival, Arriving::read], false).await;
+        check(
+            &[Arriving::read, Arriving::note_arrival, Arriving::read, Arriving::note_answer],
+            true,
+        )
+        .await;
         check(
             &[
                 Arriving::read,
-                Arriving::arrived,
+                Arriving::note_arrival,
                 Arriving::read,
-                Arriving::answered,
-                Arriving::arrived,
+                Arriving::note_answer,
+                Arriving::note_arrival,
             ],
             false,
         )
@@ -264,14 +272,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_taken_in_time_or_late() {
         let arriving = Arriving::default();
-        arriving.arrived();
-        *arriving.stalled() = Some(Instant::now());
+        arriving.note_arrival();
+        *arriving.lock_stall() = Some(Instant::now());
         let taken_late = arriving.within(BOTH, tokio::time::sleep(3 * LIMIT)).await;
         assert_eq!(taken_late.err(), Some(Late::Answer));
-        *arriving.stalled() = Some(Instant::now());
+        *arriving.lock_stall() = Some(Instant::now());
         let taken = async {
             tokio::time::sleep(LIMIT / 2).await;
-            *arriving.stalled() = None;
+            *arriving.lock_stall() = None;
             tokio::time::sleep(LIMIT).await;
         };
         assert!(arriving.within(BOTH, taken).await.is_ok());

@@ -58,7 +58,7 @@ impl Answer {
         }
     }
     /// 200 with the text of JSON, packed.
-    pub(crate) fn packed(text: PackedText) -> Answer {
+    pub(crate) fn from_packed(text: PackedText) -> Answer {
         Answer {
             body: Body::Packed(text),
             ..Answer::empty(200)

@@ -226,7 +226,7 @@ endpoints! {
     "security.create_api_key" ["PUT", "POST"] ["/_security/api_key"] OWN_KEYS => security::api_keys::create;
     "security.get_api_key" ["GET"] ["/_security/api_key"] SEE_KEYS => security::api_keys::get;
     "security.invalidate_api_key" ["DELETE"] ["/_security/api_key"] OWN_KEYS => security::api_keys::invalidate;
-    "security.get_builtin_privileges" ["GET"] ["/_security/privilege/_builtin"] SEE_SECURITY => security::own::built_in;
+    "security.get_builtin_privileges" ["GET"] ["/_security/privilege/_builtin"] SEE_SECURITY => security::own::builtin_privileges;
 
     "cat.help" ["GET"] ["/_cat"] CLUSTER_MONITOR => cat::help;
     "cat.indices" ["GET"] ["/_cat/indices", "/_cat/indices/{index}"] SEE_INDICES => cat::indices;
@@ -336,7 +336,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
     let trimmed = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let mut segments: Vec<Cow<'_, str>> = Vec::with_capacity(8);
     for segment in trimmed.split('/').skip(1) {
-        match crate::query_params::decoded(segment) {
+        match crate::query_params::decode_path(segment) {
             Ok(segment) => segments.push(segment),
             Err(_) => return Matched::Nothing,
         }
@@ -360,7 +360,7 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
         Some(row) => {
             let mut args = PathArgs::with_capacity(row.parts.len());
             for (at, (part, value)) in row.parts.iter().zip(segments).enumerate() {
-                let (Part::Name(name) | Part::Other(name)) = *part else {
+                let (PathSegment::Name(name) | PathSegment::Other(name)) = *part else {
                     continue;
                 };
                 let raw = || trimmed.split('/').nth(at + 1).unwrap_or_default();
@@ -393,22 +393,22 @@ const PROBES: [&str; 2] = ["livez", "readyz"];
 /// The patterns with so many segments, in the order of the table.
 #[derive(Default)]
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<Route>,
     /// Of each method all of them, and those that may begin with a name, the best first.
-    by_method: Vec<(&'static str, [Vec<Row>; 2])>,
+    by_method: Vec<(&'static str, [Vec<Route>; 2])>,
 }
 
 /// A pattern of the table, taken apart once.
 #[derive(Clone)]
-struct Row {
+struct Route {
     endpoint: &'static Endpoint,
     pattern: &'static str,
-    parts: Vec<Part>,
+    parts: Vec<PathSegment>,
 }
 
 /// One segment of a pattern.
 #[derive(Clone, Copy)]
-enum Part {
+enum PathSegment {
     Literal(&'static str),
     /// An index or a type, and what it is called.
     Name(&'static str),
@@ -422,11 +422,11 @@ fn by_length() -> &'static [Rows] {
         let mut rows: Vec<Rows> = Vec::new();
         for endpoint in ENDPOINTS {
             for pattern in endpoint.paths {
-                let parts: Vec<Part> = pattern.split('/').skip(1).map(part).collect();
+                let parts: Vec<PathSegment> = pattern.split('/').skip(1).map(part).collect();
                 if rows.len() <= parts.len() {
                     rows.resize_with(parts.len() + 1, Rows::default);
                 }
-                rows[parts.len()].add(Row {
+                rows[parts.len()].add(Route {
                     endpoint,
                     pattern,
                     parts,
@@ -444,9 +444,9 @@ fn by_length() -> &'static [Rows] {
 }
 
 impl Rows {
-    fn add(&mut self, row: Row) {
+    fn add(&mut self, row: Route) {
         let underscored = match row.parts.first() {
-            Some(Part::Literal(first)) => {
+            Some(PathSegment::Literal(first)) => {
                 assert!(
                     first.is_empty() || first.starts_with('_') || PROBES.contains(first),
                     "[{}] could be an index",
@@ -472,40 +472,43 @@ impl Rows {
     }
 }
 
-fn part(text: &'static str) -> Part {
+fn part(text: &'static str) -> PathSegment {
     match text.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
-        None => Part::Literal(text),
-        Some(name @ ("index" | "type")) => Part::Name(name),
-        Some(name) => Part::Other(name),
+        None => PathSegment::Literal(text),
+        Some(name @ ("index" | "type")) => PathSegment::Name(name),
+        Some(name) => PathSegment::Other(name),
     }
 }
 
 /// How good a pattern is where it fits: one bit a literal segment, the first the highest.
-fn rank(parts: &[Part]) -> u32 {
-    let bit = |part: &Part| u32::from(matches!(part, Part::Literal(_)));
+fn rank(parts: &[PathSegment]) -> u32 {
+    let bit = |part: &PathSegment| u32::from(matches!(part, PathSegment::Literal(_)));
     parts.iter().fold(0, |rank, part| rank << 1 | bit(part))
 }
 
 /// Is it a path of an API below a type, in which all but the type fits? The second segment is `_doc`.
-fn is_of_type_doc(parts: &[Part], segments: &[Cow<'_, str>]) -> bool {
-    let [Part::Name("index"), Part::Name("type"), rest @ ..] = parts else {
+fn is_of_type_doc(parts: &[PathSegment], segments: &[Cow<'_, str>]) -> bool {
+    let [PathSegment::Name("index"), PathSegment::Name("type"), rest @ ..] = parts else {
         return false;
     };
-    let literal = matches!(rest.last(), Some(Part::Literal(_)));
-    let no_document = !rest.iter().any(|part| matches!(part, Part::Other("id")));
+    let literal = matches!(rest.last(), Some(PathSegment::Literal(_)));
+    let no_document = !rest.iter().any(|part| matches!(part, PathSegment::Other("id")));
     literal && no_document && !segments[0].starts_with('_') && fits(rest, &segments[2..])
 }
 
-fn fits(parts: &[Part], segments: &[Cow<'_, str>]) -> bool {
+fn fits(parts: &[PathSegment], segments: &[Cow<'_, str>]) -> bool {
     let mut after_mapping = false;
     parts.iter().zip(segments).all(|(part, segment)| {
-        let of_mapping = std::mem::replace(&mut after_mapping, matches!(part, Part::Literal("_mapping" | "_mappings")));
+        let of_mapping = std::mem::replace(
+            &mut after_mapping,
+            matches!(part, PathSegment::Literal("_mapping" | "_mappings")),
+        );
         match part {
-            Part::Literal(literal) => literal == segment,
+            PathSegment::Literal(literal) => literal == segment,
             // Names never begin with an underscore; `_all` is every index or type. After `_mapping` a type stands, whatever it is.
-            Part::Name(_) if of_mapping && segment.len() > 1 => true,
-            Part::Name(_) if segment.starts_with('_') => segment == "_all" || segment == "_default_",
-            Part::Name(_) | Part::Other(_) => !segment.is_empty(),
+            PathSegment::Name(_) if of_mapping && segment.len() > 1 => true,
+            PathSegment::Name(_) if segment.starts_with('_') => segment == "_all" || segment == "_default_",
+            PathSegment::Name(_) | PathSegment::Other(_) => !segment.is_empty(),
         }
     })
 }

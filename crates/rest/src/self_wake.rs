@@ -36,14 +36,14 @@ pub(crate) fn round() -> u64 {
 
 /// Calls what may wake the task that it runs in, which is polled again in any case.
 pub(crate) fn inside<T>(f: impl FnOnce() -> T) -> T {
-    struct Left;
-    impl Drop for Left {
+    struct OnLeave;
+    impl Drop for OnLeave {
         fn drop(&mut self) {
             INSIDE.set(false);
         }
     }
     INSIDE.set(true);
-    let _left = Left;
+    let _left = OnLeave;
     f()
 }
 

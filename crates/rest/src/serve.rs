@@ -253,7 +253,7 @@ async fn over_http1(
         let (rest, arrival, coming) = (rest.clone(), arrival.clone(), coming.clone());
         async move {
             let answer = one(rest, request, arrival, &coming).await;
-            coming.answered();
+            coming.note_answer();
             Ok::<_, std::convert::Infallible>(answer)
         }
     });

@@ -245,7 +245,7 @@ async fn logs_of(call: &Call, names: &[String]) -> Vec<SlowLog> {
     let names = if names.is_empty() { &all[..] } else { names };
     let mut found = Vec::new();
     for name in names.iter().filter(|name| !name.starts_with('-')) {
-        if let Some(known) = call.rest.known(name).await {
+        if let Some(known) = call.rest.index_facts(name).await {
             found.extend(known.slow.iter().flat_map(|slow| slow.iter().cloned()));
         }
     }

@@ -183,10 +183,10 @@ impl Layout {
                 if descending { order.reverse() } else { order }
             });
         }
-        let chosen = self.chosen(columns);
+        let chosen = self.choose_columns(columns);
         let rows: Vec<Vec<Option<String>>> = rows
             .iter()
-            .map(|row| row.iter().map(|cell| self.shown(cell)).collect())
+            .map(|row| row.iter().map(|cell| self.format_cell(cell)).collect())
             .collect();
         if self.json {
             let list = rows
@@ -205,7 +205,7 @@ impl Layout {
     }
 
     /// A cell in the unit asked for, else with the unit that suits it.
-    fn shown(&self, cell: &Cell) -> Option<String> {
+    fn format_cell(&self, cell: &Cell) -> Option<String> {
         match (cell, self.bytes, self.time) {
             (Cell::Nothing, ..) => None,
             (Cell::Text(text), ..) => Some(text.clone()),
@@ -217,7 +217,7 @@ impl Layout {
     }
 
     /// Labels and positions of the columns to show.
-    fn chosen(&self, columns: &[Column]) -> Vec<(String, usize)> {
+    fn choose_columns(&self, columns: &[Column]) -> Vec<(String, usize)> {
         let Some(headers) = &self.headers else {
             let shown = columns.iter().enumerate().filter(|(_, c)| c.shown);
             return shown.map(|(i, c)| (c.name.to_owned(), i)).collect();

@@ -83,7 +83,7 @@ fn below(value: &Value, object: usize, list: usize, out: &mut String) {
 
 fn scalar(value: &Value, out: &mut String) {
     match value {
-        Value::String(text) => out.push_str(&quoted(text)),
+        Value::String(text) => out.push_str(&quote(text)),
         Value::Object(_) => out.push_str("{}"),
         Value::Array(_) => out.push_str("[]"),
         other => out.push_str(&other.to_string()),
@@ -91,7 +91,7 @@ fn scalar(value: &Value, out: &mut String) {
 }
 
 /// A text of JSON is one of YAML.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -104,7 +104,7 @@ fn name(key: &str, out: &mut String) {
     if plain {
         out.push_str(key);
     } else {
-        out.push_str(&quoted(key));
+        out.push_str(&quote(key));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: where the documents are kept (`rest::security::store`), what roles allow (`rights`).
 
-use crate::role::{Role, built_in};
+use crate::role::{Role, find_built_in};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -207,7 +207,7 @@ impl Records {
     }
     /// A role by its name; one that is not there allows nothing.
     pub fn role(&self, name: &str) -> Option<Arc<Role>> {
-        built_in(name).map(Arc::new).or_else(|| self.roles.get(name).cloned())
+        find_built_in(name).map(Arc::new).or_else(|| self.roles.get(name).cloned())
     }
     /// How many there are.
     pub fn count(&self) -> usize {

@@ -145,12 +145,12 @@ impl Rights {
     }
     /// The documents and fields that it sees of an index, which it reads by one of these names (its own, or aliases).
     pub fn documents(&self, names: &[&str]) -> DocumentRights {
-        self.shown_by(|set| set.readers(names))
+        self.rights_by(|set| set.readers(names))
     }
     /// The documents and fields that the mappings and figures of an index may tell of: those that it reads. Who reads nothing
     /// there is told what the other roles show.
     pub fn descriptions(&self, names: &[&str]) -> DocumentRights {
-        self.shown_by(|set| {
+        self.rights_by(|set| {
             let readers = set.readers(names);
             match readers.is_empty() {
                 true => set.on_one_of(names),
@@ -158,7 +158,7 @@ impl Rights {
             }
         })
     }
-    fn shown_by<'a>(&'a self, grants: impl Fn(&'a RoleSet) -> Vec<&'a IndexGrant>) -> DocumentRights {
+    fn rights_by<'a>(&'a self, grants: impl Fn(&'a RoleSet) -> Vec<&'a IndexGrant>) -> DocumentRights {
         let mut out = DocumentRights::default();
         for set in &self.0 {
             let grants = grants(set);
@@ -211,7 +211,7 @@ impl Principal {
         Error::new(ErrorKind::Security, reason)
     }
     /// The refusal of an action on indices. It is the same whether they are there or not.
-    pub fn refused(&self, action: &str, any_of: IndexRights, names: &[&str]) -> Error {
+    pub fn refusal(&self, action: &str, any_of: IndexRights, names: &[&str]) -> Error {
         let privileges = granting(any_of).join(",");
         let on = match names {
             [] => String::new(),

@@ -237,7 +237,7 @@ fn wrong(role: &str, why: &str) -> Error {
 }
 
 /// A role that there always is and that nobody alters.
-pub fn built_in(name: &str) -> Option<Role> {
+pub fn find_built_in(name: &str) -> Option<Role> {
     let (_, cluster, indices) = BUILT_IN.iter().find(|(known, ..)| *known == name)?;
     let list = |text: &str| -> Vec<String> { text.split(' ').filter(|one| !one.is_empty()).map(str::to_owned).collect() };
     let cluster = list(cluster);
@@ -311,13 +311,13 @@ mod tests {
     #[test]
     fn built_in_roles_are_sound() {
         for (name, ..) in BUILT_IN {
-            let role = built_in(name).expect("listed");
+            let role = find_built_in(name).expect("listed");
             for grant in &role.indices {
                 assert_eq!(privileges::index(&grant.privileges).expect("known"), grant.rights);
             }
             assert_eq!(privileges::cluster(&role.cluster).expect("known"), role.cluster_rights);
         }
-        let all = built_in("superuser").expect("listed");
+        let all = find_built_in("superuser").expect("listed");
         assert!(all.cluster_rights.has(ClusterRights::ALL) && all.indices[0].rights.has(IndexRights::ALL));
     }
 }

@@ -22,7 +22,7 @@ const LARGEST: usize = 8;
 /// Values by key, the least recently used of which make room for others.
 #[derive(Debug)]
 pub struct Cache<K, V> {
-    parts: Vec<Mutex<Part<K, V>>>,
+    parts: Vec<Mutex<CacheShard<K, V>>>,
     part_max_bytes: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct Cache<K, V> {
 pub type DocumentCache = Cache<(u64, DocId), Arc<[u8]>>;
 
 #[derive(Debug)]
-struct Part<K, V> {
+struct CacheShard<K, V> {
     places: FxHashMap<K, usize>,
     slots: Vec<CacheSlot<K, V>>,
     hand: usize,
@@ -49,7 +49,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// Empty, for values of so many bytes in all.
     pub fn new(max_bytes: usize) -> Cache<K, V> {
         let part = || {
-            Mutex::new(Part {
+            Mutex::new(CacheShard {
                 places: FxHashMap::default(),
                 slots: Vec::new(),
                 hand: 0,
@@ -62,7 +62,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         }
     }
 
-    fn part(&self, key: &K) -> &Mutex<Part<K, V>> {
+    fn part(&self, key: &K) -> &Mutex<CacheShard<K, V>> {
         let mut hasher = FxHasher::default();
         key.hash(&mut hasher);
         // The highest bits: the maps use the others.
@@ -77,7 +77,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// Drops values until all take so many bytes at most; says how many bytes went.
     pub fn shrink_to(&self, max_bytes: usize) -> usize {
         let each = max_bytes / PARTS;
-        let shrink = |part: &Mutex<Part<K, V>>| {
+        let shrink = |part: &Mutex<CacheShard<K, V>>| {
             let mut part = part.lock();
             let before = part.bytes;
             while part.bytes > each {
@@ -146,7 +146,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Part<K, V> {
+impl<K: Hash + Eq + Clone, V> CacheShard<K, V> {
     /// Drops the first entry under the hand that was not used since it came by. There is one.
     fn drop_one(&mut self) {
         loop {

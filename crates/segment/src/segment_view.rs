@@ -32,12 +32,12 @@ pub struct SegmentView {
     /// Its bytes.
     pub data: Arc<SegmentData>,
     /// For a reader from whom something is withheld: what is withheld beside documents that are dead in it.
-    part: Option<Part>,
+    part: Option<WithheldPart>,
 }
 
 /// What a reader does not see of living documents.
 #[derive(Clone)]
-struct Part {
+struct WithheldPart {
     /// Nested documents of fields that are withheld. They are alive with their block (search.md S7) and counted nowhere.
     nested: Option<Arc<BitSet>>,
 }
@@ -68,7 +68,7 @@ impl SegmentView {
     /// The same segment for a reader from whom something is withheld, these nested documents among it.
     pub fn with_part_withheld(&self, nested: Option<BitSet>) -> Arc<SegmentView> {
         Arc::new(SegmentView {
-            part: Some(Part {
+            part: Some(WithheldPart {
                 nested: nested.map(Arc::new),
             }),
             ..self.clone()

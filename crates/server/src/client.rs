@@ -314,11 +314,11 @@ impl Client {
     fn send_raw_once(&mut self, method: &str, path: &str, media: &str, body: &[u8]) -> Result<RawAnswer> {
         self.exchange(method, path, media, body).map_err(|cause| {
             self.connection = None;
-            self.failed(&cause)
+            self.connection_error(&cause)
         })
     }
 
-    fn failed(&self, cause: &std::io::Error) -> Error {
+    fn connection_error(&self, cause: &std::io::Error) -> Error {
         let hint = if cause.kind() == std::io::ErrorKind::ConnectionRefused {
             format!(
                 "; is it running? start it with `pleach`, or name it with {}",

@@ -29,7 +29,7 @@ pub(crate) struct Identity {
 }
 
 /// The state of the file.
-enum Kept {
+enum IdentityFile {
     Whole(Identity),
     /// Nothing of this name.
     Missing,
@@ -37,18 +37,18 @@ enum Kept {
     Damaged(String),
 }
 
-impl Kept {
-    fn read(bytes: &[u8]) -> Kept {
+impl IdentityFile {
+    fn read(bytes: &[u8]) -> IdentityFile {
         let value: Value = match serde_json::from_slice(bytes) {
             Ok(value) => value,
-            Err(_) if bytes.is_empty() => return Kept::Damaged("it is empty".to_owned()),
-            Err(cause) => return Kept::Damaged(format!("it is no JSON: {cause}")),
+            Err(_) if bytes.is_empty() => return IdentityFile::Damaged("it is empty".to_owned()),
+            Err(cause) => return IdentityFile::Damaged(format!("it is no JSON: {cause}")),
         };
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(cluster_uuid), Some(node_id)) = (text("cluster_uuid"), text("node_id")) else {
-            return Kept::Damaged("[cluster_uuid] or [node_id] is missing".to_owned());
+            return IdentityFile::Damaged("[cluster_uuid] or [node_id] is missing".to_owned());
         };
-        Kept::Whole(Identity {
+        IdentityFile::Whole(Identity {
             cluster_uuid,
             node_id,
             changes_path: text("changes_path").unwrap_or_else(|| "auto".to_owned()),
@@ -69,21 +69,21 @@ pub(crate) fn identity(
 ) -> Result<Identity> {
     let path = data.join(NAME);
     let file = match std::fs::read(&path) {
-        Ok(bytes) => Kept::read(&bytes),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Kept::Missing,
+        Ok(bytes) => IdentityFile::read(&bytes),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => IdentityFile::Missing,
         Err(cause) => return Err(disk::refusal("reading", &path, &cause)),
     };
-    let kept = engine.property(NAME).map(|bytes| Kept::read(&bytes));
+    let kept = engine.property(NAME).map(|bytes| IdentityFile::read(&bytes));
     let (identity, file_is_whole) = match (kept, file) {
-        (Some(Kept::Whole(kept)), Kept::Whole(file)) => (kept.clone(), kept == file),
-        (Some(Kept::Whole(kept)), file) => {
+        (Some(IdentityFile::Whole(kept)), IdentityFile::Whole(file)) => (kept.clone(), kept == file),
+        (Some(IdentityFile::Whole(kept)), file) => {
             tell(&format!(
                 "[{NAME}] {}; it is written again as the manifest has it",
-                lost(&file)
+                describe_loss(&file)
             ));
             (kept, false)
         }
-        (Some(_), Kept::Whole(file)) => {
+        (Some(_), IdentityFile::Whole(file)) => {
             tell(&format!(
                 "the manifest's copy of [{NAME}] is not sound; it is written again as the file has it"
             ));
@@ -92,12 +92,12 @@ pub(crate) fn identity(
         (Some(_), file) => {
             let reason = format!(
                 "the manifest's copy of the folder's identity is not sound, and [{NAME}] {}",
-                lost(&file)
+                describe_loss(&file)
             );
             return Err(Error::new(ErrorKind::Corruption, reason));
         }
-        (None, Kept::Whole(file)) => (file, true),
-        (None, Kept::Missing | Kept::Damaged(_)) if engine.is_blank() => (
+        (None, IdentityFile::Whole(file)) => (file, true),
+        (None, IdentityFile::Missing | IdentityFile::Damaged(_)) if engine.is_blank() => (
             Identity {
                 cluster_uuid: uuid(clock),
                 node_id: uuid(clock),
@@ -130,37 +130,37 @@ pub(crate) fn identity(
 /// The damage of the file, for `pleach check`; a start writes it again as the manifest has it.
 pub(crate) fn damage(data: &Path, engine: &EmbeddedEngine) -> Option<String> {
     let file = match std::fs::read(data.join(NAME)) {
-        Ok(bytes) => Kept::read(&bytes),
-        Err(_) => Kept::Missing,
+        Ok(bytes) => IdentityFile::read(&bytes),
+        Err(_) => IdentityFile::Missing,
     };
-    let kept = engine.property(NAME).map(|bytes| Kept::read(&bytes));
+    let kept = engine.property(NAME).map(|bytes| IdentityFile::read(&bytes));
     let way_out = match (&kept, &file) {
-        (Some(Kept::Whole(kept)), Kept::Whole(file)) if kept == file => return None,
-        (None, Kept::Whole(_)) => return None,
-        (Some(Kept::Whole(_)), _) => "the next start writes it again as the manifest has it",
-        (_, Kept::Whole(_)) => "the manifest's copy of it is not sound; the next start writes that again",
+        (Some(IdentityFile::Whole(kept)), IdentityFile::Whole(file)) if kept == file => return None,
+        (None, IdentityFile::Whole(_)) => return None,
+        (Some(IdentityFile::Whole(_)), _) => "the next start writes it again as the manifest has it",
+        (_, IdentityFile::Whole(_)) => "the manifest's copy of it is not sound; the next start writes that again",
         _ => "put it back from a backup: the manifest does not have it either",
     };
-    Some(format!("[{NAME}] {}; {way_out}", lost(&file)))
+    Some(format!("[{NAME}] {}; {way_out}", describe_loss(&file)))
 }
 
-fn lost(file: &Kept) -> String {
+fn describe_loss(file: &IdentityFile) -> String {
     match file {
-        Kept::Whole(_) => "differs from the manifest's copy".to_owned(),
-        Kept::Missing => "is missing".to_owned(),
-        Kept::Damaged(why) => format!("cannot be read ({why})"),
+        IdentityFile::Whole(_) => "differs from the manifest's copy".to_owned(),
+        IdentityFile::Missing => "is missing".to_owned(),
+        IdentityFile::Damaged(why) => format!("cannot be read ({why})"),
     }
 }
 
 /// The refusal names the way out.
-fn unknown(data: &Path, file: &Kept) -> Error {
+fn unknown(data: &Path, file: &IdentityFile) -> Error {
     let reason = format!(
         "[{NAME}] in the data folder [{}] {}, and the folder has data: it says by which path changes are made, and the two \
          number commits differently. Put the file back from a backup; or, if the folder was always started without \
          [changes.path], write {{\"cluster_uuid\":\"a\",\"node_id\":\"b\",\"changes_path\":\"auto\"}} into it, with \
          [\"portable\"] if it was started with [changes.path: portable]",
         data.display(),
-        lost(file)
+        describe_loss(file)
     );
     Error::new(ErrorKind::IllegalState, reason)
 }

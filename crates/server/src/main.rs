@@ -46,15 +46,15 @@ enum Command {
     /// Start the server; so does no command at all.
     Serve(config::Flags),
     /// Fill an index of a running server from a folder of files or from lines of JSON.
-    Import(commands::import::Flags),
+    Import(commands::import::ImportFlags),
     /// Keep a snapshot of a running server in a folder.
     Backup(commands::backup::BackupFlags),
     /// Make indices of a running server out of a backup.
     Restore(commands::backup::RestoreFlags),
     /// Look through the data folder of a stopped server, or a folder of backups, and tell what is damaged.
-    Check(commands::check::Flags),
+    Check(commands::check::CheckFlags),
     /// Make a private authority, and certificates by it.
-    Cert(commands::cert::Flags),
+    Cert(commands::cert::CertFlags),
     /// Print a document.
     Get(commands::documents::GetFlags),
     /// Write a document.
@@ -70,13 +70,13 @@ enum Command {
     /// Print every document of an index as lines that `import` takes.
     Export(commands::documents::ExportFlags),
     /// Print the feed of changes, a line of JSON a change.
-    Changes(commands::changes::Flags),
+    Changes(commands::changes::ChangesFlags),
     /// Keep another Pleach, OpenSearch or Elasticsearch equal to a running server.
-    Replicate(commands::replicate::Flags),
+    Replicate(commands::replicate::ReplicateFlags),
     /// List what a server is doing, or end one of it.
-    Tasks(commands::tasks::Flags),
+    Tasks(commands::tasks::TasksFlags),
     /// Show what a server does, again and again.
-    Top(commands::top::Flags),
+    Top(commands::top::TopFlags),
     /// Hold a lock while a command runs.
     #[command(subcommand)]
     Lock(commands::lock::LockCommand),

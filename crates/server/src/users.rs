@@ -8,7 +8,7 @@ use embedded::EmbeddedEngine;
 use engine::{Clock, Engine};
 use futures::executor::block_on;
 use model::{Error, ErrorKind, Result};
-use rest::authentication::{Audit, Security, Store, random_text};
+use rest::authentication::{Audit, RecordStore, Security, random_text};
 use security::records::Record;
 use security::{User, secrets};
 use std::io::{IsTerminal as _, Write as _};
@@ -68,7 +68,7 @@ pub(crate) fn open(
     clock: &Arc<dyn Clock>,
 ) -> Result<(Arc<Security>, Option<FirstLogin>)> {
     let engine: Arc<dyn Engine> = engine.clone();
-    let store = block_on(Store::open(engine))?;
+    let store = block_on(RecordStore::open(engine))?;
     let first = match store.records().users.is_empty() {
         true => {
             let password = random_text(PASSWORD_LENGTH)?;
@@ -88,7 +88,7 @@ pub(crate) fn open(
 ///
 /// # Errors
 /// A password that is too short; a folder that cannot be written.
-pub(crate) async fn put(store: &Store, name: &str, password: &str, roles: Vec<String>) -> Result<()> {
+pub(crate) async fn put(store: &RecordStore, name: &str, password: &str, roles: Vec<String>) -> Result<()> {
     secrets::check_password(password)?;
     security::records::check_name("user", name)?;
     let hash = secrets::hash(password, &rest::authentication::new_salt()?)?;

@@ -90,7 +90,7 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
     };
     let mut first_login = None;
     if let Some((security, first)) = secured {
-        rest = rest.secured_by(security);
+        rest = rest.with_security(security);
         first_login = first;
     }
     if identity.changes_path == "portable" {

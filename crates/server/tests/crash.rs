@@ -29,7 +29,7 @@ use engine::{
 use fixtures::{Sleep, commits};
 use model::{DocAddress, DocId, ErrorKind, IndexName, Result, Target};
 use relations::Relations;
-use relations::jobs::{Action, Begun, Counts, Job, JobStep, Order, Run, TaskState, Whole};
+use relations::jobs::{Begun, Counts, Job, JobAction, JobStep, Order, Run, TaskState, Whole};
 use relations::leases::{Ask, Asked, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Digest, Key, Operation, Verdict};
@@ -200,7 +200,7 @@ fn counting() -> Job {
     Job {
         target: Target::of(vec!["left".to_owned(), "right".to_owned()]),
         query: dsl::query::Query::all(),
-        action: Action::Update {
+        action: JobAction::Update {
             source: None,
             script: Some((script, script::Params::from_json(&serde_json::Map::new()))),
         },

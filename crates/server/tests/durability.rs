@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use model::{DocId, ErrorKind, Target};
 use relations::Relations;
 use relations::intents::Pause;
-use relations::jobs::{Action, Begun, Job, JobStep, Order};
+use relations::jobs::{Begun, Job, JobAction, JobStep, Order};
 use relations::leases::{Ask, Asked, Caller, OnExpire, Wanted};
 use relations::locks::{LockTarget, Mode};
 use relations::transactions::{Change, Committed, Digest, Key, Operation, Verdict};
@@ -228,7 +228,7 @@ async fn the_key_of_a_running_job_is_not_forgotten() {
     let job = Job {
         target: Target::index("a"),
         query: Query::all(),
-        action: Action::Delete,
+        action: JobAction::Delete,
         proceed: false,
         max_docs: None,
         batch: 2,
@@ -348,7 +348,7 @@ async fn a_job_deletes_on_a_full_disk() {
     let job = Job {
         target: Target::index("a"),
         query: Query::all(),
-        action: Action::Delete,
+        action: JobAction::Delete,
         proceed: false,
         max_docs: None,
         batch: 2,

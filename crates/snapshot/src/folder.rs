@@ -154,7 +154,7 @@ impl StorageWriter for FolderWriter {
             drop(disk.remove(&temporary));
             return Err(hashed.take_error().unwrap_or_else(|| refusal("writing", &temporary, &e)));
         }
-        let (hash, bytes) = hashed.written();
+        let (hash, bytes) = hashed.totals();
         let blob = Blob { hash, bytes, generation };
         let path = self.files.dir.join(blob.file());
         if disk.len(&path).is_ok_and(|length| length == blob.bytes) {

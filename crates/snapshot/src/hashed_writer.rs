@@ -26,7 +26,7 @@ impl<'a> HashedWriter<'a> {
         }
     }
     /// The hash and the length of what was written.
-    pub(crate) fn written(&self) -> (Hash, u64) {
+    pub(crate) fn totals(&self) -> (Hash, u64) {
         (Hash::finalize(&self.hasher), self.bytes)
     }
     /// Why the pace ended the work, if it did.

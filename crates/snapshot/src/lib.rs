@@ -45,7 +45,7 @@ pub use blob::{Blob, Hash};
 pub use contents::{Contents, IndexPart, SegmentPart};
 pub use location::resolve;
 pub use repository::{Checked, Repository};
-pub use root::{Failure, Root, State, Summary, name_taken};
+pub use root::{IndexFailure, Root, State, Summary, name_taken};
 pub use s3_client::{CLIENT_SETTINGS, DEFAULT_CLIENT, S3Client, Secret};
 pub use s3_clients::S3Clients;
 pub use s3_place::{ALLOW_ENDPOINT, REPOSITORY_SETTINGS};

@@ -16,20 +16,20 @@ use std::sync::Arc;
 
 /// Files by their names, each with the number of its writing.
 #[derive(Clone, Default)]
-struct Bucket {
-    objects: Arc<Mutex<Objects>>,
+struct TestBucket {
+    objects: Arc<Mutex<TestObjects>>,
     before_list: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
 }
 
 #[derive(Default)]
-struct Objects {
+struct TestObjects {
     files: BTreeMap<String, (u64, Vec<u8>)>,
     written: u64,
     /// Asked for and not done yet.
     removals: Vec<String>,
 }
 
-impl Objects {
+impl TestObjects {
     fn put(&mut self, file: &str, bytes: &[u8]) {
         self.written += 1;
         self.files.insert(file.to_owned(), (self.written, bytes.to_vec()));
@@ -53,7 +53,7 @@ impl StoredFile for Opened {
     }
 }
 
-impl Storage for Bucket {
+impl Storage for TestBucket {
     fn place(&self) -> &str {
         "memory"
     }
@@ -76,7 +76,7 @@ impl Storage for Bucket {
     }
 }
 
-impl StorageWriter for Bucket {
+impl StorageWriter for TestBucket {
     fn store(
         &mut self,
         content: &Content<'_>,
@@ -87,7 +87,7 @@ impl StorageWriter for Bucket {
         let mut stored = Vec::new();
         let mut hashed = HashedWriter::new(&mut stored, pace);
         content(&mut hashed).unwrap();
-        let (hash, bytes) = hashed.written();
+        let (hash, bytes) = hashed.totals();
         if let Some(blob) = known.get(&hash)
             && self.length(&blob.file())? == Some(bytes)
         {
@@ -253,7 +253,7 @@ fn step(repository: &Repository, work: &mut Option<Work>, dice: &mut Dice<'_>, n
 fn what_the_root_leads_to_stays() {
     let (mut roots, mut removed) = (0, 0);
     for seed in 0..60 {
-        let (bucket, mut dice) = (Bucket::default(), random(seed));
+        let (bucket, mut dice) = (TestBucket::default(), random(seed));
         let repository = Repository {
             storage: Arc::new(bucket.clone()),
             description_max: 1 << 20,

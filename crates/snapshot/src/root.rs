@@ -45,7 +45,7 @@ impl State {
 
 /// An index that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct IndexFailure {
     /// Its name.
     pub index: String,
     /// In words.
@@ -68,7 +68,7 @@ pub struct Summary {
     pub include_global_state: bool,
     /// The client's own.
     pub metadata: Option<Value>,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<IndexFailure>,
     /// Shards as they are reported, those of failed indices too.
     pub shards: u64,
     pub failed_shards: u64,
@@ -104,7 +104,7 @@ impl Summary {
         };
         let names = value["indices"].as_array().ok_or_else(what)?;
         let failures = value["failures"].as_array().ok_or_else(what)?.iter().map(|row| {
-            Ok(Failure {
+            Ok(IndexFailure {
                 index: row[0].as_str().ok_or_else(what)?.to_owned(),
                 reason: row[1].as_str().ok_or_else(what)?.to_owned(),
             })

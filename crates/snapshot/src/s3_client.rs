@@ -149,7 +149,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    fn given(&self, name: &str) -> Option<String> {
+    fn value_of(&self, name: &str) -> Option<String> {
         (self.text)(name).filter(|value| !value.is_empty())
     }
 
@@ -157,7 +157,7 @@ impl Values<'_> {
     fn value(&self, name: &str) -> String {
         let row = CLIENT_SETTINGS.iter().find(|(known, ..)| *known == name);
         let default = row.map_or("", |(_, default, _)| default);
-        self.given(name).unwrap_or_else(|| default.to_owned())
+        self.value_of(name).unwrap_or_else(|| default.to_owned())
     }
 
     fn read<T>(&self, name: &str, why: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
@@ -167,14 +167,14 @@ impl Values<'_> {
 
     /// The name of the key, the key and its token.
     fn key(&self) -> Result<Option<(String, Secret, Option<Secret>)>> {
-        let secret = |name: &str| self.given(name).map(Secret);
+        let secret = |name: &str| self.value_of(name).map(Secret);
         let without = |name: &str, missing: &str| {
             let prefix = self.prefix;
             Err(Error::illegal(format!(
                 "[{prefix}.{name}] is given without [{prefix}.{missing}]"
             )))
         };
-        match (self.given("access_key"), secret("secret_key"), secret("session_token")) {
+        match (self.value_of("access_key"), secret("secret_key"), secret("session_token")) {
             (Some(access), Some(secret), token) => Ok(Some((access, secret, token))),
             (None, None, None) => Ok(None),
             (Some(_), None, _) => without("access_key", "secret_key"),

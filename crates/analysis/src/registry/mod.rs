@@ -33,9 +33,9 @@ pub struct AnalyzeParts {
 
 /// The analyzers and normalizers of one index. Cheap to clone.
 #[derive(Clone)]
-pub struct Registry(Arc<Inner>);
+pub struct Registry(Arc<RegistryParts>);
 
-struct Inner {
+struct RegistryParts {
     /// Whether it is of an index; sentences call the parts of no index "global".
     of_index: bool,
     definitions: Definitions,
@@ -209,7 +209,7 @@ struct PrecedingParts<'a> {
 impl Registry {
     /// The built-in analyzers only.
     pub fn default_registry() -> Registry {
-        Registry(Arc::new(Inner {
+        Registry(Arc::new(RegistryParts {
             of_index: false,
             definitions: Definitions::default(),
             analyzers: HashMap::new(),
@@ -238,7 +238,7 @@ impl Registry {
             definitions.parts.insert(part, defined.clone());
         }
         definitions.check_unused()?;
-        let mut inner = Inner {
+        let mut inner = RegistryParts {
             of_index: true,
             analyzers: HashMap::new(),
             normalizers: HashMap::new(),

@@ -18,7 +18,7 @@ use model::settings::SNAPSHOT_MAX_CONCURRENT;
 use model::{Error, ErrorKind, IndexName, Result};
 use segment::directory::DataFile;
 use serde_json::{Value, json};
-use snapshot::{Blob, Contents, Failure, IndexPart, Summary};
+use snapshot::{Blob, Contents, IndexFailure, IndexPart, Summary};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -271,7 +271,7 @@ fn has_failed(summary: &Summary, index: &str) -> bool {
 }
 
 /// The indices of an order that were passed over.
-fn wanted_failures(order: &RestoreOrder, summary: &Summary) -> Vec<Failure> {
-    let is_wanted = |failure: &&Failure| order.indices.iter().any(|(from, _)| *from == failure.index);
+fn wanted_failures(order: &RestoreOrder, summary: &Summary) -> Vec<IndexFailure> {
+    let is_wanted = |failure: &&IndexFailure| order.indices.iter().any(|(from, _)| *from == failure.index);
     summary.failures.iter().filter(is_wanted).cloned().collect()
 }

@@ -20,7 +20,7 @@ use mapping::tree::Tree;
 use model::settings::{NUMBER_OF_SHARDS, SNAPSHOT_MAX_CONCURRENT, number};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
-use snapshot::{Blob, Contents, Failure, IndexPart, SegmentPart, State, Summary, Writer};
+use snapshot::{Blob, Contents, IndexFailure, IndexPart, SegmentPart, State, Summary, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -40,7 +40,7 @@ struct SnapshotMoment {
     catalog: Arc<Catalog>,
     indices: Vec<FrozenIndex>,
     /// Those that cannot be read, with their shards.
-    failures: Vec<(Failure, u64)>,
+    failures: Vec<(IndexFailure, u64)>,
 }
 
 impl Store {
@@ -217,8 +217,8 @@ fn shards_of(entry: &IndexEntry) -> u64 {
     number(&entry.settings, NUMBER_OF_SHARDS)
 }
 
-fn failure(entry: &IndexEntry, cause: &Error) -> (Failure, u64) {
-    let failure = Failure {
+fn failure(entry: &IndexEntry, cause: &Error) -> (IndexFailure, u64) {
+    let failure = IndexFailure {
         index: entry.name.to_string(),
         reason: cause.reason().to_owned(),
     };

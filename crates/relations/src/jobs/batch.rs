@@ -5,7 +5,7 @@
 
 use super::record::TaskRecord;
 use super::run::{Destinations, Progress, Run};
-use super::{Action, Counts, Job, WARNINGS_MAX};
+use super::{Counts, Job, JobAction, WARNINGS_MAX};
 use crate::atomically::{Refused, Step, Transaction};
 use crate::leases::guard::{Guard, check_linked};
 use crate::leases::place_fields;
@@ -185,7 +185,7 @@ impl Transaction for Batch<'_> {
             } else {
                 Gate::Shared
             },
-            makes_room: matches!(self.job.action, Action::Delete),
+            makes_room: matches!(self.job.action, JobAction::Delete),
             ..TxnOptions::default()
         }
     }
@@ -359,7 +359,7 @@ impl Batch<'_> {
         if schema::is_system(name) {
             return Ok(ItemOutcome::Failed(schema::forbidden(name)));
         }
-        let copies = matches!(self.job.action, Action::Reindex { .. });
+        let copies = matches!(self.job.action, JobAction::Reindex { .. });
         if !known.contains_key(name) {
             let found = match newest.index(name) {
                 Ok(index) => match LockIndex::of(&index.settings) {
@@ -455,9 +455,9 @@ impl Batch<'_> {
         }
         at.index = index.name.clone();
         let before = match self.job.action {
-            Action::Reindex { .. } => newest.read(&at, See::Plain)?.map(|document| document.source),
+            JobAction::Reindex { .. } => newest.read(&at, See::Plain)?.map(|document| document.source),
             // Written since, it is a conflict anyway.
-            Action::Delete | Action::Update { .. } => Some(item.document.source.clone()),
+            JobAction::Delete | JobAction::Update { .. } => Some(item.document.source.clone()),
         };
         let after = match &write.op {
             WriteOp::Put(source) => Some(source.clone()),
@@ -478,7 +478,7 @@ impl Batch<'_> {
 
     /// An index that is missing and may be made is made with the batch.
     fn make(&self, known: &Known, write: &Write, plan: &mut Plan) {
-        let Action::Reindex { makes: true, typed, .. } = self.job.action else {
+        let JobAction::Reindex { makes: true, typed, .. } = self.job.action else {
             return;
         };
         let name = write.at.index.as_str();

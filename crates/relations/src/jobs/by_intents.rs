@@ -9,7 +9,7 @@
 use super::batch::{BatchItem, ItemOutcome, Settled, conflict_error, indices_of, tally};
 use super::record::Reached;
 use super::run::{Progress, Run};
-use super::{Action, Counts, Job, WARNINGS_MAX};
+use super::{Counts, Job, JobAction, WARNINGS_MAX};
 use crate::intents::origin;
 use crate::transactions::by_intents::{Beside, ChangeReply};
 use crate::transactions::{Change, Committed, Kind, NotDone, Operation, Verdict};
@@ -25,7 +25,7 @@ impl crate::Relations {
     pub(super) async fn commit_portably(&self, run: &mut Run, items: &mut [BatchItem], to: &Progress) -> Result<Option<Settled>> {
         let Some(portable) = &self.portable else { return Ok(None) };
         let (external, whole) = (
-            matches!(run.job.action, Action::Reindex { external: Some(_), .. }),
+            matches!(run.job.action, JobAction::Reindex { external: Some(_), .. }),
             run.job.whole.is_some(),
         );
         let Some(record) = run.record.clone().filter(|_| !external) else {
@@ -121,7 +121,7 @@ impl crate::Relations {
 /// The change of what is not left out, and for each operation its item.
 fn change_of(job: &Job, items: &[BatchItem]) -> Result<(Change, Vec<usize>)> {
     let creates = match &job.action {
-        Action::Reindex { makes: true, typed, .. } => Some(*typed),
+        JobAction::Reindex { makes: true, typed, .. } => Some(*typed),
         _ => None,
     };
     let mut operations = Vec::with_capacity(items.len());

@@ -34,7 +34,7 @@ const WARNINGS_MAX: usize = 16;
 
 /// The action of a job on each document.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum JobAction {
     /// It goes.
     Delete,
     /// Script, or re-index as it is.
@@ -67,7 +67,7 @@ pub struct Job {
     /// Which documents.
     pub query: Query,
     /// The action on each document.
-    pub action: Action,
+    pub action: JobAction,
     /// Conflicts are counted, not fatal.
     pub proceed: bool,
     /// At most this many documents.

@@ -1,7 +1,7 @@
 //! The write that a job makes of one document, or none. Pure; scripts run here, outside every critical section, for the
 //! write is on condition that the document has not changed.
 
-use super::Action;
+use super::JobAction;
 use engine::{Document, Expect, Source, Write, WriteOp};
 use model::path::SourceFilter;
 use model::{DocAddress, DocId, Error, IndexName, Result};
@@ -12,22 +12,22 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// A script's.
-pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<Option<Write>> {
+pub(super) fn work(action: &JobAction, document: &Document, now_ms: i64) -> Result<Option<Write>> {
     let mut write = Write::over(document, WriteOp::Delete);
     // Only a job that updates writes into the index that it read, and knows its directories as it read them.
-    if !matches!(action, Action::Update { .. }) {
+    if !matches!(action, JobAction::Update { .. }) {
         write.tree = None;
     }
     match action {
-        Action::Delete => {}
-        Action::Update { script: None, source } => write.op = WriteOp::Put(filter_source(document, source.as_ref())?),
-        Action::Update {
+        JobAction::Delete => {}
+        JobAction::Update { script: None, source } => write.op = WriteOp::Put(filter_source(document, source.as_ref())?),
+        JobAction::Update {
             script: Some(script), ..
         } if document.at.id.doc_type.is_some() => match updated_in_2015(script, document, now_ms)? {
             Some(value) => write.op = WriteOp::Put(Source::from_value(&value)),
             None => return Ok(None),
         },
-        Action::Update {
+        JobAction::Update {
             script: Some(script),
             source,
         } => {
@@ -40,7 +40,7 @@ pub(super) fn work(action: &Action, document: &Document, now_ms: i64) -> Result<
                 Op::Noop => return Ok(None),
             }
         }
-        Action::Reindex {
+        JobAction::Reindex {
             index,
             create,
             external,

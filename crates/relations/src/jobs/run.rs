@@ -3,7 +3,7 @@
 use super::batch::{BatchItem, Settled};
 use super::plan::work;
 use super::record::{Kept, Order, Reached, TaskRecord, Written};
-use super::{Action, BATCH_MAX, Counts, Job, Whole};
+use super::{BATCH_MAX, Counts, Job, JobAction, Whole};
 use crate::intents::origin;
 use crate::schema;
 use async_recursion::async_recursion as boxed;
@@ -141,7 +141,7 @@ impl crate::Relations {
     /// Refuses a job that writes to an index of the server by name, also where nothing matches.
     async fn refuse_system_indices(&self, job: &Job) -> Result<()> {
         let written = match &job.action {
-            Action::Reindex { index, .. } => &Target::index(index),
+            JobAction::Reindex { index, .. } => &Target::index(index),
             _ if is_wild(&job.target) => return Ok(()),
             _ => &job.target,
         };
@@ -189,13 +189,13 @@ impl crate::Relations {
         }
         let one_batch = job.whole.is_some() || total <= job.batch.min(BATCH_MAX) as u64;
         let mut destinations = Destinations::new();
-        if let Action::Reindex { index, .. } = &job.action {
+        if let JobAction::Reindex { index, .. } = &job.action {
             self.bind(index, &mut destinations).await?;
         }
         let mut record = None;
         // By the portable path what came of a batch may be unknown for a while: the record tells.
         if order.keep || order.key.is_some() || !one_batch || self.portable.is_some() {
-            let deletes = matches!(job.action, Action::Delete);
+            let deletes = matches!(job.action, JobAction::Delete);
             let written = self.write_down(task, order, deletes, &reaches, &destinations, total);
             if let Written::Known(number) = written.await? {
                 return Ok(Begun::Known(number));
@@ -369,12 +369,12 @@ impl crate::Relations {
             let source = run.reaches[reach].uuid.clone();
             if let Some(write) = &mut write {
                 write.index_uuid = match &run.job.action {
-                    Action::Reindex { .. } => {
+                    JobAction::Reindex { .. } => {
                         let name = write.at.index.as_str();
                         self.bind(name, &mut run.destinations).await?;
                         run.destinations.get(name).cloned()
                     }
-                    Action::Delete | Action::Update { .. } => Some(source.clone()),
+                    JobAction::Delete | JobAction::Update { .. } => Some(source.clone()),
                 };
             }
             if let Some(write) = &write
@@ -412,7 +412,7 @@ impl crate::Relations {
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.
-            let deletes = matches!(run.job.action, Action::Delete);
+            let deletes = matches!(run.job.action, JobAction::Delete);
             self.write_down(task, &run.order, deletes, &run.reaches, &run.destinations, run.counts.total)
                 .await?;
             run.record = Some(TaskRecord::new(task.id));
@@ -506,7 +506,7 @@ impl crate::Relations {
         }
         // An index that is gone was told of.
         let target = match &run.job.action {
-            Action::Reindex { index, .. } => lenient(index),
+            JobAction::Reindex { index, .. } => lenient(index),
             _ => Target {
                 ignore_unavailable: true,
                 allow_no_indices: true,
@@ -571,6 +571,6 @@ fn fits(bytes: usize, whole: Whole) -> Result<()> {
     Err(Error::new(ErrorKind::ContentTooLong, reason))
 }
 
-fn copies(action: &Action) -> bool {
-    matches!(action, Action::Reindex { .. })
+fn copies(action: &JobAction) -> bool {
+    matches!(action, JobAction::Reindex { .. })
 }

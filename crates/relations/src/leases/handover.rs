@@ -13,7 +13,7 @@ use super::acquire::{join_lease, resolve_targets, touches};
 use super::lease::{Ending, Lease};
 use super::table::Table;
 use super::{Ask, Locks, Told};
-use crate::locks::{Action, Age, AllAnswer, LockKey, Mode, Owner, Request};
+use crate::locks::{Age, AllAnswer, LockAction, LockKey, Mode, Owner, Request};
 use engine::{Newest, Write, WriteOp};
 use futures::channel::oneshot;
 use model::{DocAddress, Stamp, settings};
@@ -93,7 +93,7 @@ pub(crate) fn asking(owner: Owner, age: Age, wait: bool) -> Request {
         session: Arc::from(owner.as_str()),
         owner,
         age,
-        action: Action::Acquire {
+        action: LockAction::Acquire {
             mode: Mode::Exclusive,
             wait,
         },

@@ -14,7 +14,7 @@ use crate::leases::Locks;
 use crate::leases::caller::{Caller, CallerDifference};
 use crate::leases::lease::{Lease, LockDocument, token_of};
 use crate::leases::table::Table;
-use crate::locks::{Action, Age, Answer, Claim, Lock, LockKey, Mode, Owner, Request, step};
+use crate::locks::{Age, Answer, Claim, Lock, LockAction, LockKey, Mode, Owner, Request, step};
 use crate::schema;
 use engine::{Alteration, Clock, Decision, Newest, Plan, Write, WriteOp};
 use model::lock_index::lock_ttl;
@@ -256,7 +256,7 @@ impl<'a> TableChanges<'a> {
                     owner: Owner::new(lease.id.clone()),
                     session: lease.id.clone(),
                     age: LAST,
-                    action: Action::Acquire {
+                    action: LockAction::Acquire {
                         mode: claim.mode,
                         wait: false,
                     },

@@ -7,7 +7,7 @@
 //! where they are, and what was decided is done to them, in place, once it has its record. Nothing is copied for it.
 
 use super::lock::{Lock, Owner};
-use super::step::{Action, Answer, Blocker, Request, step, waiters_max};
+use super::step::{Answer, Blocker, LockAction, Request, step, waiters_max};
 use super::{LockKey, Mode};
 
 /// The result.
@@ -28,9 +28,9 @@ pub enum AllAnswer {
 /// The answer of [`acquire_all`], without doing it. Locks of these owners are in nobody's way.
 ///
 /// # Panics
-/// If the action of the request is not [`Action::Acquire`].
+/// If the action of the request is not [`LockAction::Acquire`].
 pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, request: &Request, own: &[Owner]) -> AllAnswer {
-    let Action::Acquire { wait, .. } = request.action else {
+    let LockAction::Acquire { wait, .. } = request.action else {
         panic!("all targets are acquired; releasing needs no agreement among them")
     };
     let Request { owner, age, .. } = request;
@@ -69,7 +69,7 @@ pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, reque
 /// The locks come back in their order; of refusals as they were.
 ///
 /// # Panics
-/// If the action of the request is not [`Action::Acquire`].
+/// If the action of the request is not [`LockAction::Acquire`].
 pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, AllAnswer) {
     let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
     let locks = match &answer {
@@ -77,7 +77,7 @@ pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, A
         AllAnswer::Queued(_) => queue_all(asked, request),
         AllAnswer::Busy(_) | AllAnswer::Full(_) => asked.into_iter().map(|(lock, _)| lock).collect(),
         AllAnswer::Deadlock { .. } => {
-            let withdraw = with(request, Action::Withdraw);
+            let withdraw = with(request, LockAction::Withdraw);
             asked.into_iter().map(|(lock, _)| step(lock, &withdraw).0).collect()
         }
     };
@@ -85,7 +85,7 @@ pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, A
 }
 
 fn grant(lock: Lock, mode: Mode, request: &Request) -> Lock {
-    let (next, answer) = step(lock, &with(request, Action::Acquire { mode, wait: false }));
+    let (next, answer) = step(lock, &with(request, LockAction::Acquire { mode, wait: false }));
     assert!(
         matches!(answer, Answer::Granted { .. }),
         "what is free is granted, but was answered {answer:?}"
@@ -96,7 +96,7 @@ fn grant(lock: Lock, mode: Mode, request: &Request) -> Lock {
 /// Into the queue of every lock, whether or not somebody is in the way now: for who was told to wait, by a look that
 /// found room. Those who looked at the same time all get in.
 pub fn queue_all(asked: Vec<(Lock, Mode)>, request: &Request) -> Vec<Lock> {
-    let withdraw = with(request, Action::Withdraw);
+    let withdraw = with(request, LockAction::Withdraw);
     let queued = |(lock, mode): (Lock, Mode)| {
         // An entry that it has already is made anew.
         let (mut next, _) = step(lock, &withdraw);
@@ -107,7 +107,7 @@ pub fn queue_all(asked: Vec<(Lock, Mode)>, request: &Request) -> Vec<Lock> {
     asked.into_iter().map(queued).collect()
 }
 
-fn with(request: &Request, action: Action) -> Request {
+fn with(request: &Request, action: LockAction) -> Request {
     Request {
         action,
         ..request.clone()
@@ -125,7 +125,7 @@ mod tests {
             owner: Owner::new(owner),
             session: Arc::from("s"),
             age: Age { term: 1, seq },
-            action: Action::Acquire {
+            action: LockAction::Acquire {
                 mode: Mode::Exclusive,
                 wait,
             },
@@ -163,7 +163,7 @@ mod tests {
         let (_, answer) = step(b.clone(), &request("three", 3, true));
         assert!(matches!(&answer, Answer::Queued { position: 1, blockers } if blockers[0].owner.as_str() == "two"));
         // The end of the first lets the second in.
-        let (a, _) = step(a, &with(&request("one", 1, false), Action::Release));
+        let (a, _) = step(a, &with(&request("one", 1, false), LockAction::Release));
         let (locks, answer) = acquire_all(pair(a, b), &request("two", 2, true));
         assert_eq!(answer, AllAnswer::Granted);
         assert!(locks.iter().all(|lock| lock.waiters.is_empty() && lock.holders.len() == 1));

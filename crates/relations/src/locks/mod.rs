@@ -21,6 +21,6 @@ pub use all::{AllAnswer, acquire_all, look_all, queue_all};
 pub use lock::{Age, Holder, Holders, Lock, Owner, Waiter};
 pub use mode::Mode;
 pub use path::{LockPath, PlaceFields, path_depth_max};
-pub use step::{Action, Answer, Blocker, Request, step, waiters_max};
+pub use step::{Answer, Blocker, LockAction, Request, step, waiters_max};
 pub use target::{Claim, LockKey, LockTarget, check_text, do_cover, plan, targets_max, write_claims};
 pub use waits::{cycle, waits};

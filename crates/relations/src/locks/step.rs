@@ -24,12 +24,12 @@ pub struct Request {
     /// Its age, kept across retries.
     pub age: Age,
     /// The action.
-    pub action: Action,
+    pub action: LockAction,
 }
 
 /// The actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum LockAction {
     /// Hold at least `mode`; where that is not possible, wait in the queue or be told why.
     Acquire { mode: Mode, wait: bool },
     /// Leave the queue; what is held stays held.
@@ -78,11 +78,11 @@ pub fn step(mut lock: Lock, request: &Request) -> (Lock, Answer) {
     assert!(lock.is_orderly(), "T13, T14: a step from an unsound lock: {lock:?}");
     debug_assert!(lock.is_sound(), "a step from an unsound lock: {lock:?}");
     let answer = match request.action {
-        Action::Acquire { mode, wait } => acquire(&mut lock, request, mode, wait),
-        Action::Withdraw => Answer::Released {
+        LockAction::Acquire { mode, wait } => acquire(&mut lock, request, mode, wait),
+        LockAction::Withdraw => Answer::Released {
             was: leave(&mut lock, &request.owner),
         },
-        Action::Release => {
+        LockAction::Release => {
             let waited = leave(&mut lock, &request.owner);
             let held = lock.holders.remove(&request.owner).is_some();
             Answer::Released { was: waited || held }

@@ -7,7 +7,7 @@
 use crate::explore::Protocol;
 use model::IndexName;
 use relations::intents::{Meet, RecordState, meet};
-use relations::locks::{Action, Age, Answer, Blocker, Lock, LockKey, LockPath, LockTarget, Mode, Owner, Request, step};
+use relations::locks::{Age, Answer, Blocker, Lock, LockAction, LockKey, LockPath, LockTarget, Mode, Owner, Request, step};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -145,7 +145,7 @@ impl Queue {
         let outright = |n: usize| self.claims[n].iter().filter(|(_, mode)| !is_intention(*mode));
         outright(a).any(|x| outright(b).any(|y| covers(x, y) && !x.1.is_compatible(y.1)))
     }
-    fn request(&self, s: &State, n: usize, action: Action) -> Request {
+    fn request(&self, s: &State, n: usize, action: LockAction) -> Request {
         // Attempts keep the age; the owner is the attempt.
         let client = &s.clients[n];
         let seq = if self.is(Mutant::Arrival) {
@@ -153,7 +153,7 @@ impl Queue {
         } else {
             n as u64 + 1
         };
-        let twin = if self.is(Mutant::Counting) && matches!(action, Action::Acquire { .. }) {
+        let twin = if self.is(Mutant::Counting) && matches!(action, LockAction::Acquire { .. }) {
             s.lost
         } else {
             self.lost
@@ -225,7 +225,7 @@ impl Queue {
                 if self.is(Mutant::SharedIsNothing) {
                     lock.holders.retain(|_, holder| holder.mode != Mode::Shared);
                 }
-                let (lock, answer) = step(lock, &self.request(&before, n, Action::Acquire { mode, wait: true }));
+                let (lock, answer) = step(lock, &self.request(&before, n, LockAction::Acquire { mode, wait: true }));
                 let lock = settle(lock);
                 if self.lost > 0 && s.lost > 0 {
                     // Applied, and nobody tells.
@@ -307,7 +307,7 @@ impl Queue {
                         }
                     });
                 };
-                let (mut lock, _) = step(s.locks[key].clone(), &self.request(s, n, Action::Release));
+                let (mut lock, _) = step(s.locks[key].clone(), &self.request(s, n, LockAction::Release));
                 if self.is(Mutant::ReleaseAll) {
                     lock.holders.clear();
                 }
@@ -341,7 +341,7 @@ impl Queue {
                 owner: other.clone(),
                 session: Arc::from(""),
                 age: Age::default(),
-                action: Action::Release,
+                action: LockAction::Release,
             };
             state.locks[key] = settle(step(lock.clone(), &released).0);
             state.clients[n].pc = Pc::Queued;

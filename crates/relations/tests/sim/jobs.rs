@@ -17,7 +17,7 @@ use engine::{Engine as _, EngineExt as _, Expect, Outcome, Refresh, Source, Writ
 use model::{DocAddress, DocId, ErrorKind, IndexName, Target};
 use relations::Relations;
 use relations::intents::{CONTROL_INDEX, Mark};
-use relations::jobs::{Action, Begun, Job, JobStep, Order, Run, TaskState};
+use relations::jobs::{Begun, Job, JobAction, JobStep, Order, Run, TaskState};
 use relations::leases::Caller;
 use relations::sessions::Session;
 use relations::transactions::{Digest, Key};
@@ -80,7 +80,7 @@ fn job() -> Job {
     Job {
         target: Target::index("a"),
         query: Query::all(),
-        action: Action::Update {
+        action: JobAction::Update {
             script: Some((script, script::Params::from_json(&Map::new()))),
             source: None,
         },

@@ -2,9 +2,9 @@
 //!
 //! Not here: the endpoints that use it (`handlers`).
 
-use crate::actions::documents::normalized;
+use crate::actions::documents::normalize_source;
 use crate::actions::update::{after, refuse_conditional_upsert, update_conditions, update_op};
-use crate::actions::writes::{answer, conflict_error, head, is_members, placed, settled, status, write_members};
+use crate::actions::writes::{answer, conflict_error, head, is_members, single_outcome, status, with_shard, write_members};
 use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
@@ -74,7 +74,7 @@ impl Planned {
             // Refused, the item is written as before, and its own refusal is told.
             drop(first_type::adopt(&call.rest, &index, doc_type).await);
         }
-        let typed = match call.rest.known(&index).await {
+        let typed = match call.rest.index_facts(&index).await {
             Some(known) => known.typed,
             // The name of a type is taken and means nothing: the index becomes one of today.
             None if matches!(call.dialect.persona, Persona::Es7 | Persona::Opensearch1) => false,
@@ -188,7 +188,7 @@ pub(crate) async fn write_of(
     match item.action {
         BulkAction::Index | BulkAction::Create => {
             crate::actions::percolator::prepare(call, &write.at, item.source).await?;
-            write.op = WriteOp::Put(Source(normalized(item.source, call)?));
+            write.op = WriteOp::Put(Source(normalize_source(item.source, call)?));
         }
         BulkAction::Update => {
             let Some(body) = update else {
@@ -227,10 +227,15 @@ pub(crate) async fn settle(
         outcome
     };
     let written = match outcome {
-        Outcome::Conflict(conflict) => return Ok((failed(planned, conflict_error(&conflict, call.dialect), call).await, true)),
-        other => match settled(other, call.dialect) {
+        Outcome::Conflict(conflict) => {
+            return Ok((
+                failure_item(planned, conflict_error(&conflict, call.dialect), call).await,
+                true,
+            ));
+        }
+        other => match single_outcome(other, call.dialect) {
             Ok(written) => written,
-            Err(error) => return Ok((failed(planned, error, call).await, true)),
+            Err(error) => return Ok((failure_item(planned, error, call).await, true)),
         },
     };
     let op = if planned.label == "update" {
@@ -256,18 +261,20 @@ pub(crate) async fn settle(
     Ok((body, false))
 }
 
-pub(crate) async fn failed(planned: &Planned, error: Error, call: &Call) -> Map<String, Value> {
+pub(crate) async fn failure_item(planned: &Planned, error: Error, call: &Call) -> Map<String, Value> {
     let error = match &planned.write {
         // A missing document of a bulk had no shard.
         Ok(_) if call.dialect.rules.former_document_answers && error.kind() == ErrorKind::DocumentMissing => {
             error.with("shard", "-1")
         }
-        Ok(write) if call.dialect.rules.former_document_answers => placed(&call.rest, es2_errors::in_update(error), write).await,
+        Ok(write) if call.dialect.rules.former_document_answers => {
+            with_shard(&call.rest, es2_errors::in_update(error), write).await
+        }
         _ => error,
     };
     let at = match call.dialect.rules.former_document_answers {
         true => planned.at.clone(),
-        false => crate::actions::read::written_to(call, &planned.at).await,
+        false => crate::actions::read::write_address(call, &planned.at).await,
     };
     let mut body = head(&at, call.dialect);
     body.insert("status".into(), envelope::status(&error, call.dialect).into());

@@ -3,8 +3,8 @@
 //! Not here: the endpoints that use it (`handlers`).
 
 use crate::actions::jobs;
-use crate::actions::jobs::Shape;
-use crate::actions::transaction::Limits;
+use crate::actions::jobs::JobAnswerForm;
+use crate::actions::transaction::TransactionLimits;
 use crate::actions::writes::compile;
 use crate::call::Call;
 use crate::query_params::Params;
@@ -16,7 +16,7 @@ use dsl::search::{SearchRequest, Sort, SourceSpec};
 use engine::{Inspected, Inspection};
 use model::path::SourceFilter;
 use model::{Error, ErrorKind, Result, Target};
-use relations::jobs::{Action, Job, Order};
+use relations::jobs::{Job, JobAction, Order};
 use relations::transactions::Digest;
 use relations::transactions::interactive::ByQuery;
 use script::{Params as ScriptParams, Program};
@@ -49,7 +49,7 @@ impl Api {
         (Api::Reindex, "reindex", "indices:data/write/reindex", "reindex"),
     ];
     /// By its name in `ENDPOINTS`.
-    pub(crate) fn named(name: &str) -> Option<(Api, &'static str)> {
+    pub(crate) fn by_name(name: &str) -> Option<(Api, &'static str)> {
         let row = Api::ALL.iter().find(|row| row.1 == name)?;
         Some((row.0, row.1))
     }
@@ -63,7 +63,7 @@ impl Api {
 pub(crate) const BATCH_MAX: usize = 10_000;
 
 /// The options of a job in its URL.
-pub(crate) struct Options {
+pub(crate) struct JobOptions {
     pub(crate) wait: bool,
     key: Option<String>,
     proceed: bool,
@@ -102,7 +102,7 @@ pub(crate) fn check_slices(params: &Params) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn options(call: &mut Call) -> Result<Options> {
+pub(crate) fn options(call: &mut Call) -> Result<JobOptions> {
     let locks = call.take_locks()?;
     let params: &mut Params = &mut call.params;
     let conflicts = params.take("conflicts");
@@ -117,7 +117,7 @@ pub(crate) fn options(call: &mut Call) -> Result<Options> {
     };
     let size: Option<u64> = params.take_number("size")?;
     check_slices(params)?;
-    Ok(Options {
+    Ok(JobOptions {
         proceed,
         refresh: params.flag("refresh")?,
         wait: params.take_bool("wait_for_completion")?.unwrap_or(true),
@@ -133,9 +133,9 @@ pub(crate) fn options(call: &mut Call) -> Result<Options> {
 }
 
 /// A request read: the job, and what the request says besides.
-pub(crate) struct Asked {
+pub(crate) struct JobRequest {
     pub(crate) job: Job,
-    pub(crate) options: Options,
+    pub(crate) options: JobOptions,
     /// The text of a stored script as it was.
     script: Option<ScriptSource>,
     /// The documents that a sort chose.
@@ -144,14 +144,14 @@ pub(crate) struct Asked {
     pub(crate) slice: Option<u32>,
 }
 
-pub(crate) async fn asked(mut call: Call, api: Api) -> Result<Answer> {
+pub(crate) async fn handle(mut call: Call, api: Api) -> Result<Answer> {
     let transaction = match api {
         Api::Delete | Api::Update => call.params.take("transaction"),
         Api::Reindex => None,
     };
-    let mut request = jobs::kept(&call);
+    let mut request = jobs::replayable_request(&call);
     let digest = Digest::of(&[call.params.path().as_bytes(), &call.body]);
-    let Asked {
+    let JobRequest {
         job,
         options,
         script,
@@ -171,11 +171,11 @@ pub(crate) async fn asked(mut call: Call, api: Api) -> Result<Answer> {
             return Err(Error::illegal(reason));
         }
         let what = match job.action {
-            Action::Update { source: Some(_), .. } => {
+            JobAction::Update { source: Some(_), .. } => {
                 let reason = "[_source] of a job has no place in a transaction: let a script remove what is to go";
                 return Err(Error::illegal(reason));
             }
-            Action::Update { script, source: None } => ByQuery::Update(script),
+            JobAction::Update { script, source: None } => ByQuery::Update(script),
             _ => ByQuery::Delete,
         };
         return crate::actions::transaction_stage::by_query(
@@ -193,7 +193,7 @@ pub(crate) async fn asked(mut call: Call, api: Api) -> Result<Answer> {
     let key = call.key(options.key.as_deref(), || digest)?;
     let row = api.row();
     let description = format!("{} [{}]", row.3, job.target.expressions.join(", "));
-    let shape = Shape {
+    let shape = JobAnswerForm {
         creates: api == Api::Reindex,
         deletes: api == Api::Delete && !call.dialect.rules.deletions_count_updates,
         of_2015: call.dialect.rules.former_job_answers,
@@ -208,14 +208,14 @@ pub(crate) async fn asked(mut call: Call, api: Api) -> Result<Answer> {
 }
 
 /// Reads a request; `saved` is the request as it is kept, if it was read before.
-pub(crate) async fn read(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
+pub(crate) async fn read(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<JobRequest> {
     match api {
         Api::Delete | Api::Update => by_query(call, api, saved).await,
         Api::Reindex => copying(call, saved).await,
     }
 }
 
-pub(crate) async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<Asked> {
+pub(crate) async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -> Result<JobRequest> {
     let target = call.target()?;
     let sized = call.params.is_given("scroll_size");
     let options = options(call)?;
@@ -248,27 +248,27 @@ pub(crate) async fn by_query(call: &mut Call, api: Api, saved: Option<&Value>) -
             "Validation Failed: 1: query is missing;",
         ));
     }
-    let script = settled(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
+    let script = with_text(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
     let action = match api {
-        Api::Update => Action::Update {
-            script: compiled(call, script.as_ref()).await?,
+        Api::Update => JobAction::Update {
+            script: compile_script(call, script.as_ref()).await?,
             source: match body.search.source.clone() {
                 SourceSpec::Filtered { includes, excludes } => Some(SourceFilter { includes, excludes }),
                 _ => None,
             },
         },
-        _ => Action::Delete,
+        _ => JobAction::Delete,
     };
     let slice = body.search.slice.as_ref().map(|slice| slice.id);
-    let query = crate::actions::search::sliced(query, body.search.slice.take()).unwrap_or_else(Query::all);
-    let query = bounded(query, body.search.post_filter.take(), body.search.min_score);
+    let query = crate::actions::search::with_slice(query, body.search.slice.take()).unwrap_or_else(Query::all);
+    let query = with_bounds(query, body.search.post_filter.take(), body.search.min_score);
     if let Some(ends) = u64::try_from(body.search.terminate_after).ok().filter(|ends| *ends > 0) {
         let asked = options.max_docs.or(body.max_docs.and_then(|most| u64::try_from(most).ok()));
         options.max_docs = Some(asked.map_or(ends, |most| most.min(ends)));
     }
     let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
     let chosen = choose(call, &mut job, body.search.sort, saved).await?;
-    Ok(Asked {
+    Ok(JobRequest {
         job,
         options,
         script,
@@ -334,7 +334,7 @@ pub(crate) fn check_search(body: &ByQueryBody, api: Api) -> Result<()> {
 }
 
 /// A query with the other bounds that a search can have.
-pub(crate) fn bounded(query: Query, post_filter: Option<Query>, min_score: Option<f32>) -> Query {
+pub(crate) fn with_bounds(query: Query, post_filter: Option<Query>, min_score: Option<f32>) -> Query {
     let query = match min_score {
         None => query,
         Some(_) => Clause::FunctionScore(FunctionScoreQuery {
@@ -373,7 +373,7 @@ pub(crate) async fn choose(call: &Call, job: &mut Job, sort: Vec<Sort>, saved: O
                 types: job.target.types.clone(),
                 ..SearchRequest::new(call.dialect)
             };
-            let found = crate::actions::search::found(call, &job.target, request).await?;
+            let found = crate::actions::search::run_search(call, &job.target, request).await?;
             let one = |hit: dsl::search::Hit| json!([hit.index.as_str(), hit.id.doc_type.as_deref(), &*hit.id.id]);
             Value::Array(found.hits.hits.into_iter().map(one).collect())
         }
@@ -431,7 +431,7 @@ fn reads_from_destination(index: &str) -> Error {
 /// # Errors
 /// The source leads to it, be it by a pattern or an alias.
 async fn destination(call: &Call, index: &str, source: &Target) -> Result<bool> {
-    if let Some(known) = call.rest.known(index).await {
+    if let Some(known) = call.rest.index_facts(index).await {
         let infos = call.rest.indices(source).await?;
         if infos.iter().any(|info| info.name.as_str() == index) {
             return Err(reads_from_destination(index));
@@ -444,7 +444,7 @@ async fn destination(call: &Call, index: &str, source: &Target) -> Result<bool> 
     Ok(typed)
 }
 
-pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<Asked> {
+pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<JobRequest> {
     let mut options = options(call)?;
     let node = call.json_needed()?;
     call.params.finish()?;
@@ -458,7 +458,7 @@ pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<As
     if body.dest.pipeline.is_some() {
         return Err(Error::illegal("[reindex] ingest pipelines are not supported yet"));
     }
-    let script = settled(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
+    let script = with_text(call, body.script, saved.and_then(|kept| kept.get("script"))).await?;
     if body.source_indices.contains(&body.dest.index) {
         return Err(reads_from_destination(&body.dest.index));
     }
@@ -482,21 +482,21 @@ pub(crate) async fn copying(call: &mut Call, saved: Option<&Value>) -> Result<As
         SourceSpec::Filtered { includes, excludes } => Some(SourceFilter { includes, excludes }),
         _ => None,
     };
-    let action = Action::Reindex {
+    let action = JobAction::Reindex {
         index: body.dest.index.clone(),
         create: body.dest.create,
         external,
-        script: compiled(call, script.as_ref()).await?,
+        script: compile_script(call, script.as_ref()).await?,
         routing: body.dest.routing.clone(),
         typed,
         source,
-        makes: Limits::of(call).await?.auto_create,
+        makes: TransactionLimits::of(call).await?.auto_create,
     };
     let slice = body.search.slice.as_ref().map(|slice| slice.id);
-    let query = crate::actions::search::sliced(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
+    let query = crate::actions::search::with_slice(body.search.query.clone(), body.search.slice).unwrap_or_else(Query::all);
     let mut job = job(call, target, query, action, &options, body.proceed, body.max_docs).await?;
     let chosen = choose(call, &mut job, body.search.sort, saved).await?;
-    Ok(Asked {
+    Ok(JobRequest {
         job,
         options,
         script,
@@ -509,12 +509,12 @@ pub(crate) async fn job(
     call: &Call,
     target: Target,
     query: Query,
-    action: Action,
-    options: &Options,
+    action: JobAction,
+    options: &JobOptions,
     proceed: bool,
     max_docs: Option<usize>,
 ) -> Result<Job> {
-    let limits = Limits::of(call).await?;
+    let limits = TransactionLimits::of(call).await?;
     limits.check_bytes(call.body.len())?;
     let proceed = options.proceed || proceed;
     if max_docs == Some(0) && !call.dialect.rules.tolerates_value_bounds {
@@ -541,7 +541,7 @@ pub(crate) async fn job(
 }
 
 /// A script with its text in it: a stored one may be another by the time that the job goes on.
-pub(crate) async fn settled(call: &Call, script: Option<ScriptSource>, saved: Option<&Value>) -> Result<Option<ScriptSource>> {
+pub(crate) async fn with_text(call: &Call, script: Option<ScriptSource>, saved: Option<&Value>) -> Result<Option<ScriptSource>> {
     let Some(mut script) = script else { return Ok(None) };
     let kept = match (&script.text, saved) {
         (ScriptText::Inline(_), _) => return Ok(Some(script)),
@@ -559,7 +559,7 @@ pub(crate) async fn settled(call: &Call, script: Option<ScriptSource>, saved: Op
     Ok(Some(script))
 }
 
-pub(crate) async fn compiled(call: &Call, script: Option<&ScriptSource>) -> Result<Option<(Program, ScriptParams)>> {
+pub(crate) async fn compile_script(call: &Call, script: Option<&ScriptSource>) -> Result<Option<(Program, ScriptParams)>> {
     match script {
         Some(script) => compile(&call.rest, script).await.map(Some),
         None => Ok(None),

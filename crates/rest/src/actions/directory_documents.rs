@@ -10,7 +10,7 @@ use dsl::query::{BoolQuery, Clause, PatternQuery, Query, TermQuery};
 use dsl::search::{SearchRequest, TrackTotal};
 use engine::DirectoryAt;
 use model::{Error, ErrorKind, Result, Target, settings};
-use relations::jobs::{Action, Counts, Job, Order, Whole};
+use relations::jobs::{Counts, Job, JobAction, Order, Whole};
 use script::{Lang, Params, Program};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl DocumentsOf<'_> {
     ///
     /// # Errors
     /// Too many documents for one change; what refuses a document: then nothing is changed.
-    pub(crate) async fn change(&self, action: Action, free: Option<&str>, verb: &str) -> Result<Counts> {
+    pub(crate) async fn change(&self, action: JobAction, free: Option<&str>, verb: &str) -> Result<Counts> {
         let (call, field) = (self.call, self.field);
         let free = free.map(|path| DirectoryAt {
             index: field.info.name.to_string(),
@@ -49,13 +49,13 @@ impl DocumentsOf<'_> {
             caller: call.caller.clone(),
         };
         let order = Order {
-            request: jobs::kept(call),
+            request: jobs::replayable_request(call),
             key: None,
             keep: false,
         };
         let task = format!("indices:data/write/tree/{verb}");
         let description = format!("{verb} [{}] in [{}]", self.path, field.info.name);
-        let counts = jobs::waited(call, job, order, (task.as_str(), description)).await?;
+        let counts = jobs::run_to_end(call, job, order, (task.as_str(), description)).await?;
         match counts.failures.first() {
             None => Ok(counts),
             Some(failure) => Err(undone(failure)),

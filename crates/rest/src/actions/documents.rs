@@ -2,7 +2,7 @@
 //!
 //! Not here: the endpoints that use it (`handlers`).
 
-use crate::actions::writes::{Guarded, placed, send_in, settled};
+use crate::actions::writes::{Guarded, send_in, single_outcome, with_shard};
 use crate::call::Call;
 use engine::{Outcome, Write};
 use mapping::{Life, Moment, Timing};
@@ -29,7 +29,7 @@ pub(crate) fn timing(call: &mut Call) -> Result<Timing> {
 }
 
 /// The bytes that are kept: as sent, or re-written where the typed dialect was lenient about them.
-pub(crate) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
+pub(crate) fn normalize_source(content: &[u8], call: &Call) -> Result<std::sync::Arc<[u8]>> {
     let failed = |error: Error| Error::new(ErrorKind::MapperParsing, "failed to parse").with_cause(error);
     if call.dialect.rules.reads_loose_json && serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err() {
         let node = dsl::json::read(content, call.reading()).map_err(failed)?;
@@ -56,16 +56,16 @@ pub(crate) fn normalized(content: &[u8], call: &Call) -> Result<std::sync::Arc<[
 pub(crate) const LARGE_BYTES: usize = 1 << 20;
 
 /// Under which locks a write is done, and in which transaction.
-pub(crate) struct Place {
+pub(crate) struct WriteScope {
     locks: Vec<String>,
     transaction: Option<String>,
     /// The answer waits for the copies that follow the write.
     propagates: bool,
 }
 
-impl Place {
-    pub(crate) fn take(call: &mut Call) -> Result<Place> {
-        let place = Place {
+impl WriteScope {
+    pub(crate) fn take(call: &mut Call) -> Result<WriteScope> {
+        let place = WriteScope {
             locks: call.take_locks()?,
             transaction: call.params.take("transaction"),
             propagates: take_propagates(call)?,
@@ -122,21 +122,26 @@ pub(crate) fn take_propagates(call: &mut Call) -> Result<bool> {
 }
 
 /// Sends one write; its refusal in the words of the dialect.
-pub(crate) async fn done(
+pub(crate) async fn write_one(
     call: &Call,
     write: Write,
-    place: &Place,
+    place: &WriteScope,
     refresh: engine::Refresh,
 ) -> Result<(engine::Written, Vec<String>)> {
     let (outcome, warnings) = one(call, write.clone(), place, refresh).await?;
-    match settled(outcome, call.dialect) {
-        Err(error) if call.dialect.rules.former_document_answers => Err(placed(&call.rest, error, &write).await),
+    match single_outcome(outcome, call.dialect) {
+        Err(error) if call.dialect.rules.former_document_answers => Err(with_shard(&call.rest, error, &write).await),
         other => Ok((other?, warnings)),
     }
 }
 
 /// One write: what came of it, and whose locks it passed.
-pub(crate) async fn one(call: &Call, write: Write, place: &Place, refresh: engine::Refresh) -> Result<(Outcome, Vec<String>)> {
+pub(crate) async fn one(
+    call: &Call,
+    write: Write,
+    place: &WriteScope,
+    refresh: engine::Refresh,
+) -> Result<(Outcome, Vec<String>)> {
     let locks = place.locks.clone();
     let writes = vec![Guarded { write, locks }];
     let sent = send_in(call, place.transaction.as_deref(), writes, refresh).await?.pop();

@@ -3,7 +3,7 @@
 //! Not here: reading requests (`by_query`), batches and records (`relations::jobs`).
 
 use crate::Rest;
-use crate::actions::by_query::{Api, Asked, read};
+use crate::actions::by_query::{Api, JobRequest, read};
 use crate::actions::writes::with_warnings;
 use crate::call::Call;
 use crate::envelope;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// How an answer is put.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct JobAnswerForm {
     /// Only a reindex creates.
     pub(crate) creates: bool,
     /// A deletion updates nothing.
@@ -35,7 +35,7 @@ pub(crate) struct Shape {
 /// A request as it is kept, to be read again after a restart.
 ///
 /// A job that goes on after a restart is the server's and would find what is withheld from its user, so it does not go on.
-pub(crate) fn kept(call: &Call) -> Value {
+pub(crate) fn replayable_request(call: &Call) -> Value {
     let scope = call.rest.scope.as_ref();
     let restricted = scope.is_some_and(|scope| scope.principal.rights.withholds());
     let personas = Persona::NAMES.iter();
@@ -46,7 +46,7 @@ pub(crate) fn kept(call: &Call) -> Value {
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
     json!({
-        "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.given(),
+        "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.remaining(),
         "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.rules.has_types,
         "caller": call.caller.to_json(), "restricted": restricted,
     })
@@ -55,7 +55,7 @@ pub(crate) fn kept(call: &Call) -> Value {
 /// The request again, and which it was.
 fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
     let text = |name: &str| request[name].as_str();
-    let (api, name) = Api::named(text("api")?)?;
+    let (api, name) = Api::by_name(text("api")?)?;
     let given: BTreeMap<String, String> = serde_json::from_value(request["params"].clone()).ok()?;
     let mut args = PathArgs::default();
     for (name, value) in request["args"].as_object()? {
@@ -76,7 +76,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         dialect,
         listener: dialect.persona,
         wants_json: true,
-        wanted: crate::call::Wanted::Json,
+        wanted: crate::call::AnswerForm::Json,
         last_event_id: None,
         caller: Caller::from_json(&request["caller"]),
         trace: None,
@@ -95,7 +95,7 @@ pub(crate) async fn carry_out(
     call: &Call,
     job: Job,
     order: Order,
-    shape: Shape,
+    shape: JobAnswerForm,
     of_task: (&str, String),
     wait: bool,
 ) -> Result<Answer> {
@@ -103,12 +103,12 @@ pub(crate) async fn carry_out(
     if let Some(key) = &order.key
         && let Some(number) = rest.relations.task_of(key).await?
     {
-        return known(rest, number, wait).await;
+        return answer_replay(rest, number, wait).await;
     }
     let keep = order.keep;
     let (task, run) = match begin(call, job, order, of_task).await? {
         Ok(begun) => begun,
-        Err(number) => return known(rest, number, wait).await,
+        Err(number) => return answer_replay(rest, number, wait).await,
     };
     let id = format!("{}:{}", rest.names.node_id, task.id);
     // A lost connection stops nothing that was begun.
@@ -122,8 +122,8 @@ pub(crate) async fn carry_out(
 }
 
 /// Runs a job to its end.
-pub(crate) async fn waited(call: &Call, job: Job, order: Order, of_task: (&str, String)) -> Result<Counts> {
-    let shape = Shape {
+pub(crate) async fn run_to_end(call: &Call, job: Job, order: Order, of_task: (&str, String)) -> Result<Counts> {
+    let shape = JobAnswerForm {
         creates: false,
         deletes: true,
         of_2015: true,
@@ -200,7 +200,7 @@ fn is_about_query(error: &Error) -> bool {
 }
 
 /// The answer of a task that a key leads to.
-async fn known(rest: &Arc<Rest>, number: u64, wait: bool) -> Result<Answer> {
+async fn answer_replay(rest: &Arc<Rest>, number: u64, wait: bool) -> Result<Answer> {
     let id = format!("{}:{number}", rest.names.node_id);
     if !wait {
         return Ok(Answer::ok(json!({ "task": id, "replayed": true })));
@@ -234,7 +234,7 @@ fn fault(cause: &tokio::task::JoinError) -> Error {
 }
 
 /// Runs a job to its end, and writes the end down.
-async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: Shape, keep: bool) -> Result<Counts> {
+async fn to_end(rest: Arc<Rest>, run: Box<Run>, task: Arc<Task>, shape: JobAnswerForm, keep: bool) -> Result<Counts> {
     let runtime = tokio::runtime::Handle::current();
     let (shared, own) = (rest.clone(), task.clone());
     // Scripts may compute for long: not where requests are served.
@@ -313,7 +313,7 @@ fn status(failures: &[Value]) -> u16 {
 }
 
 /// The answer of a job. Warnings stand in a header where there is one.
-fn render(counts: &Counts, shape: Shape, has_header: bool) -> Value {
+fn render(counts: &Counts, shape: JobAnswerForm, has_header: bool) -> Value {
     let mut out = Map::new();
     out.insert("took".into(), counts.took_ms.into());
     out.insert("timed_out".into(), false.into());
@@ -349,7 +349,7 @@ fn render(counts: &Counts, shape: Shape, has_header: bool) -> Value {
 
 /// A task that a restarted server goes on with.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct UnfinishedTask {
     task: Arc<Task>,
     request: Value,
     keep: bool,
@@ -357,14 +357,14 @@ pub(crate) struct Left {
 }
 
 /// Puts the tasks of an earlier process into the registry; those that have not ended are answered.
-pub(crate) fn restored(rest: &Rest, found: Vec<Found>) -> Vec<Left> {
+pub(crate) fn restore_tasks(rest: &Rest, found: Vec<Found>) -> Vec<UnfinishedTask> {
     let mut left = Vec::new();
     for found in found {
         let task = rest
             .tasks
             .restore(found.number, &found.action, found.description, found.start_ms);
         match found.state {
-            TaskState::Unfinished { request, keep, kept } => left.push(Left {
+            TaskState::Unfinished { request, keep, kept } => left.push(UnfinishedTask {
                 task,
                 request,
                 keep,
@@ -384,13 +384,13 @@ pub(crate) fn restored(rest: &Rest, found: Vec<Found>) -> Vec<Left> {
 }
 
 /// Goes on with what an earlier process left.
-pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
+pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<UnfinishedTask>) {
     for left in left {
         let rest = rest.clone();
         tokio::spawn(async move {
             let task = left.task.clone();
             let keep = left.keep;
-            if let Err(error) = resumed(&rest, left).await {
+            if let Err(error) = resume(&rest, left).await {
                 let later = goes_on_later(&error);
                 let outcome = Err(error);
                 if !later {
@@ -403,7 +403,7 @@ pub(crate) fn go_on(rest: &Arc<Rest>, left: Vec<Left>) {
     }
 }
 
-async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
+async fn resume(rest: &Arc<Rest>, left: UnfinishedTask) -> Result<()> {
     if left.request["restricted"] == true {
         let reason = "the server was restarted: the job of a user from whom documents or fields are withheld does not go on";
         return Err(Error::new(ErrorKind::Security, reason));
@@ -412,9 +412,9 @@ async fn resumed(rest: &Arc<Rest>, left: Left) -> Result<()> {
         let reason = format!("the request of task [{}] cannot be read", left.task.id);
         return Err(Error::new(ErrorKind::Corruption, reason));
     };
-    let Asked { job, slice, .. } = read(&mut call, api, Some(&left.request)).await?;
+    let JobRequest { job, slice, .. } = read(&mut call, api, Some(&left.request)).await?;
     let run = rest.relations.resume(job, &left.task, &left.kept).await?;
-    let shape = Shape {
+    let shape = JobAnswerForm {
         creates: api == Api::Reindex,
         deletes: api == Api::Delete && !call.dialect.rules.deletions_count_updates,
         of_2015: call.dialect.rules.former_job_answers,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A lock as answers show it, as text: most answers are this and no more.
-pub(crate) fn written(rest: &Rest, lease: &Lease) -> String {
+pub(crate) fn render_lock(rest: &Rest, lease: &Lease) -> String {
     let mut out = String::with_capacity(256);
     out.push_str("{\"id\":");
     quote(&mut out, &lease.id);
@@ -69,11 +69,11 @@ pub(crate) fn targets(node: Node) -> Result<Vec<Wanted>> {
     if !node.is_array() {
         return Err(node.error("[targets] must be an array"));
     }
-    node.items().into_iter().map(|node| wanted(node.into_value())).collect()
+    node.items().into_iter().map(|node| parse_target(node.into_value())).collect()
 }
 
 /// One target with its mode.
-pub(crate) fn wanted(value: Value) -> Result<Wanted> {
+pub(crate) fn parse_target(value: Value) -> Result<Wanted> {
     const KNOWN: [&str; 6] = ["name", "index", "type", "id", "path", "mode"];
     let Value::Object(members) = value else {
         return Err(Error::illegal(format!("a lock target must be an object but is [{value}]")));
@@ -119,7 +119,7 @@ pub(crate) async fn check_rights<'a>(
                     .any(|one| any_of.shares(*one) && rights.has_everywhere(*one)) => {}
             // A plain mutex is in no index.
             LockTarget::Name(_) if rights.has_somewhere(any_of) => {}
-            LockTarget::All | LockTarget::Name(_) => return Err(scope.refused(any_of, &["_all"])),
+            LockTarget::All | LockTarget::Name(_) => return Err(scope.refusal(any_of, &["_all"])),
         }
     }
     Ok(())
@@ -179,7 +179,7 @@ pub(crate) fn is_about_locks(kind: ErrorKind) -> bool {
 ///
 /// # Errors
 /// The end of a lock cannot be written; the log has failed.
-pub(crate) async fn told(rest: &Rest, ids: &[String]) -> Result<()> {
+pub(crate) async fn write_ends(rest: &Rest, ids: &[String]) -> Result<()> {
     /// A change under the lock is finished before it ends.
     const LONGEST: Duration = Duration::from_secs(10);
     let until = Instant::now() + LONGEST;

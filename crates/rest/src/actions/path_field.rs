@@ -34,7 +34,7 @@ impl PathField {
                 )));
             }
         };
-        let (name, tree) = meant(&info, wanted)?;
+        let (name, tree) = path_field(&info, wanted)?;
         Ok(PathField {
             syntax: tree.unwrap_or_default(),
             is_tree: tree.is_some(),
@@ -84,7 +84,7 @@ pub(crate) fn needed_text(fields: &mut Fields, name: &str) -> Result<String> {
 }
 
 /// The name of the field, and how a `tree_path` writes its paths.
-fn meant(info: &IndexInfo, wanted: Option<&str>) -> Result<(String, Option<PathSyntax>)> {
+fn path_field(info: &IndexInfo, wanted: Option<&str>) -> Result<(String, Option<PathSyntax>)> {
     let mapping = &info.mapping;
     let trees: Vec<(&str, PathSyntax)> = mapping.tree_fields().map(|(field, syntax)| (&**field, syntax)).collect();
     let is_path = |path: &str, field: &FieldType| {

@@ -156,7 +156,7 @@ pub(crate) fn named_fields(query: &Value) -> Vec<String> {
 }
 
 /// The options of a request beside its document.
-pub(crate) struct Asked {
+pub(crate) struct PercolateOptions {
     pub(crate) percolation: Percolation,
     /// Matches that are shown; none: all.
     pub(crate) size: Option<usize>,
@@ -165,7 +165,7 @@ pub(crate) struct Asked {
 
 /// How an answer is to look, as the URL or the first of two lines says.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Shape {
+pub(crate) struct MatchesForm {
     /// `percolate_format=ids`
     pub(crate) ids: bool,
     pub(crate) only_count: bool,
@@ -173,7 +173,7 @@ pub(crate) struct Shape {
 }
 
 /// Where a document and its queries are.
-pub(crate) struct Place {
+pub(crate) struct PercolateTarget {
     pub(crate) target: Target,
     pub(crate) doc_type: String,
     /// The document is there already.
@@ -186,10 +186,10 @@ pub(crate) struct Place {
 pub(crate) async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
     let mut target = call.target()?;
-    let doc_type = call.needed("type")?;
+    let doc_type = call.path_part("type")?;
     let existing = match call.arg("id") {
         Some(id) => Some(DocAddress {
-            index: IndexName::new(call.needed("index")?),
+            index: IndexName::new(call.path_part("index")?),
             id: DocId::with_type(doc_type.as_str(), id),
         }),
         None => None,
@@ -198,7 +198,7 @@ pub(crate) async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
     if let Some(index) = call.params.take("percolate_index") {
         target.expressions = split_list(&index);
     }
-    let place = Place {
+    let place = PercolateTarget {
         target,
         doc_type: call.params.take("percolate_type").unwrap_or(doc_type),
         existing,
@@ -212,12 +212,18 @@ pub(crate) async fn one(mut call: Call, only_count: bool) -> Result<Answer> {
     }
     let content = call.content()?;
     call.params.finish()?;
-    let shape = Shape { ids, only_count, size };
-    tried(&call, place, &content, shape, start).await.map(Answer::ok)
+    let shape = MatchesForm { ids, only_count, size };
+    run_percolation(&call, place, &content, shape, start).await.map(Answer::ok)
 }
 
 /// One percolation: what came of it, or what its shards said.
-pub(crate) async fn tried(call: &Call, place: Place, content: &[u8], shape: Shape, start: std::time::Duration) -> Result<Value> {
+pub(crate) async fn run_percolation(
+    call: &Call,
+    place: PercolateTarget,
+    content: &[u8],
+    shape: MatchesForm,
+    start: std::time::Duration,
+) -> Result<Value> {
     let target = place.target.clone();
     // Who is not there is told before anything is read.
     let infos = call.rest.indices(&target).await.map_err(|error| match &place.existing {
@@ -241,7 +247,7 @@ pub(crate) async fn tried(call: &Call, place: Place, content: &[u8], shape: Shap
         };
         Ok(asked)
     };
-    let tried: Result<Result<(Asked, Percolated)>> = tried.await;
+    let tried: Result<Result<(PercolateOptions, Percolated)>> = tried.await;
     call.rest.relations.end_percolation(moment).await?;
     let asked = tried?;
     let took = (call.rest.clock.monotonic() - start).as_nanos().div_ceil(1_000_000);
@@ -251,7 +257,7 @@ pub(crate) async fn tried(call: &Call, place: Place, content: &[u8], shape: Shap
         Ok((asked, done)) => {
             let mut out = json!({ "took": took, "_shards": shards, "total": done.matches.len() });
             if !shape.only_count {
-                out["matches"] = shown(&asked, &done, shape);
+                out["matches"] = render(&asked, &done, shape);
             }
             if let Some(aggregations) = done.aggregations {
                 out["aggregations"] = aggregations;
@@ -282,7 +288,7 @@ pub(crate) async fn tried(call: &Call, place: Place, content: &[u8], shape: Shap
     }
 }
 
-pub(crate) fn shown(asked: &Asked, done: &Percolated, shape: Shape) -> Value {
+pub(crate) fn render(asked: &PercolateOptions, done: &Percolated, shape: MatchesForm) -> Value {
     let marks = asked.percolation.highlight.is_some();
     let one = |found: &relations::percolation::Match| {
         if shape.ids {
@@ -301,7 +307,7 @@ pub(crate) fn shown(asked: &Asked, done: &Percolated, shape: Shape) -> Value {
 }
 
 /// The body of a percolation.
-pub(crate) fn read(call: &Call, place: Place, content: &[u8], existing: Option<Value>) -> Result<Asked> {
+pub(crate) fn read(call: &Call, place: PercolateTarget, content: &[u8], existing: Option<Value>) -> Result<PercolateOptions> {
     let unread = |cause: Error| Error::new(ErrorKind::Parse, "failed to parse request").with_cause(cause);
     let parse = |reason: &str| unread(Error::new(ErrorKind::Parse, reason));
     let mut queries = SearchRequest::new(call.dialect);
@@ -360,7 +366,7 @@ pub(crate) fn read(call: &Call, place: Place, content: &[u8], existing: Option<V
             return Err(Error::illegal(format!("Can't {what} if size isn't specified")));
         }
     }
-    Ok(Asked {
+    Ok(PercolateOptions {
         percolation: Percolation {
             target: place.target,
             doc_type: place.doc_type,
@@ -378,7 +384,7 @@ pub(crate) fn fields(node: Node) -> Result<Fields> {
 }
 
 /// The source of a document that is there.
-pub(crate) async fn existing(call: &Call, moment: &Moment, at: &DocAddress, place: &Place) -> Result<Value> {
+pub(crate) async fn existing(call: &Call, moment: &Moment, at: &DocAddress, place: &PercolateTarget) -> Result<Value> {
     let read = Read {
         routing: place.routing.clone(),
         ..Read::whole(at.clone())

@@ -38,13 +38,13 @@ struct Ended {
 }
 
 impl PointsInTime {
-    fn locked(&self) -> std::sync::MutexGuard<'_, Counted> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One begins over indices with these uuids.
     pub(crate) fn open(&self, id: &str, indices: Vec<Arc<str>>, keep_alive: Duration, now: Duration) {
-        let mut counted = self.locked();
+        let mut counted = self.lock();
         counted.expire(now);
         let pit = OpenPit {
             indices,
@@ -57,7 +57,7 @@ impl PointsInTime {
 
     /// A search uses one; a longer keep-alive stays.
     pub(crate) fn touch(&self, id: &str, keep_alive: Option<Duration>, now: Duration) {
-        let mut counted = self.locked();
+        let mut counted = self.lock();
         counted.expire(now);
         if let Some(pit) = counted.open.get_mut(id) {
             pit.used = now;
@@ -67,7 +67,7 @@ impl PointsInTime {
 
     /// One was closed.
     pub(crate) fn close(&self, id: &str, now: Duration) {
-        let mut counted = self.locked();
+        let mut counted = self.lock();
         counted.expire(now);
         if let Some(pit) = counted.open.remove(id) {
             counted.end(&pit, now);
@@ -76,7 +76,7 @@ impl PointsInTime {
 
     /// Puts the figures of an index where they are told.
     pub(crate) fn count_into(&self, uuid: &str, stats: &mut IndexStats, now: Duration) {
-        let mut counted = self.locked();
+        let mut counted = self.lock();
         counted.expire(now);
         let ended = counted.ended.get(uuid).copied().unwrap_or_default();
         let over = |pit: &&OpenPit| pit.indices.iter().any(|index| **index == *uuid);

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::io::Write as _;
 
 /// The parameters of a read beside its address.
-pub(crate) struct Wanted {
+pub(crate) struct ReadOptions {
     pub(crate) source: SourceSpec,
     pub(crate) stored: Option<Vec<String>>,
     pub(crate) expect: Expect,
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
     pub(crate) visibility: Visibility,
 }
 
-pub(crate) fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
+pub(crate) fn parse(call: &mut Call, at: DocAddress) -> Result<ReadOptions> {
     let mut read = Read::whole(at);
     let parent = call.params.take_2015("parent");
     read.routing = call.params.take("routing").or(parent);
@@ -34,7 +34,7 @@ pub(crate) fn wanted(call: &mut Call, at: DocAddress) -> Result<Wanted> {
     } else {
         "stored_fields"
     };
-    Ok(Wanted {
+    Ok(ReadOptions {
         source: source_params(call)?,
         stored: if call.params.is_given(fields) && call.params.has_row(fields) {
             call.params.take_list(fields)
@@ -85,13 +85,13 @@ pub(crate) fn source_params(call: &mut Call) -> Result<SourceSpec> {
 
 /// The address of a document that is not there: in the index behind an alias.
 pub(crate) async fn concrete(call: &Call, at: &DocAddress) -> DocAddress {
-    let known = call.rest.known(at.index.as_str()).await;
+    let known = call.rest.index_facts(at.index.as_str()).await;
     inside(at, known.and_then(|known| known.read))
 }
 
 /// The address of a document that could not be written.
-pub(crate) async fn written_to(call: &Call, at: &DocAddress) -> DocAddress {
-    let known = call.rest.known(at.index.as_str()).await;
+pub(crate) async fn write_address(call: &Call, at: &DocAddress) -> DocAddress {
+    let known = call.rest.index_facts(at.index.as_str()).await;
     inside(at, known.and_then(|known| known.written))
 }
 
@@ -146,9 +146,9 @@ pub(crate) struct Kept {
     pub(crate) fields: Vec<String>,
 }
 
-pub(crate) async fn kept(call: &Call, document: &Document, stored: Option<&[String]>) -> Result<Kept> {
+pub(crate) async fn kept_parts(call: &Call, document: &Document, stored: Option<&[String]>) -> Result<Kept> {
     let index = document.at.index.as_str();
-    let mut source = call.rest.known(index).await.is_none_or(|known| known.source);
+    let mut source = call.rest.index_facts(index).await.is_none_or(|known| known.source);
     if let (false, Some(doc_type)) = (source, &document.at.id.doc_type) {
         // Another type of the index may do without.
         let infos = call.rest.indices(&model::Target::index(index)).await?;
@@ -181,7 +181,7 @@ pub(crate) async fn kept(call: &Call, document: &Document, stored: Option<&[Stri
     })
 }
 
-pub(crate) async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+pub(crate) async fn fetch(call: &Call, wanted: &ReadOptions) -> Result<Option<Document>> {
     if wanted.visibility.waits() {
         let target = model::Target::index(wanted.read.at.index.as_str());
         wanted.visibility.reach(call, &target).await?;
@@ -193,7 +193,10 @@ pub(crate) async fn fetch(call: &Call, wanted: &Wanted) -> Result<Option<Documen
 
 /// Among how many shards an index is told to keep its documents, where a routing leads to one of them.
 pub(crate) async fn routed_among(call: &Call, at: &DocAddress) -> u64 {
-    call.rest.known(at.index.as_str()).await.map_or(1, |known| known.routed_among)
+    call.rest
+        .index_facts(at.index.as_str())
+        .await
+        .map_or(1, |known| known.routed_among)
 }
 
 /// A document for a request that shows something else of it than its source.
@@ -204,7 +207,7 @@ pub(crate) async fn read_one(
     realtime: bool,
     expect: Expect,
 ) -> Result<Option<Document>> {
-    let wanted = Wanted {
+    let wanted = ReadOptions {
         source: SourceSpec::Default,
         stored: None,
         expect,
@@ -218,7 +221,7 @@ pub(crate) async fn read_one(
     };
     let found = fetch(call, &wanted).await?;
     if let Some(document) = &found {
-        expected(&wanted, document, call).await?;
+        check_version(&wanted, document, call).await?;
     }
     Ok(found)
 }
@@ -230,7 +233,7 @@ pub(crate) async fn read_one(
 /// The engine's.
 pub(crate) async fn fetch_together(
     call: &Call,
-    wanted: &[Wanted],
+    wanted: &[ReadOptions],
     bytes_max: usize,
 ) -> Result<Vec<Option<Result<Option<Document>>>>> {
     let mut out = Vec::with_capacity(wanted.len());
@@ -296,7 +299,7 @@ pub(crate) async fn fetch_together(
 }
 
 /// The newest of a document, where the routing of the request looks for it.
-pub(crate) async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+pub(crate) async fn newest(call: &Call, wanted: &ReadOptions) -> Result<Option<Document>> {
     let own = own_routing(call, wanted).await?;
     let Some(document) = newest_anywhere(call, wanted).await? else {
         return Ok(None);
@@ -305,9 +308,9 @@ pub(crate) async fn newest(call: &Call, wanted: &Wanted) -> Result<Option<Docume
 }
 
 /// The routing of a request, through the alias that it names.
-pub(crate) async fn own_routing(call: &Call, wanted: &Wanted) -> Result<Option<String>> {
+pub(crate) async fn own_routing(call: &Call, wanted: &ReadOptions) -> Result<Option<String>> {
     let name = wanted.read.at.index.as_str();
-    let known = call.rest.known(name).await;
+    let known = call.rest.index_facts(name).await;
     let alias = known.and_then(|known| known.index_routing);
     through(name, alias.as_deref(), wanted.read.routing.clone())
 }
@@ -322,7 +325,7 @@ pub(crate) async fn leads_here(call: &Call, own: Option<&str>, document: &Docume
 }
 
 /// In 2015 a read that sees what is newest anyway refreshed nothing. A transaction reads its moment.
-pub(crate) async fn refresh_first(call: &Call, wanted: &Wanted) -> Result<()> {
+pub(crate) async fn refresh_first(call: &Call, wanted: &ReadOptions) -> Result<()> {
     if wanted.visibility.transaction.is_none()
         && wanted.refresh
         && (wanted.read.searchable_only || !call.dialect.rules.refreshes_searched_reads)
@@ -334,7 +337,7 @@ pub(crate) async fn refresh_first(call: &Call, wanted: &Wanted) -> Result<()> {
 }
 
 /// Where a document may be: `/i/_all/1` of the typed dialect means whatever type has that id.
-pub(crate) async fn places(call: &Call, wanted: &Wanted) -> Result<Vec<Read>> {
+pub(crate) async fn places(call: &Call, wanted: &ReadOptions) -> Result<Vec<Read>> {
     let read = &wanted.read;
     if read.at.id.doc_type.as_deref() != Some("_all") {
         return Ok(vec![read.clone()]);
@@ -357,7 +360,7 @@ pub(crate) fn as_named(call: &Call, error: Error) -> Error {
     }
 }
 
-pub(crate) async fn newest_anywhere(call: &Call, wanted: &Wanted) -> Result<Option<Document>> {
+pub(crate) async fn newest_anywhere(call: &Call, wanted: &ReadOptions) -> Result<Option<Document>> {
     refresh_first(call, wanted).await?;
     if wanted.read.at.id.doc_type.as_deref() != Some("_all") {
         let found = wanted.visibility.read(call, wanted.read.clone()).await;
@@ -384,7 +387,7 @@ pub(crate) async fn types_of(call: &Call, index: &str) -> Result<Vec<String>> {
 }
 
 /// A version asked for must be the one there.
-pub(crate) async fn expected(wanted: &Wanted, document: &Document, call: &Call) -> Result<()> {
+pub(crate) async fn check_version(wanted: &ReadOptions, document: &Document, call: &Call) -> Result<()> {
     let holds = match wanted.expect {
         Expect::NewerThan { version, .. } => version == document.stamp.version,
         other => other.check(&document.at, Found::Here(document.stamp)).is_ok(),
@@ -406,7 +409,7 @@ pub(crate) async fn expected(wanted: &Wanted, document: &Document, call: &Call) 
         return Err(error);
     }
     // 2015 told the shard in which it was looked for.
-    let shards = match call.rest.known(document.at.index.as_str()).await {
+    let shards = match call.rest.index_facts(document.at.index.as_str()).await {
         Some(known) => known.shards,
         None => 1,
     };
@@ -415,7 +418,7 @@ pub(crate) async fn expected(wanted: &Wanted, document: &Document, call: &Call) 
 }
 
 /// The members before the source of a found document.
-pub(crate) fn described(document: &Document, call: &Call) -> Map<String, Value> {
+pub(crate) fn render_head(document: &Document, call: &Call) -> Map<String, Value> {
     let mut text = Vec::new();
     describe(document, call, &mut text);
     text.push(b'}');
@@ -460,14 +463,14 @@ pub(crate) fn describe(document: &Document, call: &Call, out: &mut Vec<u8>) {
 }
 
 /// A found document as `_doc`, `_mget` and `_update`'s `get` show it.
-pub(crate) fn shown(
+pub(crate) fn render_found(
     document: &Document,
     source: &SourceSpec,
     stored: Option<&[String]>,
     kept: &[String],
     call: &Call,
 ) -> Result<Map<String, Value>> {
-    let mut out = described(document, call);
+    let mut out = render_head(document, call);
     // Nothing that is stored was read.
     let nothing = stored.is_some_and(|fields| fields.iter().all(String::is_empty));
     if *source == SourceSpec::None && stored.is_none() {
@@ -497,7 +500,7 @@ pub(crate) fn shown(
         }
     }
     if let (true, Some(value)) = (wants_source, &value) {
-        out.insert("_source".into(), filtered(value, source));
+        out.insert("_source".into(), filter_source(value, source));
     }
     Ok(out)
 }
@@ -523,7 +526,7 @@ pub(crate) fn leaf_fields(source: &Value, fields: &[String]) -> Result<Map<Strin
 }
 
 /// A source through its filter.
-pub(crate) fn filtered(source: &Value, spec: &SourceSpec) -> Value {
+pub(crate) fn filter_source(source: &Value, spec: &SourceSpec) -> Value {
     match spec {
         SourceSpec::Filtered { includes, excludes } => SourceFilter {
             includes: includes.clone(),

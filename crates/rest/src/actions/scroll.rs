@@ -2,7 +2,7 @@
 //!
 //! Not here: the endpoints that use it (`handlers`).
 
-use crate::actions::search::found;
+use crate::actions::search::run_search;
 use crate::call::Call;
 use crate::respond::Answer;
 use dsl::search::{SearchRequest, Sort, SortBy, TrackTotal};
@@ -47,7 +47,7 @@ pub(crate) struct Scroll {
 }
 
 impl Scrolls {
-    pub(crate) fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<String, Scroll>> {
+    pub(crate) fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Scroll>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,7 +68,7 @@ impl Scrolls {
 
     /// Drops one that has ended, and counts how long it was open.
     pub(crate) fn end(&self, view: &str, now: Duration) {
-        let Some(ended) = self.locked().remove(view) else { return };
+        let Some(ended) = self.lock().remove(view) else { return };
         let mut counts = self.counts();
         for uuid in &ended.indices {
             counts.entry(uuid.clone()).or_default().time += now.saturating_sub(ended.begun);
@@ -78,7 +78,7 @@ impl Scrolls {
     /// The counts of an index.
     pub(crate) fn count_into(&self, uuid: &str, stats: &mut IndexStats, now: Duration) {
         let counted = self.counts().get(uuid).copied().unwrap_or_default();
-        let open = self.locked();
+        let open = self.lock();
         let current = open.values().filter(|one| one.indices.iter().any(|of| **of == *uuid));
         // One whose time has come is over, whether or not anybody has looked since.
         let current = current.filter(|one| now.saturating_sub(one.used) <= one.keep_alive);
@@ -119,7 +119,7 @@ pub(crate) async fn start(
     request.view = Some(view.id.clone());
     let mut indices = Vec::with_capacity(view.indices.len());
     for index in &view.indices {
-        indices.extend(call.rest.known(index.as_str()).await.map(|known| known.uuid));
+        indices.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid));
     }
     let now = call.rest.clock.monotonic();
     let scroll = Scroll {
@@ -223,7 +223,7 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
         request.aggs.clear();
     }
     request.dialect = call.dialect;
-    let mut response = found(call, &scroll.target, request).await?;
+    let mut response = run_search(call, &scroll.target, request).await?;
     if let Some(last) = response.hits.hits.last() {
         scroll.request.search_after = Some(last.sort.clone());
     }
@@ -232,7 +232,7 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
     }
     // A page that is refused is not passed.
     call.book_response(&response)?;
-    call.rest.scrolls.locked().insert(id.to_owned(), scroll);
+    call.rest.scrolls.lock().insert(id.to_owned(), scroll);
     if call.plain {
         return Ok(Answer::raw(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))])));
     }

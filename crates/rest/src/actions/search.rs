@@ -27,8 +27,8 @@ pub(crate) fn named_target(call: &Call) -> Target {
 
 /// A search with a body that has been read, and the parameters of its URL.
 pub(crate) async fn run_body(mut call: Call, mut request: Box<SearchRequest>) -> Result<Answer> {
-    if request.fingerprint != 0 && !call.params.given().is_empty() {
-        request.distinguish(call.params.given());
+    if request.fingerprint != 0 && !call.params.remaining().is_empty() {
+        request.distinguish(call.params.remaining());
     }
     let scroll = call.params.take_duration("scroll")?;
     if scroll.is_some() && !call.dialect.rules.tolerates_conflicting_options && call.params.peek("request_cache") == Some("true")
@@ -93,7 +93,7 @@ pub(crate) fn check_shard_doc(call: &Call, request: &SearchRequest, target: &Tar
         return Ok(());
     }
     let cause = Error::new(ErrorKind::QueryShard, "No mapping found for [_shard_doc] in order to sort on");
-    Err(envelope::all_shards_failed(cause, named(target), call.dialect))
+    Err(envelope::all_shards_failed(cause, index_name(target), call.dialect))
 }
 
 pub(crate) fn invalid(what: &str) -> Error {
@@ -122,7 +122,7 @@ pub(crate) fn body_from(call: &Call, content: &[u8]) -> Result<SearchRequest> {
     let parsed = SearchRequest::read(content, call.reading(), dialect);
     match parsed {
         Err(error) if dialect.rules.shards_parse_bodies => {
-            Err(es2_errors::at_shards(error, Some(content), named(&named_target(call))))
+            Err(es2_errors::at_shards(error, Some(content), index_name(&named_target(call))))
         }
         other => other,
     }
@@ -135,7 +135,7 @@ pub(crate) fn names(target: &Target, error: &Error) -> bool {
 }
 
 /// The name of a target's index in errors.
-pub(crate) fn named(target: &Target) -> &str {
+pub(crate) fn index_name(target: &Target) -> &str {
     target.expressions.first().map_or("_all", String::as_str)
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn no_shards_asked(call: &mut Call, request: &mut SearchRequest) -> R
     };
     match routing.as_deref() {
         Some("") => request.query = Some(Clause::MatchNone.into()),
-        Some(routing) => request.query = Some(routed(request.query.take(), routing)),
+        Some(routing) => request.query = Some(with_routing(request.query.take(), routing)),
         None => {}
     }
     if none {
@@ -169,7 +169,7 @@ pub(crate) fn no_shards_asked(call: &mut Call, request: &mut SearchRequest) -> R
 }
 
 /// A query, or everything, in the shards that a list of routings leads to.
-pub(crate) fn routed(query: Option<Query>, routing: &str) -> Query {
+pub(crate) fn with_routing(query: Option<Query>, routing: &str) -> Query {
     let routings = routing.split(',').map(str::to_owned).collect();
     let within = BoolQuery {
         must: vec![query.unwrap_or_else(Query::all)],
@@ -246,7 +246,7 @@ pub(crate) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
         model::Persona::Es7 => deprecations(&request),
         _ => Vec::new(),
     };
-    let response = found(call, &target, *request).await?;
+    let response = run_search(call, &target, *request).await?;
     call.book_response(&response)?;
     let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
@@ -285,8 +285,8 @@ pub(crate) fn deprecations(request: &SearchRequest) -> Vec<String> {
 }
 
 /// One search; what fails at the shards is wrapped as Elasticsearch wraps it.
-pub(crate) async fn found(call: &Call, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
-    request.query = sliced(request.query, request.slice.take());
+pub(crate) async fn run_search(call: &Call, target: &Target, mut request: SearchRequest) -> Result<SearchResponse> {
+    request.query = with_slice(request.query, request.slice.take());
     without_kept_queries(call, target, &mut request).await;
     let partial = request.allow_partial;
     let start = call.rest.clock.monotonic();
@@ -314,12 +314,12 @@ pub(crate) async fn found(call: &Call, target: &Target, mut request: SearchReque
             ErrorKind::IndexNotFound if call.dialect.rules.lookups_fail_at_shards && !names(target, &e) => {
                 es2_errors::lookup_failed(e)
             }
-            _ => envelope::all_shards_failed(e, named(target), call.dialect),
+            _ => envelope::all_shards_failed(e, index_name(target), call.dialect),
         })?,
     };
     if response.timed_out && !partial {
         let error = Error::new(ErrorKind::QueryPhaseExecution, "Time exceeded").status_of(503);
-        return Err(envelope::all_shards_failed(error, named(target), call.dialect));
+        return Err(envelope::all_shards_failed(error, index_name(target), call.dialect));
     }
     // Every begun millisecond counts, so no search takes 0.
     let took = call.rest.clock.monotonic() - start;
@@ -342,7 +342,7 @@ pub(crate) async fn without_kept_queries(call: &Call, target: &Target, request: 
         &target.expressions[..]
     };
     for name in names {
-        any |= call.rest.known(name).await.is_some_and(|known| known.percolates);
+        any |= call.rest.index_facts(name).await.is_some_and(|known| known.percolates);
     }
     if !any {
         return;
@@ -359,7 +359,7 @@ pub(crate) async fn without_kept_queries(call: &Call, target: &Target, request: 
 }
 
 /// A query, or everything, within one part of the documents.
-pub(crate) fn sliced(query: Option<Query>, slice: Option<dsl::search::Slice>) -> Option<Query> {
+pub(crate) fn with_slice(query: Option<Query>, slice: Option<dsl::search::Slice>) -> Option<Query> {
     let Some(slice) = slice else { return query };
     let within = BoolQuery {
         must: vec![query.unwrap_or_else(Query::all)],
@@ -700,7 +700,7 @@ pub(crate) async fn many(
         call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {
             Ok(item) => one_of_many(&call, &base, search_type.as_deref(), &visibility, view.as_deref(), item).await,
-            Err(error) if call.dialect.rules.shards_parse_items => Err(es2_errors::at_shards(error, None, named(&base))),
+            Err(error) if call.dialect.rules.shards_parse_items => Err(es2_errors::at_shards(error, None, index_name(&base))),
             Err(error) => Err(error),
         };
         // As text at once: a tree takes several times as much.

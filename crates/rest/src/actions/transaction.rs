@@ -2,7 +2,7 @@
 //!
 //! Not here: the endpoints that use it (`handlers`).
 
-use crate::actions::bulk::{Planned, failed, settle, text};
+use crate::actions::bulk::{Planned, failure_item, settle, text};
 use crate::actions::locks::wait_for;
 use crate::actions::writes::{conflict_error, creates, dialect_of, head};
 use crate::blocking::{Through, aside, is_scripted};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Parameters of the URL that every change takes.
-pub(crate) struct Options {
+pub(crate) struct TransactionOptions {
     pub(crate) key: Option<String>,
     pub(crate) timeout: Option<Duration>,
     /// Locks that the client holds.
@@ -33,9 +33,9 @@ pub(crate) const INLINE_OPERATIONS: usize = 64;
 /// How long a change waits before it is decided, unless it says otherwise.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Options {
-    pub(crate) fn take(call: &mut Call) -> Result<Options> {
-        let out = Options {
+impl TransactionOptions {
+    pub(crate) fn take(call: &mut Call) -> Result<TransactionOptions> {
+        let out = TransactionOptions {
             key: call.params.take("idempotency_key"),
             timeout: call.params.take_duration("timeout")?,
             locks: call.take_locks()?,
@@ -51,13 +51,13 @@ impl Options {
 }
 
 /// Bounds of a change, and whether it may make indices.
-pub(crate) struct Limits {
+pub(crate) struct TransactionLimits {
     operations_max: u64,
     bytes_max: u64,
     pub(crate) auto_create: bool,
 }
 
-impl Limits {
+impl TransactionLimits {
     /// The same for a job that is one change.
     pub(crate) fn whole(&self) -> relations::jobs::Whole {
         relations::jobs::Whole {
@@ -67,7 +67,7 @@ impl Limits {
             bytes_setting: settings::CHANGES_MAX_BYTES.name,
         }
     }
-    pub(crate) async fn of(call: &Call) -> Result<Limits> {
+    pub(crate) async fn of(call: &Call) -> Result<TransactionLimits> {
         let given = match call.rest.engine.inspect(Inspection::ClusterSettings).await? {
             Inspected::ClusterSettings {
                 mut persistent,
@@ -79,7 +79,7 @@ impl Limits {
             _ => Map::new(),
         };
         let bytes = settings::text(&given, settings::CHANGES_MAX_BYTES);
-        Ok(Limits {
+        Ok(TransactionLimits {
             operations_max: settings::number(&given, settings::CHANGES_MAX_OPERATIONS),
             bytes_max: units::parse_bytes(&bytes, settings::CHANGES_MAX_BYTES.name)?,
             auto_create: settings::text(&given, settings::AUTO_CREATE_INDEX) != "false",
@@ -109,8 +109,8 @@ pub(crate) async fn atomic_bulk(
     call: &Call,
     planned: Vec<Planned>,
     default: &SourceSpec,
-    options: Options,
-    limits: &Limits,
+    options: TransactionOptions,
+    limits: &TransactionLimits,
     refresh: Refresh,
 ) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
@@ -124,7 +124,7 @@ pub(crate) async fn atomic_bulk(
     let verdict = decide(call, change, &options).await?;
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
     match verdict {
-        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Waits(..) => Err(timeout_error()),
         Verdict::Committed(done) => {
             let seq = done.commit_seq;
             let mut out = format!("{{\"took\":{took},\"errors\":false,\"atomic\":true,\"commit_seq\":{seq}");
@@ -149,7 +149,7 @@ pub(crate) async fn atomic_bulk(
     }
 }
 
-pub(crate) async fn planned(call: &Call, items: &[TransactionItem]) -> Vec<Planned> {
+pub(crate) async fn plan(call: &Call, items: &[TransactionItem]) -> Vec<Planned> {
     let mut out = Vec::with_capacity(items.len());
     for item in items {
         out.push(Planned::new(call, item.item(), None).await);
@@ -157,7 +157,7 @@ pub(crate) async fn planned(call: &Call, items: &[TransactionItem]) -> Vec<Plann
     out
 }
 
-pub(crate) fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &Limits) -> Operation {
+pub(crate) fn operation(call: &Call, planned: &Planned, default: &SourceSpec, limits: &TransactionLimits) -> Operation {
     let spec = if planned.spec == SourceSpec::Default {
         default
     } else {
@@ -177,14 +177,14 @@ pub(crate) fn operation(call: &Call, planned: &Planned, default: &SourceSpec, li
     }
 }
 
-pub(crate) fn key(call: &Call, options: &Options) -> Result<Option<Key>> {
+pub(crate) fn key(call: &Call, options: &TransactionOptions) -> Result<Option<Key>> {
     call.key(options.key.as_deref(), || {
         Digest::of(&[call.params.path().as_bytes(), &call.body])
     })
 }
 
 /// The locks of the URL and the body, and those of the lines.
-pub(crate) fn guards<'a>(options: &Options, planned: impl Iterator<Item = &'a Planned>) -> Vec<String> {
+pub(crate) fn guards<'a>(options: &TransactionOptions, planned: impl Iterator<Item = &'a Planned>) -> Vec<String> {
     let mut ids = options.locks.clone();
     ids.extend(planned.flat_map(|planned| planned.locks.iter().cloned()));
     ids.sort_unstable();
@@ -192,7 +192,7 @@ pub(crate) fn guards<'a>(options: &Options, planned: impl Iterator<Item = &'a Pl
     ids
 }
 
-pub(crate) fn timed_out() -> Error {
+pub(crate) fn timeout_error() -> Error {
     Error::new(
         ErrorKind::LockConflict,
         "the locks of the change were not free in time; nothing was changed",
@@ -200,7 +200,7 @@ pub(crate) fn timed_out() -> Error {
 }
 
 /// Decides a change: a lost connection stops nothing that was begun.
-pub(crate) async fn decide(call: &Call, mut change: Change, options: &Options) -> Result<Verdict> {
+pub(crate) async fn decide(call: &Call, mut change: Change, options: &TransactionOptions) -> Result<Verdict> {
     let relations = call.rest.relations.clone();
     let makes = {
         let mut all = change.operations.iter().chain(&change.otherwise);
@@ -290,7 +290,7 @@ pub(crate) async fn not_done(call: &Call, planned: &[Planned], failures: &[NotDo
             NotDone::Refused(error) => error.clone(),
         };
         count += 1;
-        items.push(json!({ planned.label: failed(planned, error.clone(), call).await }));
+        items.push(json!({ planned.label: failure_item(planned, error.clone(), call).await }));
         first.get_or_insert(error);
     }
     let first = first.unwrap_or_else(|| Error::new(ErrorKind::Internal, "a change failed without a reason"));

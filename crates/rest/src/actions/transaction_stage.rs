@@ -3,8 +3,8 @@
 //! Not here: the endpoints that use it (`handlers`).
 
 use crate::Rest;
-use crate::actions::transaction::Options;
-use crate::actions::writes::{Guarded, Sent, answer, creates, dialect_of, status};
+use crate::actions::transaction::TransactionOptions;
+use crate::actions::writes::{Guarded, WriteOutcome, answer, creates, dialect_of, status};
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
@@ -16,7 +16,7 @@ use relations::transactions::Committed;
 use relations::transactions::interactive::{ByQuery, HeldWrite};
 use serde_json::{Map, Value, json};
 
-pub(crate) async fn committed(call: &Call, id: &str, done: Committed, took: u64) -> Result<Answer> {
+pub(crate) async fn render_commit(call: &Call, id: &str, done: Committed, took: u64) -> Result<Answer> {
     let mut out = Map::new();
     out.insert("took".into(), took.into());
     out.insert("id".into(), id.into());
@@ -36,13 +36,13 @@ pub(crate) async fn committed(call: &Call, id: &str, done: Committed, took: u64)
 }
 
 /// Stages writes in a transaction.
-pub(crate) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: Dialect) -> Result<Vec<Sent>> {
+pub(crate) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: Dialect) -> Result<Vec<WriteOutcome>> {
     let auto_create = settings::text(&rest.cluster_settings().await?, settings::AUTO_CREATE_INDEX) != "false";
-    let mut sent: Vec<Option<Sent>> = Vec::with_capacity(writes.len());
+    let mut sent: Vec<Option<WriteOutcome>> = Vec::with_capacity(writes.len());
     let mut staged = Vec::with_capacity(writes.len());
     for guarded in writes {
         let at = &guarded.write.at;
-        let known = rest.known(at.index.as_str()).await;
+        let known = rest.index_facts(at.index.as_str()).await;
         if known.is_some_and(|known| known.is_lock(&at.id)) {
             sent.push(Some(Outcome::Refused(not_staged(at)).into()));
         } else {
@@ -68,8 +68,8 @@ pub(crate) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: 
         let reason = format!("staging ended by a fault of the server: {cause}");
         Error::new(ErrorKind::Internal, reason)
     })??;
-    let mut outcomes = outcomes.into_iter().map(Sent::from);
-    let next = |sent: Option<Sent>| sent.or_else(|| outcomes.next()).unwrap_or_else(|| Outcome::Unknown.into());
+    let mut outcomes = outcomes.into_iter().map(WriteOutcome::from);
+    let next = |sent: Option<WriteOutcome>| sent.or_else(|| outcomes.next()).unwrap_or_else(|| Outcome::Unknown.into());
     Ok(sent.into_iter().map(next).collect())
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn by_query(
 }
 
 /// Options of a change that a transaction has by itself.
-pub(crate) fn refuse_atomic(options: Option<&Options>, transaction: Option<&str>) -> Result<()> {
+pub(crate) fn refuse_atomic(options: Option<&TransactionOptions>, transaction: Option<&str>) -> Result<()> {
     if options.is_some() && transaction.is_some() {
         let reason = "[atomic] and [transaction] exclude each other: what is staged in a transaction is committed as one change";
         return Err(Error::illegal(reason));

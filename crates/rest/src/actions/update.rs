@@ -2,7 +2,7 @@
 //!
 //! Not here: the endpoints that use it (`handlers`).
 
-use crate::actions::read::filtered;
+use crate::actions::read::filter_source;
 use crate::actions::writes::compile;
 use crate::call::Call;
 use crate::es2_errors;
@@ -153,7 +153,7 @@ pub(crate) fn after(
     let wants =
         !matches!(spec, SourceSpec::Default | SourceSpec::None) || fields.is_some_and(|f| f.iter().any(|f| f == "_source"));
     if wants {
-        out.insert("_source".into(), filtered(&value, spec));
+        out.insert("_source".into(), filter_source(&value, spec));
     }
     if let Some(fields) = fields {
         let mut found = Map::new();

@@ -25,7 +25,12 @@ pub(crate) struct Guarded {
 }
 
 /// Sends writes, or stages them in a transaction.
-pub(crate) async fn send_in(call: &Call, transaction: Option<&str>, writes: Vec<Guarded>, refresh: Refresh) -> Result<Vec<Sent>> {
+pub(crate) async fn send_in(
+    call: &Call,
+    transaction: Option<&str>,
+    writes: Vec<Guarded>,
+    refresh: Refresh,
+) -> Result<Vec<WriteOutcome>> {
     match transaction {
         None => {
             let slow = SlowWrites::begin(call, writes.iter().map(|guarded| &guarded.write)).await;
@@ -59,14 +64,14 @@ impl Sender<'_> {
 
 /// The outcome of one write, and the warnings about the locks that it passed.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct WriteOutcome {
     pub(crate) outcome: Outcome,
     pub(crate) warnings: Vec<String>,
 }
 
-impl From<Outcome> for Sent {
-    fn from(outcome: Outcome) -> Sent {
-        Sent {
+impl From<Outcome> for WriteOutcome {
+    fn from(outcome: Outcome) -> WriteOutcome {
+        WriteOutcome {
             outcome,
             warnings: Vec::new(),
         }
@@ -74,7 +79,7 @@ impl From<Outcome> for Sent {
 }
 
 /// Sends writes; those under locks, and those to indices that look at locks or are linked, by way of these.
-async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
+async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<WriteOutcome>> {
     let mut looked_at = false;
     for guarded in &writes {
         looked_at = looked_at || through_locks(sender.rest, guarded).await;
@@ -87,7 +92,7 @@ async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<Sent>> {
     let mut sent = Vec::with_capacity(writes.len());
     for run in engine::runs(writes, |guarded| &guarded.write.at) {
         let run: Vec<_> = run.into_iter().map(|guarded| send_one(sender, guarded)).collect();
-        let done: Vec<Sent> = futures::stream::iter(run).buffered(256).try_collect().await?;
+        let done: Vec<WriteOutcome> = futures::stream::iter(run).buffered(256).try_collect().await?;
         sent.extend(done);
     }
     Ok(sent)
@@ -98,12 +103,12 @@ async fn through_locks(rest: &Rest, guarded: &Guarded) -> bool {
         return true;
     }
     let at = &guarded.write.at;
-    let known = rest.known(at.index.as_str()).await;
+    let known = rest.index_facts(at.index.as_str()).await;
     let is_linked = |index: &model::IndexName| rest.relations.is_linked(index.as_str());
     known.is_some_and(|known| known.locks || known.is_lock(&at.id) || known.written.iter().chain(&known.read).any(is_linked))
 }
 
-async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
+async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<WriteOutcome> {
     let Sender {
         rest,
         refresh,
@@ -145,10 +150,10 @@ async fn send_one(sender: &Sender<'_>, guarded: Guarded) -> Result<Sent> {
             }
             // One of several writes: the whole answer says nothing of the lock.
             Outcome::Refused(error) if error.kind() == ErrorKind::LockExpired => {
-                let untold = crate::actions::locks::told(rest, &guarded.locks).await.err();
+                let untold = crate::actions::locks::write_ends(rest, &guarded.locks).await.err();
                 return Ok(untold.map_or(outcome, Outcome::Refused).into());
             }
-            _ => return Ok(Sent { outcome, warnings }),
+            _ => return Ok(WriteOutcome { outcome, warnings }),
         }
     }
 }
@@ -162,11 +167,11 @@ pub(crate) fn with_warnings(answer: Answer, warnings: &[String]) -> Answer {
 }
 
 /// Sends writes; where an index is missing and may be made, makes it and sends those again.
-async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Sent>> {
+async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<WriteOutcome>> {
     let Sender {
         rest, refresh, dialect, ..
     } = *sender;
-    let mut outcomes: Vec<Option<Sent>> = writes.iter().map(|_| None).collect();
+    let mut outcomes: Vec<Option<WriteOutcome>> = writes.iter().map(|_| None).collect();
     let mut ready = Vec::new();
     for (i, mut write) in writes.into_iter().enumerate() {
         // A child lies where its parent lies, unless told otherwise.
@@ -240,7 +245,7 @@ pub(crate) fn creates(write: &Write, dialect: Dialect) -> bool {
 }
 
 /// The one outcome of one write, or its refusal.
-pub(crate) fn settled(outcome: Outcome, dialect: Dialect) -> Result<Written> {
+pub(crate) fn single_outcome(outcome: Outcome, dialect: Dialect) -> Result<Written> {
     match outcome {
         Outcome::Written(written) => Ok(written),
         Outcome::Conflict(conflict) => Err(conflict_error(&conflict, dialect)),
@@ -352,7 +357,7 @@ pub(crate) fn head(at: &DocAddress, dialect: Dialect) -> Map<String, Value> {
 
 /// The answer of a write. `op` is `index`, `create`, `update` or `delete`.
 pub(crate) async fn answer(rest: &Rest, written: &Written, op: &str, dialect: Dialect) -> Map<String, Value> {
-    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
+    let replicas = rest.index_facts(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
     let mut out = head(&written.at, dialect);
     // A bulk tells of copies even where nothing was written.
     let noop = written.effect == Effect::Noop;
@@ -395,7 +400,7 @@ pub(crate) fn is_members(written: &Written, dialect: Dialect) -> bool {
 
 /// Writes what [`answer`] says of a write that was done as the members of a JSON object, without a tree in between.
 pub(crate) async fn write_members(out: &mut String, rest: &Rest, written: &Written, dialect: Dialect) {
-    let replicas = rest.known(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
+    let replicas = rest.index_facts(written.at.index.as_str()).await.map_or(1, |k| k.replicas);
     out.push_str("\"_index\":");
     quote(out, written.at.index.as_str());
     if let Some(doc_type) = &written.at.id.doc_type {
@@ -424,7 +429,7 @@ pub(crate) async fn write_members(out: &mut String, rest: &Rest, written: &Writt
 }
 
 /// A conflict or a missing document with the number of its shard, as 2015 told it.
-pub(crate) async fn placed(rest: &Rest, error: Error, write: &Write) -> Error {
+pub(crate) async fn with_shard(rest: &Rest, error: Error, write: &Write) -> Error {
     let named = matches!(
         error.kind(),
         ErrorKind::VersionConflict
@@ -435,7 +440,7 @@ pub(crate) async fn placed(rest: &Rest, error: Error, write: &Write) -> Error {
     if !named || !error.details().contains_key("shard") {
         return error;
     }
-    let shards = rest.known(write.at.index.as_str()).await.map_or(1, |k| k.shards);
+    let shards = rest.index_facts(write.at.index.as_str()).await.map_or(1, |k| k.shards);
     let routing = write.routing.as_deref().or(write.parent.as_deref());
     let shard = model::routing::shard_of(routing.unwrap_or(&write.at.id.id), shards);
     error.with("shard", shard.to_string())

@@ -27,13 +27,13 @@ struct Failures {
 }
 
 impl Attempts {
-    fn locked(&self) -> MutexGuard<'_, HashMap<(String, String), Failures>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Failures>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long the next attempt waits.
     pub(super) fn delay(&self, name: &str, peer: &str, now: Duration) -> Duration {
-        let known = self.locked();
+        let known = self.lock();
         let of = |name: &str, free: u32| {
             let failures = known.get(&(name.to_owned(), peer.to_owned()));
             let recent = failures.filter(|failures| now.saturating_sub(failures.last) < FORGOTTEN_AFTER);
@@ -49,7 +49,7 @@ impl Attempts {
     }
 
     pub(super) fn fail(&self, name: &str, peer: &str, now: Duration) {
-        let mut known = self.locked();
+        let mut known = self.lock();
         // The name of a user is bounded by the request's head; what is kept is less.
         let name: String = name.chars().take(256).collect();
         for key in [(name, peer.to_owned()), (String::new(), peer.to_owned())] {
@@ -70,7 +70,7 @@ impl Attempts {
     }
 
     pub(super) fn forget(&self, name: &str, peer: &str) {
-        self.locked().remove(&(name.to_owned(), peer.to_owned()));
+        self.lock().remove(&(name.to_owned(), peer.to_owned()));
     }
 }
 
@@ -96,6 +96,6 @@ mod tests {
         for n in 0..2 * KEPT_MAX {
             attempts.fail(&n.to_string(), &n.to_string(), at);
         }
-        assert!(attempts.locked().len() <= KEPT_MAX);
+        assert!(attempts.lock().len() <= KEPT_MAX);
     }
 }

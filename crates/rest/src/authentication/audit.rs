@@ -2,7 +2,7 @@
 //!
 //! Not here: where lines go (the server gives a sink).
 
-use super::Asked;
+use super::AuditedRequest;
 use model::{Error, Result, nearest};
 use security::{Principal, Realm};
 use serde_json::{Value, json};
@@ -76,14 +76,21 @@ impl Audit {
         }
     }
 
-    pub(super) fn failed_login(&self, at_ms: i64, name: Option<&str>, asked: Asked<'_>) {
-        let Asked { path, peer } = asked;
+    pub(super) fn failed_login(&self, at_ms: i64, name: Option<&str>, asked: AuditedRequest<'_>) {
+        let AuditedRequest { path, peer } = asked;
         self.tell(AuditEvent::AuthenticationFailed, || {
             json!({ "@timestamp": moment(at_ms), "event": "authentication_failed", "user": name, "origin": peer, "path": path })
         });
     }
 
-    pub(crate) fn decided(&self, at_ms: i64, principal: &Principal, action: &str, asked: Asked<'_>, denied: Option<&str>) {
+    pub(crate) fn record_decision(
+        &self,
+        at_ms: i64,
+        principal: &Principal,
+        action: &str,
+        asked: AuditedRequest<'_>,
+        denied: Option<&str>,
+    ) {
         let event = match denied {
             Some(_) => AuditEvent::AccessDenied,
             None => AuditEvent::AccessGranted,

@@ -12,7 +12,7 @@ mod verified;
 
 pub use audit::{Audit, AuditEvent, AuditSink, Events};
 pub(crate) use credentials::{SCHEMES, claimed_user};
-pub use store::{Store, new_salt, random_text};
+pub use store::{RecordStore, new_salt, random_text};
 
 use attempts::Attempts;
 use credentials::{Credentials, challenge};
@@ -35,7 +35,7 @@ const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$AAAA
 #[derive(Debug)]
 pub struct Security {
     /// The records.
-    pub store: Store,
+    pub store: RecordStore,
     pub(crate) audit: Audit,
     clock: Arc<dyn Clock>,
     verified: Verified,
@@ -46,7 +46,7 @@ pub struct Security {
 
 /// A request, as refusals name it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct AuditedRequest<'a> {
     pub(crate) path: &'a str,
     pub(crate) peer: &'a str,
 }
@@ -56,7 +56,7 @@ impl Security {
     ///
     /// # Errors
     /// The machine gives no random numbers.
-    pub fn new(store: Store, clock: Arc<dyn Clock>, audit: Audit) -> Result<Security> {
+    pub fn new(store: RecordStore, clock: Arc<dyn Clock>, audit: Audit) -> Result<Security> {
         Ok(Security {
             store,
             audit,
@@ -72,7 +72,7 @@ impl Security {
     ///
     /// # Errors
     /// `security_exception` (401): there are none, they cannot be read, or they are of nobody. 429: too many others wait.
-    pub(crate) async fn authenticate(&self, headers: &[&str], asked: Asked<'_>) -> Result<Arc<Principal>> {
+    pub(crate) async fn authenticate(&self, headers: &[&str], asked: AuditedRequest<'_>) -> Result<Arc<Principal>> {
         let credentials = match headers {
             [] => return Err(missing(asked)),
             [one] => Credentials::parse(one),
@@ -80,7 +80,7 @@ impl Security {
             _ => None,
         };
         let Some(credentials) = credentials else {
-            return Err(self.failed(None, asked));
+            return Err(self.refuse(None, asked));
         };
         let records = self.store.records();
         let key = self.verified.key(&credentials);
@@ -108,7 +108,7 @@ impl Security {
             }
         };
         let Some(principal) = found else {
-            return Err(self.failed(Some(&credentials), asked));
+            return Err(self.refuse(Some(&credentials), asked));
         };
         self.attempts.forget(credentials.name(), asked.peer);
         let principal = Arc::new(principal);
@@ -138,8 +138,8 @@ impl Security {
     }
 
     /// Waits for as long as earlier failures of this name and address say.
-    async fn wait(&self, name: &str, asked: Asked<'_>) -> Result<Place<'_>> {
-        let place = Place::take(&self.waiting)?;
+    async fn wait(&self, name: &str, asked: AuditedRequest<'_>) -> Result<LoginSlot<'_>> {
+        let place = LoginSlot::take(&self.waiting)?;
         let delay = self.attempts.delay(name, asked.peer, self.clock.monotonic());
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
@@ -147,7 +147,7 @@ impl Security {
         Ok(place)
     }
 
-    fn failed(&self, credentials: Option<&Credentials>, asked: Asked<'_>) -> Error {
+    fn refuse(&self, credentials: Option<&Credentials>, asked: AuditedRequest<'_>) -> Error {
         let name = credentials.map(Credentials::name);
         if let Some(name) = name {
             self.attempts.fail(name, asked.peer, self.clock.monotonic());
@@ -172,7 +172,7 @@ impl Security {
     }
 }
 
-fn missing(asked: Asked<'_>) -> Error {
+fn missing(asked: AuditedRequest<'_>) -> Error {
     challenge(format!(
         "missing authentication credentials for REST request [{}]",
         asked.path
@@ -180,10 +180,10 @@ fn missing(asked: Asked<'_>) -> Error {
 }
 
 /// A place among those who wait for their password to be compared.
-struct Place<'a>(&'a AtomicUsize);
+struct LoginSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Result<Place<'a>> {
+impl<'a> LoginSlot<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Result<LoginSlot<'a>> {
         let most = node_count(LOGIN_MAX_WAITING);
         if waiting.fetch_add(1, Ordering::AcqRel) >= most {
             waiting.fetch_sub(1, Ordering::AcqRel);
@@ -193,11 +193,11 @@ impl<'a> Place<'a> {
             );
             return Err(Error::new(ErrorKind::RejectedExecution, reason).with("setting", LOGIN_MAX_WAITING.name));
         }
-        Ok(Place(waiting))
+        Ok(LoginSlot(waiting))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for LoginSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -216,13 +216,13 @@ mod tests {
     fn waiting_logins_are_bounded() {
         let waiting = AtomicUsize::new(0);
         let most = node_count(LOGIN_MAX_WAITING);
-        let places: Vec<_> = (0..most).map(|_| Place::take(&waiting).expect("there is room")).collect();
-        let refused = Place::take(&waiting).err().expect("there is none");
+        let places: Vec<_> = (0..most).map(|_| LoginSlot::take(&waiting).expect("there is room")).collect();
+        let refused = LoginSlot::take(&waiting).err().expect("there is none");
         assert_eq!(
             (refused.status(), refused.details()["setting"].as_str()),
             (429, Some(LOGIN_MAX_WAITING.name))
         );
         drop(places);
-        assert!(Place::take(&waiting).is_ok());
+        assert!(LoginSlot::take(&waiting).is_ok());
     }
 }

@@ -16,19 +16,19 @@ use tokio::sync::Mutex;
 
 /// Users, roles and keys.
 #[derive(Debug)]
-pub struct Store {
+pub struct RecordStore {
     engine: Arc<dyn Engine>,
     records: ArcSwap<Records>,
     /// One change at a time.
     changing: Mutex<()>,
 }
 
-impl Store {
+impl RecordStore {
     /// Reads the records.
     ///
     /// # Errors
     /// One of them cannot be read: nobody is let in by what is left.
-    pub async fn open(engine: Arc<dyn Engine>) -> Result<Store> {
+    pub async fn open(engine: Arc<dyn Engine>) -> Result<RecordStore> {
         let mut records = Records::default();
         let target = Target {
             internal: true,
@@ -42,7 +42,7 @@ impl Store {
         while let Some(document) = found.next().await.transpose()? {
             records.put(Record::read(&document.source.parse()?)?);
         }
-        Ok(Store {
+        Ok(RecordStore {
             engine,
             records: ArcSwap::from_pointee(records),
             changing: Mutex::default(),

@@ -14,7 +14,7 @@ impl Scope {
     ///
     /// # Errors
     /// `security_exception`: a name without the right.
-    pub(super) async fn altered(&self, alteration: Alteration) -> Result<Alteration> {
+    pub(super) async fn restrict(&self, alteration: Alteration) -> Result<Alteration> {
         let own = self.right.on_indices();
         Ok(match alteration {
             Alteration::CreateIndex {
@@ -35,14 +35,16 @@ impl Scope {
                 }
                 alteration
             }
-            Alteration::DeleteIndices(target) => Alteration::DeleteIndices(self.owned(&target, IndexRights::DELETE_INDEX).await?),
-            Alteration::OpenIndices(target) => Alteration::OpenIndices(self.owned(&target, IndexRights::MANAGE).await?),
-            Alteration::CloseIndices(target) => Alteration::CloseIndices(self.owned(&target, IndexRights::MANAGE).await?),
+            Alteration::DeleteIndices(target) => {
+                Alteration::DeleteIndices(self.narrow_owned(&target, IndexRights::DELETE_INDEX).await?)
+            }
+            Alteration::OpenIndices(target) => Alteration::OpenIndices(self.narrow_owned(&target, IndexRights::MANAGE).await?),
+            Alteration::CloseIndices(target) => Alteration::CloseIndices(self.narrow_owned(&target, IndexRights::MANAGE).await?),
             Alteration::PutMapping { target, doc_type, body } => {
                 // A write with a type gives an index without documents its type.
                 let writes = own.filter(|own| own.shares(security::privileges::WRITES));
                 Alteration::PutMapping {
-                    target: self.owned(&target, writes.unwrap_or(IndexRights::MANAGE)).await?,
+                    target: self.narrow_owned(&target, writes.unwrap_or(IndexRights::MANAGE)).await?,
                     doc_type,
                     body,
                 }
@@ -52,7 +54,7 @@ impl Scope {
                 settings,
                 preserve_existing,
             } => Alteration::PutSettings {
-                target: self.owned(&target, IndexRights::MANAGE).await?,
+                target: self.narrow_owned(&target, IndexRights::MANAGE).await?,
                 settings,
                 preserve_existing,
             },
@@ -63,13 +65,13 @@ impl Scope {
                 }
                 Alteration::UpdateAliases(out)
             }
-            Alteration::Flush(target) => Alteration::Flush(self.owned(&target, IndexRights::MAINTENANCE).await?),
+            Alteration::Flush(target) => Alteration::Flush(self.narrow_owned(&target, IndexRights::MAINTENANCE).await?),
             Alteration::ForceMerge {
                 target,
                 max_num_segments,
                 only_expunge_deletes,
             } => Alteration::ForceMerge {
-                target: self.owned(&target, IndexRights::MAINTENANCE).await?,
+                target: self.narrow_owned(&target, IndexRights::MAINTENANCE).await?,
                 max_num_segments,
                 only_expunge_deletes,
             },
@@ -92,8 +94,8 @@ impl Scope {
         })
     }
 
-    async fn owned(&self, target: &Target, any_of: IndexRights) -> Result<Target> {
-        self.narrowed(target, any_of).await.map(std::borrow::Cow::into_owned)
+    async fn narrow_owned(&self, target: &Target, any_of: IndexRights) -> Result<Target> {
+        self.narrow(target, any_of).await.map(std::borrow::Cow::into_owned)
     }
 
     /// An alias is managed with its index: a role on a pattern of aliases must not be widened by who manages indices alone.
@@ -102,7 +104,7 @@ impl Scope {
             AliasAction::Add { target, alias, body } => {
                 self.check_alias(&alias).await?;
                 AliasAction::Add {
-                    target: self.owned(&target, IndexRights::MANAGE).await?,
+                    target: self.narrow_owned(&target, IndexRights::MANAGE).await?,
                     alias,
                     body,
                 }
@@ -112,7 +114,7 @@ impl Scope {
                 alias,
                 must_exist,
             } => {
-                let target = self.owned(&target, IndexRights::MANAGE).await?;
+                let target = self.narrow_owned(&target, IndexRights::MANAGE).await?;
                 if alias == "_all" || alias.contains('*') {
                     self.check_aliases_like(&target, &alias).await?;
                 } else {
@@ -125,7 +127,7 @@ impl Scope {
                 }
             }
             AliasAction::RemoveIndex { target } => AliasAction::RemoveIndex {
-                target: self.owned(&target, IndexRights::DELETE_INDEX).await?,
+                target: self.narrow_owned(&target, IndexRights::DELETE_INDEX).await?,
             },
         })
     }
@@ -133,7 +135,7 @@ impl Scope {
     async fn check_alias(&self, alias: &str) -> Result<()> {
         match self.principal.rights.on(alias).shares(IndexRights::MANAGE) {
             true => Ok(()),
-            false => Err(self.refused(IndexRights::MANAGE, &[alias])),
+            false => Err(self.refusal(IndexRights::MANAGE, &[alias])),
         }
     }
 
@@ -145,7 +147,7 @@ impl Scope {
                 .keys()
                 .find(|alias| matches(like, alias) && !self.principal.rights.on(alias).shares(IndexRights::MANAGE));
             if of_others.is_some() {
-                return Err(self.refused(IndexRights::MANAGE, &[pattern]));
+                return Err(self.refusal(IndexRights::MANAGE, &[pattern]));
             }
         }
         Ok(())

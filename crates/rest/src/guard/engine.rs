@@ -29,7 +29,7 @@ impl GuardedEngine {
     }
 
     async fn reading<'a>(&self, target: &'a Target) -> Result<Cow<'a, Target>> {
-        self.scope.narrowed(target, self.scope.reading()).await
+        self.scope.narrow(target, self.scope.reading()).await
     }
 
     /// One read, checked; `Some`: it was answered from what the principal sees.
@@ -63,7 +63,7 @@ impl GuardedEngine {
     /// `security_exception`: a write without its right; an update of what is seen in part.
     pub(super) async fn check_write(&self, write: &Write) -> Result<()> {
         let name = write.at.index.as_str();
-        for any_of in self.scope.wanted(write) {
+        for any_of in self.scope.rights_for_write(write) {
             self.scope.check(name, any_of).await?;
         }
         match write.op {
@@ -193,7 +193,7 @@ impl Engine for GuardedEngine {
 
     async fn refresh(&self, target: &Target, at_least: Option<CommitSeq>) -> Result<u32> {
         let rights = self.scope.right.on_indices().unwrap_or(IndexRights::MAINTENANCE);
-        let target = self.scope.narrowed(target, rights | IndexRights::READ).await?;
+        let target = self.scope.narrow(target, rights | IndexRights::READ).await?;
         self.inner().refresh(&target, at_least).await
     }
 
@@ -272,7 +272,7 @@ impl Engine for GuardedEngine {
     async fn alter(&self, alteration: Alteration) -> Result<Altered> {
         let alteration = match self.scope.is_unbounded() {
             true => alteration,
-            false => self.scope.altered(alteration).await?,
+            false => self.scope.restrict(alteration).await?,
         };
         self.inner().alter(alteration).await
     }
@@ -280,17 +280,17 @@ impl Engine for GuardedEngine {
     async fn inspect(&self, inspection: Inspection) -> Result<Inspected> {
         let inspection = match inspection {
             Inspection::Indices(target) => {
-                let target = self.listed(target).await?;
+                let target = self.narrow_listing(target).await?;
                 return self.indices_shown(target).await;
             }
             Inspection::Stats(target) => {
-                let target = self.listed(target).await?;
+                let target = self.narrow_listing(target).await?;
                 return self.figures_shown(target).await;
             }
             Inspection::Validate { target, query } => Inspection::Validate {
                 target: self
                     .scope
-                    .narrowed(&target, IndexRights::READ | IndexRights::VIEW_METADATA | IndexRights::MANAGE)
+                    .narrow(&target, IndexRights::READ | IndexRights::VIEW_METADATA | IndexRights::MANAGE)
                     .await?
                     .into_owned(),
                 query,
@@ -333,14 +333,14 @@ impl Engine for GuardedEngine {
 
 impl GuardedEngine {
     /// The indices of the catalog that a request is told of: all of them where its right is one on the cluster.
-    async fn listed(&self, target: Target) -> Result<Target> {
+    async fn narrow_listing(&self, target: Target) -> Result<Target> {
         let Some(rights) = self.scope.right.on_indices() else {
             return Ok(target);
         };
         // What is named has been checked by what is done with it; any right lets the server look at it.
         let narrowed = self
             .scope
-            .narrowed_by(&target, IndexRights::ALL, rights | IndexRights::READ)
+            .narrow_by(&target, IndexRights::ALL, rights | IndexRights::READ)
             .await?;
         Ok(narrowed.into_owned())
     }

@@ -34,7 +34,7 @@ impl GuardedEngine {
             ..Target::of(Vec::new())
         };
         for info in self.inner().indices(&all).await? {
-            let seen = self.seen_of(&info.name);
+            let seen = self.document_rights(&info.name);
             let restricted = !seen.queries.is_empty() || !seen.fields.is_all() && info.typed;
             if self.follows(&info.name) && restricted {
                 return Err(self.scope.withheld("the feed of changes", info.name.as_str()));
@@ -44,7 +44,7 @@ impl GuardedEngine {
     }
 
     /// What is seen of an index that is followed.
-    fn seen_of(&self, index: &IndexName) -> DocumentRights {
+    fn document_rights(&self, index: &IndexName) -> DocumentRights {
         let visibility = self.scope.visibility();
         visibility
             .map(|visibility| visibility.of(&[index.as_str()]))
@@ -56,7 +56,7 @@ impl GuardedEngine {
         if !self.follows(operation.index()) {
             return None;
         }
-        let seen = self.seen_of(operation.index());
+        let seen = self.document_rights(operation.index());
         if seen.is_all() {
             return Some(operation);
         }
@@ -118,7 +118,7 @@ impl ChangeFeed for GuardedEngine {
             let Some(mut state) = self.feed()?.copied_index(copy, after.as_ref())? else {
                 return Ok(None);
             };
-            let seen = self.seen_of(&state.index);
+            let seen = self.document_rights(&state.index);
             if self.follows(&state.index) && seen.queries.is_empty() {
                 state.mappings = granted_mappings(&seen.fields, &state.mappings, has_type_level(&state.mappings));
                 return Ok(Some(state));

@@ -122,12 +122,12 @@ impl Scope {
     }
 
     /// The refusal of this request on these names.
-    pub(crate) fn refused(&self, any_of: IndexRights, names: &[&str]) -> Error {
+    pub(crate) fn refusal(&self, any_of: IndexRights, names: &[&str]) -> Error {
         let action = match self.right.on_indices() {
             Some(own) if own.shares(any_of) => action_of(self.api, self.right),
             _ => any_of.action().to_owned(),
         };
-        self.principal.refused(&action, any_of, names)
+        self.principal.refusal(&action, any_of, names)
     }
 
     /// Everything is allowed and nothing is withheld: names need not be looked at.
@@ -187,11 +187,11 @@ impl Scope {
         if self.may(name, any_of).await {
             return Ok(());
         }
-        Err(self.refused(any_of, &[name]))
+        Err(self.refusal(any_of, &[name]))
     }
 
     /// The rights that a write needs on its index: one of each set.
-    pub(super) fn wanted(&self, write: &Write) -> Vec<IndexRights> {
+    pub(super) fn rights_for_write(&self, write: &Write) -> Vec<IndexRights> {
         let creates = matches!(write.expect, Expect::Absent | Expect::AbsentAt { .. }) || write.basis == Basis::Absent;
         let own = match &write.op {
             WriteOp::Put(_) if creates => IndexRights::CREATE,

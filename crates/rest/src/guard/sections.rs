@@ -30,7 +30,10 @@ impl GuardedEngine {
         let writes = plan.writes.iter().filter(|write| write.at.index.as_str() != CONTROL_INDEX);
         let of_writes = writes.flat_map(|write| {
             let name = write.at.index.as_str();
-            self.scope.wanted(write).into_iter().map(move |any_of| (name, any_of))
+            self.scope
+                .rights_for_write(write)
+                .into_iter()
+                .map(move |any_of| (name, any_of))
         });
         let of_moves = plan.moves.iter().flat_map(|change: &TreeChange| {
             let deletes = change.removes().then_some((change.index.as_str(), IndexRights::DELETE));
@@ -94,7 +97,7 @@ impl AtomicWrites for GuardedEngine {
                 lacks = self.lacking(&made, &passed);
                 match &lacks {
                     None => Ok(made),
-                    Some((name, any_of)) => Err(self.scope.refused(*any_of, &[name])),
+                    Some((name, any_of)) => Err(self.scope.refusal(*any_of, &[name])),
                 }
             };
             let done = atomic.decide(&mut guarded, how.clone()).await;
@@ -119,7 +122,7 @@ impl AtomicWrites for GuardedEngine {
 
 impl GuardedEngine {
     /// A document of a view as the principal sees it: what is withheld is told by queries, in the same view.
-    async fn shown_in(&self, view: &str, read: &Read, found: Seen) -> Result<Seen> {
+    async fn restrict_in_view(&self, view: &str, read: &Read, found: Seen) -> Result<Seen> {
         if found.document.is_none() || self.scope.sees_all(&[read.at.index.as_str()]) {
             return Ok(found);
         }
@@ -161,7 +164,7 @@ impl Staging for GuardedEngine {
                 None => {
                     let Some((read, found)) = seen.next() else { break };
                     out.push(match found {
-                        Ok(found) => self.shown_in(view, &read, found).await,
+                        Ok(found) => self.restrict_in_view(view, &read, found).await,
                         refused => refused,
                     });
                 }

@@ -24,12 +24,12 @@ impl Scope {
     ///
     /// # Errors
     /// `security_exception`: a name without the right. IndexNotFound: nothing is left, and the target wants something.
-    pub(super) async fn narrowed<'a>(&self, target: &'a Target, any_of: IndexRights) -> Result<Cow<'a, Target>> {
-        self.narrowed_by(target, any_of, any_of).await
+    pub(super) async fn narrow<'a>(&self, target: &'a Target, any_of: IndexRights) -> Result<Cow<'a, Target>> {
+        self.narrow_by(target, any_of, any_of).await
     }
 
     /// The same with other rights for names that are written out than for wildcards.
-    pub(super) async fn narrowed_by<'a>(
+    pub(super) async fn narrow_by<'a>(
         &self,
         target: &'a Target,
         named: IndexRights,
@@ -60,7 +60,7 @@ impl Scope {
                 found.retain(|one| !matches(pattern, &one.name) && !matches(pattern, &one.index));
             } else if expression == "_all" || expression.contains('*') {
                 after_wildcard = true;
-                found.extend(self.expanded(&expression, target, wild).await?);
+                found.extend(self.expand_wildcard(&expression, target, wild).await?);
             } else if self.may(&expression, named).await {
                 self.check_shown(&expression, named).await?;
                 let name = expression.into_owned();
@@ -69,7 +69,7 @@ impl Scope {
                     name,
                 });
             } else if !target.ignore_unavailable {
-                return Err(self.refused(named, &[&expression]));
+                return Err(self.refusal(named, &[&expression]));
             }
         }
         if found.is_empty() && !target.allow_no_indices {
@@ -92,7 +92,7 @@ impl Scope {
     }
 
     /// The names behind a wildcard that have one of these rights.
-    async fn expanded(&self, pattern: &str, target: &Target, any_of: IndexRights) -> Result<Vec<Named>> {
+    async fn expand_wildcard(&self, pattern: &str, target: &Target, any_of: IndexRights) -> Result<Vec<Named>> {
         let listed = Target {
             expressions: vec![pattern.to_owned()],
             allow_no_indices: true,

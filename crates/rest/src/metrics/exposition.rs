@@ -162,7 +162,7 @@ mod tests {
         histogram.record(Duration::from_secs(60));
         let mut out = Exposition::default();
         out.histograms("h_seconds", "Of something.");
-        out.histogram(&[("e", "search")], &histogram.observed());
+        out.histogram(&[("e", "search")], &histogram.observe());
         let text = out.finish();
         for line in [
             "h_seconds_bucket{e=\"search\",le=\"0.0001\"} 0",

@@ -43,7 +43,7 @@ impl Histogram {
         self.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(crate) fn observed(&self) -> Observed {
+    pub(crate) fn observe(&self) -> Observed {
         let mut buckets = [0; BUCKETS_SECONDS.len() + 1];
         for (count, bucket) in buckets.iter_mut().zip(&self.buckets) {
             *count = bucket.load(Ordering::Relaxed);
@@ -69,7 +69,7 @@ mod tests {
     fn check(micros: u64, bound: f64) {
         let histogram = Histogram::default();
         histogram.record(Duration::from_micros(micros));
-        let observed = histogram.observed();
+        let observed = histogram.observe();
         let at = observed.buckets.iter().position(|count| *count == 1).expect("one is counted");
         let found = BUCKETS_SECONDS.get(at).copied().unwrap_or(f64::INFINITY);
         assert_eq!(found, bound, "of {micros} µs");
@@ -93,6 +93,6 @@ mod tests {
     fn a_duration_without_end_is_counted() {
         let histogram = Histogram::default();
         histogram.record(Duration::MAX);
-        assert_eq!(histogram.observed().buckets.last(), Some(&1));
+        assert_eq!(histogram.observe().buckets.last(), Some(&1));
     }
 }

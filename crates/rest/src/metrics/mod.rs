@@ -9,7 +9,7 @@ mod requests;
 
 pub(crate) use exposition::{Exposition, MEDIA_TYPE};
 pub(crate) use histogram::Histogram;
-pub(crate) use requests::{Answered, Requests};
+pub(crate) use requests::{RequestFigures, Requests};
 
 use model::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +80,7 @@ impl<'a> LockWait<'a> {
     }
 
     /// The lock is held: the wait was not in vain.
-    pub(crate) fn granted(mut self) {
+    pub(crate) fn end_granted(mut self) {
         self.granted = true;
     }
 }
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn waits_for_locks_are_counted_by_how_they_ended() {
         let metrics = Metrics::new(["search"].into_iter());
-        LockWait::begin(&metrics).granted();
+        LockWait::begin(&metrics).end_granted();
         drop(LockWait::begin(&metrics));
         drop(LockWait::begin(&metrics));
-        assert_eq!(metrics.lock_waits.observed().count(), 1);
-        assert_eq!(metrics.lock_waits_in_vain.observed().count(), 2);
+        assert_eq!(metrics.lock_waits.observe().count(), 1);
+        assert_eq!(metrics.lock_waits_in_vain.observe().count(), 2);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const UNROUTED: &str = "none";
 
 /// Counters of one endpoint.
 #[derive(Debug, Default)]
-struct Row {
+struct EndpointCounters {
     by_status: [AtomicU64; STATUSES.len() + 1],
     duration: Histogram,
 }
@@ -44,14 +44,14 @@ struct Row {
 pub(crate) struct Requests {
     /// Slots of `rows` by the name of the API.
     slots: HashMap<&'static str, usize>,
-    rows: Box<[Row]>,
+    rows: Box<[EndpointCounters]>,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
 }
 
 /// One request that is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct RequestFigures {
     /// As `ENDPOINTS` names it; `None` if no row was found.
     pub(crate) api: Option<&'static str>,
     pub(crate) status: u16,
@@ -79,7 +79,7 @@ impl Requests {
             slots.entry(api).or_insert(next);
         }
         Requests {
-            rows: (0..slots.len()).map(|_| Row::default()).collect(),
+            rows: (0..slots.len()).map(|_| EndpointCounters::default()).collect(),
             slots,
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
@@ -87,7 +87,7 @@ impl Requests {
     }
 
     /// Counts one.
-    pub(crate) fn record(&self, answered: Answered) {
+    pub(crate) fn record(&self, answered: RequestFigures) {
         let slot = self.slots.get(answered.api.unwrap_or(UNROUTED));
         debug_assert!(slot.is_some(), "{answered:?} is of no endpoint of the table");
         let Some(row) = slot.and_then(|slot| self.rows.get(*slot)) else {
@@ -114,7 +114,7 @@ impl Requests {
             (!by_status.is_empty()).then(|| EndpointCounts {
                 api,
                 by_status,
-                duration: row.duration.observed(),
+                duration: row.duration.observe(),
             })
         });
         let mut all: Vec<EndpointCounts> = counts.collect();
@@ -147,7 +147,7 @@ mod tests {
     fn requests_are_counted_by_endpoint_and_status() {
         let requests = Requests::new(["index", "search", "index"].into_iter());
         let answer = |api, status| {
-            requests.record(Answered {
+            requests.record(RequestFigures {
                 api,
                 status,
                 took: Duration::from_millis(1),

@@ -232,7 +232,7 @@ pub(crate) fn add(total: &mut Value, part: &Value) {
 }
 
 /// Sections of some indices added up, cut to the metrics asked for.
-pub(crate) fn summed(stats: &[(IndexInfo, IndexStats)], dialect: Dialect) -> Map<String, Value> {
+pub(crate) fn sum_sections(stats: &[(IndexInfo, IndexStats)], dialect: Dialect) -> Map<String, Value> {
     let mut total = Value::Object(sections(&IndexStats::default(), dialect));
     for (_, one) in stats {
         add(&mut total, &Value::Object(sections(one, dialect)));

@@ -4,7 +4,7 @@ use crate::human::date_text;
 use engine::snapshots::Running;
 use model::Persona;
 use serde_json::{Map, Value, json};
-use snapshot::{Failure, IndexPart, State, Summary};
+use snapshot::{IndexFailure, IndexPart, State, Summary};
 
 /// A snapshot. `verbose`: with times, failures and shards.
 pub(crate) fn snapshot(one: &Summary, repository: &str, persona: Persona, verbose: bool) -> Value {
@@ -75,8 +75,8 @@ fn shards_of(one: &Summary, persona: Persona) -> Value {
     json!({ "total": one.shards, "failed": one.failed_shards, "successful": done })
 }
 
-fn failures(all: &[Failure]) -> Value {
-    let one = |failure: &Failure| {
+fn failures(all: &[IndexFailure]) -> Value {
+    let one = |failure: &IndexFailure| {
         json!({ "index": failure.index, "index_uuid": failure.index, "shard_id": 0, "reason": failure.reason, "node_id": null,
             "status": "INTERNAL_SERVER_ERROR" })
     };

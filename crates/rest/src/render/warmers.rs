@@ -19,7 +19,7 @@ pub(crate) fn of_index(info: &IndexInfo) -> Map<String, Value> {
 ///
 /// # Errors
 /// Not an object of objects.
-pub(crate) fn checked(given: &Value) -> Result<Map<String, Value>> {
+pub(crate) fn check(given: &Value) -> Result<Map<String, Value>> {
     let Value::Object(given) = given else {
         return Err(Error::new(ErrorKind::Parse, "key [warmers] must be an object"));
     };
@@ -40,11 +40,11 @@ pub(crate) fn checked(given: &Value) -> Result<Map<String, Value>> {
 /// # Errors
 /// Not an object of objects.
 pub(crate) fn at_creation(given: &Value) -> Result<Option<(String, Value)>> {
-    let warmers = checked(given)?;
+    let warmers = check(given)?;
     Ok((!warmers.is_empty()).then(|| (WARMERS.name.to_owned(), Value::Object(warmers).to_string().into())))
 }
 
 /// The warmers that `GET /i` shows.
-pub(crate) fn shown(info: &IndexInfo, dialect: Dialect) -> Option<Value> {
+pub(crate) fn render(info: &IndexInfo, dialect: Dialect) -> Option<Value> {
     dialect.rules.has_warmers.then(|| Value::Object(of_index(info)))
 }

@@ -51,7 +51,7 @@ pub struct AggregationContext<'a> {
     /// The dialect of the request.
     pub dialect: Dialect,
     /// Fetches the hits of `top_hits`.
-    pub fetch: &'a dyn Fetch,
+    pub fetch: &'a dyn FetchHit,
     /// Times and counts are kept of each aggregation.
     pub profile: bool,
 }
@@ -64,7 +64,7 @@ impl AggregationContext<'_> {
 }
 
 /// Turns a document into a hit.
-pub trait Fetch {
+pub trait FetchHit {
     /// The hit without its score and sort values, which are set by the caller.
     ///
     /// # Errors

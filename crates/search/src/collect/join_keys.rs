@@ -11,7 +11,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 /// Collects the keys of what a query finds.
-pub struct Collector<'a> {
+pub struct JoinKeyCollector<'a> {
     pub(crate) field: &'a str,
     pub(crate) limits: KeyLimits,
     pub(crate) found: Joined,
@@ -21,9 +21,9 @@ pub struct Collector<'a> {
     own: Vec<Key>,
 }
 
-impl<'a> Collector<'a> {
-    pub fn new(field: &'a str, scored: bool, limits: KeyLimits, budget: Arc<Budget>) -> Collector<'a> {
-        Collector {
+impl<'a> JoinKeyCollector<'a> {
+    pub fn new(field: &'a str, scored: bool, limits: KeyLimits, budget: Arc<Budget>) -> JoinKeyCollector<'a> {
+        JoinKeyCollector {
             field,
             limits,
             found: Joined {

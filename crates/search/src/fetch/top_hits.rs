@@ -20,7 +20,7 @@ pub(crate) struct TopHitsFetch<'a> {
     pub(crate) named: bool,
 }
 
-impl aggs::Fetch for TopHitsFetch<'_> {
+impl aggs::FetchHit for TopHitsFetch<'_> {
     fn hit(&self, found: &aggs::Found, spec: &TopHitsAgg) -> Result<Hit> {
         let request = SearchRequest {
             query: self.query.cloned(),

@@ -44,7 +44,7 @@ struct BoundedList {
 const NEAR: usize = 8;
 
 /// A sum of scores in one order is at most this in any other.
-fn rounded_up(sum: f64) -> f32 {
+fn round_up(sum: f64) -> f32 {
     (sum as f32).next_up()
 }
 
@@ -168,7 +168,7 @@ fn for_each_of_one(list: &mut BoundedList, from: DocId, mut threshold: f32, show
 }
 
 /// A choice of terms in one segment. Lists stand by their greatest scores, the least first.
-struct Choice {
+struct TermChoice {
     lists: Vec<BoundedList>,
     /// For each list the sum of the greatest scores of those before it.
     before: Vec<f64>,
@@ -176,8 +176,8 @@ struct Choice {
     essential: usize,
 }
 
-impl Choice {
-    fn new(mut lists: Vec<BoundedList>) -> Choice {
+impl TermChoice {
+    fn new(mut lists: Vec<BoundedList>) -> TermChoice {
         lists.sort_by(|a, b| a.most.total_cmp(&b.most));
         let mut sum = 0f64;
         let mut before = vec![0.0];
@@ -185,7 +185,7 @@ impl Choice {
             sum += f64::from(list.most);
             sum
         }));
-        Choice {
+        TermChoice {
             lists,
             before,
             essential: 0,
@@ -194,7 +194,7 @@ impl Choice {
 
     /// Lists that cannot exceed a threshold together are essential no longer. `false`: no list is.
     fn raise(&mut self, threshold: f32) -> bool {
-        while self.essential < self.lists.len() && rounded_up(self.before[self.essential + 1]) <= threshold {
+        while self.essential < self.lists.len() && round_up(self.before[self.essential + 1]) <= threshold {
             self.essential += 1;
         }
         self.essential < self.lists.len()
@@ -208,7 +208,7 @@ impl Choice {
             end = end.min(block_end);
             bound += f64::from(of_block);
         }
-        (end, rounded_up(bound))
+        (end, round_up(bound))
     }
 
     /// The next document of an essential list.
@@ -230,7 +230,7 @@ impl Choice {
         // The others are read while the sum of what they may give is enough.
         let mut open: f64 = others.iter_mut().map(|list| f64::from(list.block_at(candidate).1)).sum();
         for list in others.iter_mut().rev() {
-            if rounded_up(sum + open) <= threshold {
+            if round_up(sum + open) <= threshold {
                 return None;
             }
             open -= f64::from(list.block_at(candidate).1);
@@ -238,7 +238,7 @@ impl Choice {
                 sum += f64::from(list.score());
             }
         }
-        Some(rounded_up(sum)).filter(|score| *score > threshold)
+        Some(round_up(sum)).filter(|score| *score > threshold)
     }
 
     fn for_each(&mut self, from: DocId, mut threshold: f32, show: &mut ShowCandidate<'_>) {
@@ -301,7 +301,7 @@ struct Window {
 impl Window {
     /// No document scores more whose lead scores this.
     fn bound_with(&self, lead_score: f32) -> f32 {
-        rounded_up(self.others + f64::from(lead_score.min(self.lead_most)))
+        round_up(self.others + f64::from(lead_score.min(self.lead_most)))
     }
 
     /// A document whose lead scores no more than this does not score above the threshold. Two steps down are more than what is lost by rounding.
@@ -383,7 +383,7 @@ impl Required {
                         .iter()
                         .map(|score| f64::from(*score))
                         .sum();
-                    let score = rounded_up(score);
+                    let score = round_up(score);
                     debug_assert!(
                         score <= window.bound.next_up(),
                         "search.md S10: a score of {score} is above the bound"
@@ -438,7 +438,7 @@ pub(crate) fn for_each(
                 required.for_each(from, threshold, show);
             }
         }
-        _ => Choice::new(lists.into_iter().map(|(_, list)| list).collect()).for_each(from, threshold, show),
+        _ => TermChoice::new(lists.into_iter().map(|(_, list)| list).collect()).for_each(from, threshold, show),
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ const BEFORE: Duration = DAY;
     after_help = "Writes ca.crt and ca.key, unless they are there, then server.crt and server.key, or NAME.crt and NAME.key for \
                         each --client. Files that are there stay, unless --replace is given."
 )]
-pub(crate) struct Flags {
+pub(crate) struct CertFlags {
     /// Folder of the authority; it is made.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// A name that is none; files that are there; a folder that cannot be written.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &CertFlags) -> Result<ExitCode> {
     crate::private::make_files_private();
     std::fs::create_dir_all(&flags.folder).map_err(|cause| unwritable(&flags.folder, &cause))?;
     let authority = authority(&flags.folder)?;
@@ -110,8 +110,8 @@ fn authority(folder: &Path) -> Result<Issuer<'static, KeyPair>> {
             KeyPair::from_pem(&text).map_err(|cause| Error::illegal(format!("[{}] is no key: {cause}", key.display())))?
         }
         (false, false) => {
-            let pair = KeyPair::generate().map_err(failed)?;
-            let signed = params.self_signed(&pair).map_err(failed)?;
+            let pair = KeyPair::generate().map_err(certificate_error)?;
+            let signed = params.self_signed(&pair).map_err(certificate_error)?;
             write(&key, &pair.serialize_pem(), false)?;
             write(&certificate, &signed.pem(), false)?;
             pair
@@ -129,7 +129,7 @@ fn authority(folder: &Path) -> Result<Issuer<'static, KeyPair>> {
 }
 
 fn issue(
-    flags: &Flags,
+    flags: &CertFlags,
     authority: &Issuer<'static, KeyPair>,
     file: &str,
     common: &str,
@@ -155,7 +155,7 @@ fn issue(
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
     good_for(&mut params, flags.days);
-    let pair = KeyPair::generate().map_err(failed)?;
+    let pair = KeyPair::generate().map_err(certificate_error)?;
     let signed = params.signed_by(&pair, authority).map_err(unfit)?;
     write(&key, &pair.serialize_pem(), flags.replace)?;
     write(&certificate, &signed.pem(), flags.replace)
@@ -183,6 +183,6 @@ fn unwritable(path: &Path, cause: &std::io::Error) -> Error {
     Error::illegal(format!("[{}] cannot be written: {cause}", path.display()))
 }
 
-fn failed(cause: rcgen::Error) -> Error {
+fn certificate_error(cause: rcgen::Error) -> Error {
     Error::new(ErrorKind::Internal, format!("making a key failed: {cause}"))
 }

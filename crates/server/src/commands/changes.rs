@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_secs(30);
     after_help = "The position to go on from is printed to standard error at the end. The exit code is 0 if everything was printed, 1 if the \
                   server refused, as a position that is gone, or could not be reached, 2 if a flag cannot be read."
 )]
-pub(crate) struct Flags {
+pub(crate) struct ChangesFlags {
     /// The position to go on behind: a number, or `now`.
     #[arg(long, value_name = "POSITION", default_value = "0")]
     since: String,
@@ -47,14 +47,14 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// The server refuses or cannot be reached.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &ChangesFlags) -> Result<ExitCode> {
     let patience = if flags.follow { PATIENCE } else { Duration::ZERO };
     let mut client = flags.server.client()?;
     let place = match &flags.consumer {
         None => flags.since.clone(),
         Some(name) => match consumer_position(&mut client, name, patience)? {
             Some(position) => position.to_string(),
-            None => put_consumer(&mut client, name, given(&flags.since)?, patience)?.to_string(),
+            None => put_consumer(&mut client, name, parse_position(&flags.since)?, patience)?.to_string(),
         },
     };
     let reader = flags.server.client()?;
@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
 }
 
 /// A position as it was given; `None`: now.
-fn given(since: &str) -> Result<Option<u64>> {
+fn parse_position(since: &str) -> Result<Option<u64>> {
     match since {
         "now" => Ok(None),
         number => number.parse().map(Some).map_err(|_| {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The flags of `check`.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Flags {
+pub(crate) struct CheckFlags {
     /// Folder of the data; no server may run on it. Or a repository of snapshots, which may be in use.
     #[arg(value_name = "DIR")]
     data: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// A folder that is none of ours, is in use, or cannot be opened at all.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &CheckFlags) -> Result<ExitCode> {
     if snapshot::Repository::is_in(&flags.data) {
         return check_repository(&flags.data);
     }

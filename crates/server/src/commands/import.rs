@@ -29,7 +29,7 @@ use std::time::Instant;
 #[command(
     after_help = "The exit code is 0 if every document was taken, 1 if one was refused or the import stopped, 2 if a flag cannot be read."
 )]
-pub(crate) struct Flags {
+pub(crate) struct ImportFlags {
     /// Lines of JSON (documents, the lines of a bulk request, a dump of hits), an array of JSON, or a table (CSV); `-` is standard input.
     /// What `gzip` made is unpacked.
     #[arg(value_name = "FILE", conflicts_with = "files", required_unless_present_any = ["files", "from"])]
@@ -86,7 +86,7 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// Sources that cannot be read, a server that cannot be reached, a refusal that concerns every document.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &ImportFlags) -> Result<ExitCode> {
     let started = Instant::now();
     let mut counts = Counts::default();
     let done = match (&flags.files, &flags.file, &flags.from.from) {

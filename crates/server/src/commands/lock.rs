@@ -78,7 +78,7 @@ pub(crate) fn run(command: &LockCommand) -> Result<ExitCode> {
             complain(reason(&answer));
             return Ok(ExitCode::from(NOT_FREE));
         }
-        _ => return Err(refused(&answer)),
+        _ => return Err(refusal(&answer)),
     };
     let mut held = Held::begin(lease, client, flags.server.client()?)?;
     let mut child = match start(flags, &held.lease) {
@@ -181,13 +181,13 @@ struct Renewals {
 }
 
 impl Renewals {
-    fn sent(&self) -> Instant {
+    fn last_sent(&self) -> Instant {
         *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Said to be over, or perhaps over soon, whatever the thread that renews waits for.
     fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Acquire) || self.sent().elapsed() >= self.good_for
+        self.lost.load(Ordering::Acquire) || self.last_sent().elapsed() >= self.good_for
     }
 }
 
@@ -349,6 +349,6 @@ fn reason(answer: &Answer) -> &str {
     answer.reason().unwrap_or("the server refused")
 }
 
-fn refused(answer: &Answer) -> Error {
+fn refusal(answer: &Answer) -> Error {
     Error::illegal(format!("answered {}: {}", answer.status, reason(answer)))
 }

@@ -50,7 +50,7 @@ const NOTE_BYTES: u64 = 1 << 20;
                   most 5 seconds, for an hour, with --once for a minute; then the exit code is 1. Beside --in-flight, memory holds at most \
                   four answers of the feed, of about changes.feed.max_bytes each."
 )]
-pub(crate) struct Flags {
+pub(crate) struct ReplicateFlags {
     #[command(flatten)]
     target: TargetFlags,
     /// These indices only: names and patterns, separated by commas.
@@ -97,7 +97,7 @@ type Parts = Receiver<Result<FeedPart>>;
 
 /// A replication that runs.
 struct Replication<'a> {
-    flags: &'a Flags,
+    flags: &'a ReplicateFlags,
     names: Names,
     source: Client,
     target: Target,
@@ -110,7 +110,7 @@ struct Replication<'a> {
 ///
 /// # Errors
 /// One end refuses or cannot be reached.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &ReplicateFlags) -> Result<ExitCode> {
     let patience = if flags.once { PATIENCE_ONCE } else { PATIENCE };
     let mut to = flags.target.client()?;
     if flags.gzip {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = CODES)]
-pub(crate) struct Flags {
+pub(crate) struct TasksFlags {
     /// Only actions of this name, with commas and `*`, such as `*search`.
     #[arg(long, value_name = "NAMES")]
     actions: Option<String>,
@@ -27,14 +27,14 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// A server that cannot be reached, an answer that is no list of tasks.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &TasksFlags) -> Result<ExitCode> {
     match &flags.cancel {
         Some(id) => cancel(flags, id),
         None => list(flags),
     }
 }
 
-fn list(flags: &Flags) -> Result<ExitCode> {
+fn list(flags: &TasksFlags) -> Result<ExitCode> {
     let mut path = "/_tasks?detailed=true&group_by=none".to_owned();
     if let Some(actions) = &flags.actions {
         path.push_str(&format!("&actions={}", segment(actions)));
@@ -75,7 +75,7 @@ pub(super) fn row_of_task(task: &Value) -> Map<String, Value> {
     members.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn cancel(flags: &Flags, id: &str) -> Result<ExitCode> {
+fn cancel(flags: &TasksFlags, id: &str) -> Result<ExitCode> {
     let path = format!("/_tasks/{}/_cancel", segment(id));
     let answer = flags.common.client()?.send("POST", &path, JSON, b"")?;
     if let Some(code) = failure(&answer) {

@@ -21,7 +21,7 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = CODES)]
-pub(crate) struct Flags {
+pub(crate) struct TopFlags {
     /// Time between two rounds.
     #[arg(long, value_name = "TIME", default_value = "2s")]
     interval: String,
@@ -52,7 +52,7 @@ struct Sample {
 ///
 /// # Errors
 /// A time that is none; a server that cannot be reached.
-pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
+pub(crate) fn run(flags: &TopFlags) -> Result<ExitCode> {
     let interval = units::parse_duration(&flags.interval, "interval")?;
     if interval < Duration::from_millis(100) {
         return Err(Error::illegal(format!(

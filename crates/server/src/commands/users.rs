@@ -11,7 +11,7 @@ use engine::clock::SystemClock;
 use engine::{Clock, Engine};
 use futures::executor::block_on;
 use model::{Error, Result};
-use rest::authentication::{Store, random_text};
+use rest::authentication::{RecordStore, random_text};
 use security::records::Record;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -31,12 +31,12 @@ pub(crate) enum UserCommand {
     /// Delete a user.
     Delete(NameFlags),
     /// List the users, a line of JSON each.
-    List(Place),
+    List(UsersPlace),
 }
 
 /// The server, or the folder of one that does not run.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct UsersPlace {
     #[command(flatten)]
     server: ServerFlags,
     /// Data folder of a stopped server, instead of asking a running one.
@@ -54,7 +54,7 @@ pub(crate) struct AddFlags {
     #[command(flatten)]
     password: NewPassword,
     #[command(flatten)]
-    place: Place,
+    place: UsersPlace,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct PasswordFlags {
     #[command(flatten)]
     password: NewPassword,
     #[command(flatten)]
-    place: Place,
+    place: UsersPlace,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -79,7 +79,7 @@ pub(crate) struct NameFlags {
     /// Name of the user.
     name: String,
     #[command(flatten)]
-    place: Place,
+    place: UsersPlace,
 }
 
 /// `pleach apikey`.
@@ -249,12 +249,12 @@ fn ask(client: &mut Client, method: &str, path: &str, body: &Value) -> Result<Va
 }
 
 /// Opens the data folder of a stopped server for as long as `work` takes.
-fn with_store(data: &std::path::Path, work: impl FnOnce(&Store) -> Result<()>) -> Result<()> {
+fn with_store(data: &std::path::Path, work: impl FnOnce(&RecordStore) -> Result<()>) -> Result<()> {
     crate::private::make_files_private();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let engine = Arc::new(EmbeddedEngine::open(data, clock, embedded::Limits::default())?);
     let shared: Arc<dyn Engine> = engine.clone();
-    let store = block_on(Store::open(shared))?;
+    let store = block_on(RecordStore::open(shared))?;
     let done = work(&store);
     drop(store);
     engine.close()?;

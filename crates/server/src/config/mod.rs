@@ -142,7 +142,7 @@ impl Config {
             // Lowered after it was read.
             _ if name == settings::HTTP_MAX_CONNECTIONS.name && config.connections_bounded.is_some() => None,
             _ => {
-                let given = config.values.given(name).map(|given| given.values.clone());
+                let given = config.values.find(name).map(|given| given.values.clone());
                 Some(given.unwrap_or_else(|| vec![config.values.text(name)]))
             }
         };
@@ -184,7 +184,7 @@ impl Config {
 
 /// The addresses of `listen`, or the one of `network.host` and `http.port`.
 fn listen(values: &Values, persona: Persona) -> Result<Vec<(ListenOn, Persona)>> {
-    if let Some(listen) = values.given("listen") {
+    if let Some(listen) = values.find("listen") {
         return listen.values.iter().map(|l| ListenOn::parse(l, persona)).collect();
     }
     let (host, port) = (values.text("network.host"), values.text("http.port"));

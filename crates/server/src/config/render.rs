@@ -14,14 +14,14 @@ pub(super) fn render(values: &Values, listen: &[(ListenOn, Persona)]) -> String 
     let mut out = String::new();
     let ours = NAMES.iter().map(|(name, _, _, about)| (*name, *about));
     for (name, about) in ours.chain(node_settings().map(|setting| (setting.name, setting.about))) {
-        let origin = values.given(name).map_or("default", |given| given.origin.as_str());
+        let origin = values.find(name).map_or("default", |given| given.origin.as_str());
         let value = if name == "listen" {
             let places = listen.iter().map(|(on, persona)| format!("{on}={}", persona_name(*persona)));
             Value::Array(places.map(Value::String).collect())
         } else {
             Value::String(values.text(name))
         };
-        let shadowed = values.given("listen").is_some() && matches!(name, "http.port" | "network.host");
+        let shadowed = values.find("listen").is_some() && matches!(name, "http.port" | "network.host");
         let comment = if shadowed { "# " } else { "" };
         // A name that goes on from another's is a key of its own: TOML has no value and table of one name.
         let goes_on = every_name().any(|(other, _)| name.strip_prefix(other).is_some_and(|rest| rest.starts_with('.')));

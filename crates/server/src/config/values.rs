@@ -21,7 +21,7 @@ pub(super) struct Given {
 pub(super) struct Values(BTreeMap<Name, Given>);
 
 impl Values {
-    pub(super) fn given(&self, name: &str) -> Option<&Given> {
+    pub(super) fn find(&self, name: &str) -> Option<&Given> {
         self.0.get(name)
     }
 
@@ -55,7 +55,7 @@ impl Values {
 
     /// A setting's only (last) value, else its default.
     pub(super) fn text(&self, name: &str) -> String {
-        let given = self.given(name).and_then(|given| given.values.last());
+        let given = self.find(name).and_then(|given| given.values.last());
         given.cloned().unwrap_or_else(|| default_of(name))
     }
 

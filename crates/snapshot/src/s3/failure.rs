@@ -9,7 +9,7 @@ const WORDS_MAX: usize = 300;
 
 /// A refusal or a failure.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct S3Failure {
     /// Of HTTP, where there was an answer.
     status: Option<u16>,
     /// As S3 calls it, as `NoSuchBucket`.
@@ -19,8 +19,8 @@ pub(crate) struct Failure {
     is_missing: bool,
 }
 
-impl Failure {
-    pub(crate) fn of(error: &object_store::Error) -> Failure {
+impl S3Failure {
+    pub(crate) fn of(error: &object_store::Error) -> S3Failure {
         let first: &(dyn StdError + 'static) = error;
         let chain: Vec<_> = std::iter::successors(Some(first), |error: &&(dyn StdError + 'static)| (**error).source()).collect();
         let text = chain.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("\n");
@@ -37,7 +37,7 @@ impl Failure {
             // An answer that is no XML of S3, a path that is none: said by the client, which knows no key.
             (None, None, _) => cut(error.to_string().split('<').next().unwrap_or_default()),
         };
-        Failure {
+        S3Failure {
             status,
             code,
             words,
@@ -50,8 +50,8 @@ impl Failure {
     }
 
     /// The server is stopping, and waits for nothing.
-    pub(crate) fn stopping() -> Failure {
-        Failure {
+    pub(crate) fn stopping() -> S3Failure {
+        S3Failure {
             status: None,
             code: None,
             words: "the server is stopping".to_owned(),

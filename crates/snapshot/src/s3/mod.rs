@@ -163,7 +163,7 @@ impl StorageWriter for BucketWriter {
         if let Err(e) = content(&mut hashed) {
             return Err(hashed.take_error().unwrap_or_else(|| failed(e)));
         }
-        let (hash, bytes) = hashed.written();
+        let (hash, bytes) = hashed.totals();
         let there = known.get(&hash).filter(|blob| blob.bytes == bytes);
         if let Some(blob) = there
             && self.objects.length(&blob.file())? == Some(bytes)
@@ -174,7 +174,7 @@ impl StorageWriter for BucketWriter {
         let mut upload = Upload::begin(&self.objects, blob)?;
         let mut hashed = HashedWriter::new(&mut upload, pace);
         let written = content(&mut hashed);
-        let (again, stopped) = (hashed.written(), hashed.take_error());
+        let (again, stopped) = (hashed.totals(), hashed.take_error());
         let failure = match written {
             Ok(()) if again == (hash, bytes) => return upload.finish().map(|()| (blob, true)),
             Ok(()) => {

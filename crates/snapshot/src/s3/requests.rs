@@ -2,7 +2,7 @@
 //!
 //! Not here: what is asked for (`s3`, `upload`).
 
-use crate::s3::failure::Failure;
+use crate::s3::failure::S3Failure;
 use crate::s3::network::Network;
 use crate::s3_place::S3Place;
 use crate::storage::Version;
@@ -72,7 +72,7 @@ impl Objects {
         let refuse = |e: String| Error::new(ErrorKind::Repository, format!("the bucket cannot be used: {e}"));
         let store = builder
             .build()
-            .map_err(|e| refuse(Failure::of(&e).error("opening", &place.bucket).reason().to_owned()))?;
+            .map_err(|e| refuse(S3Failure::of(&e).error("opening", &place.bucket).reason().to_owned()))?;
         let base = Path::parse(&place.base_path).map_err(|e| refuse(e.to_string()))?;
         let mut attributes = Attributes::new();
         if let Some(class) = &place.storage_class {
@@ -101,9 +101,9 @@ impl Objects {
         format!("{}/{file}", self.displayed_base)
     }
     /// Waits for a request.
-    pub(super) fn ask<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Result<T, Failure> {
-        let answer = self.network.wait(request).ok_or_else(Failure::stopping)?;
-        answer.map_err(|error| Failure::of(&error))
+    pub(super) fn ask<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Result<T, S3Failure> {
+        let answer = self.network.wait(request).ok_or_else(S3Failure::stopping)?;
+        answer.map_err(|error| S3Failure::of(&error))
     }
     /// Length and state of a file; `None`: it is not there.
     fn head(&self, file: &str) -> Result<Option<ObjectMeta>> {
@@ -121,7 +121,7 @@ impl Objects {
     pub(super) fn state(&self, file: &str) -> Result<Option<Version>> {
         Ok(self.head(file)?.and_then(|meta| meta.e_tag).map(Version))
     }
-    pub(super) fn put(&self, file: &str, bytes: Bytes, mode: PutMode) -> Result<(), Failure> {
+    pub(super) fn put(&self, file: &str, bytes: Bytes, mode: PutMode) -> Result<(), S3Failure> {
         let options = PutOptions {
             mode,
             attributes: self.attributes.clone(),
@@ -131,7 +131,7 @@ impl Objects {
         self.ask(self.store.put_opts(&path, bytes.into(), options)).map(drop)
     }
     /// Reads a stretch; also the length of the whole, and its state.
-    pub(super) fn read(&self, file: &str, from: u64, state: Option<&str>) -> Result<Stretch, Failure> {
+    pub(super) fn read(&self, file: &str, from: u64, state: Option<&str>) -> Result<Stretch, S3Failure> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(from..from + READ_BYTES)),
             if_match: state.map(str::to_owned),
@@ -152,7 +152,7 @@ impl Objects {
     }
 
     /// Does a file have these bytes?
-    pub(super) fn has(&self, file: &str, bytes: &Bytes) -> Result<bool, Failure> {
+    pub(super) fn has(&self, file: &str, bytes: &Bytes) -> Result<bool, S3Failure> {
         let (mut from, mut state) = (0, None);
         loop {
             let stretch = self.read(file, from, state.as_deref())?;

@@ -1,7 +1,7 @@
 //! A file on its way into a bucket, in parts that are bounded.
 
 use crate::blob::Blob;
-use crate::s3::failure::Failure;
+use crate::s3::failure::S3Failure;
 use crate::s3::requests::Objects;
 use bytes::Bytes;
 use model::{Error, Result};
@@ -56,7 +56,7 @@ impl<'a> Upload<'a> {
         })
     }
 
-    fn refusal(&self, failure: &Failure) -> Error {
+    fn refusal(&self, failure: &S3Failure) -> Error {
         failure.error("writing", &self.objects.display(&self.file))
     }
 

@@ -5,7 +5,7 @@ use crate::locks::LockKey;
 use Mode::{Exclusive, IntentExclusive, IntentShared, Shared, SharedIntentExclusive};
 use proptest::prelude::*;
 
-fn request(owner: &str, seq: u64, action: Action) -> Request {
+fn request(owner: &str, seq: u64, action: LockAction) -> Request {
     Request {
         owner: Owner::new(owner),
         session: Arc::from(format!("s-{owner}")),
@@ -17,7 +17,7 @@ fn request(owner: &str, seq: u64, action: Action) -> Request {
 fn lock(holders: &[(&str, Mode)]) -> Lock {
     let mut lock = Lock::new(LockKey::Index(model::IndexName::new("fs")));
     for (n, (owner, mode)) in holders.iter().enumerate() {
-        let action = Action::Acquire {
+        let action = LockAction::Acquire {
             mode: *mode,
             wait: false,
         };
@@ -29,7 +29,7 @@ fn lock(holders: &[(&str, Mode)]) -> Lock {
 
 /// The answer to "me" (youngest) when it asks for `mode` without waiting.
 fn check(holders: &[(&str, Mode)], mode: Mode, granted: Option<Mode>) {
-    let asked = request("me", 99, Action::Acquire { mode, wait: false });
+    let asked = request("me", 99, LockAction::Acquire { mode, wait: false });
     let (after, answer) = step(lock(holders), &asked);
     match (answer, granted) {
         (Answer::Granted { mode }, Some(expected)) => {
@@ -59,7 +59,7 @@ fn grants() {
 }
 
 fn acquire(lock: Lock, owner: &str, seq: u64, mode: Mode) -> (Lock, Answer) {
-    step(lock, &request(owner, seq, Action::Acquire { mode, wait: true }))
+    step(lock, &request(owner, seq, LockAction::Acquire { mode, wait: true }))
 }
 
 #[test]
@@ -74,13 +74,13 @@ fn the_queue_is_by_age() {
     };
     let names: Vec<(&str, bool)> = blockers.iter().map(|b| (b.owner.as_str(), b.waiting)).collect();
     assert_eq!(names, [("h", false), ("old", true)]);
-    let (free, _) = step(held, &request("h", 1, Action::Release));
+    let (free, _) = step(held, &request("h", 1, LockAction::Release));
     let ready: Vec<&str> = free.ready().map(|w| w.owner.as_str()).collect();
     assert_eq!(ready, ["old"]);
     // Nobody passes: not even one who asks for the first time while the old one is on its way.
     let (free, new) = acquire(free, "new", 40, Shared);
     assert!(matches!(new, Answer::Queued { .. }));
-    let (free, _) = step(free, &request("old", 20, Action::Withdraw));
+    let (free, _) = step(free, &request("old", 20, LockAction::Withdraw));
     let (free, young) = acquire(free, "young", 30, Exclusive);
     assert!(matches!(young, Answer::Granted { .. }), "{young:?}");
     assert_eq!(free.waiters.len(), 1);
@@ -94,7 +94,7 @@ fn conversions_go_first_and_the_younger_of_two_gives_up() {
     assert!(matches!(&a, Answer::Queued { blockers, .. } if blockers.len() == 1), "{a:?}");
     let (both, b) = acquire(both, "b", 2, Exclusive);
     assert_eq!(b, Answer::Deadlock { with: Owner::new("a") });
-    let (one, _) = step(both, &request("b", 2, Action::Release));
+    let (one, _) = step(both, &request("b", 2, LockAction::Release));
     let ready: Vec<&str> = one.ready().map(|w| w.owner.as_str()).collect();
     assert_eq!(ready, ["a"]);
     let (one, a) = acquire(one, "a", 1, Exclusive);
@@ -127,11 +127,11 @@ fn the_queue_is_bounded() {
     );
 }
 
-fn actions() -> impl Strategy<Value = (usize, Action)> {
+fn actions() -> impl Strategy<Value = (usize, LockAction)> {
     let action = prop_oneof![
-        6 => (0..5usize, any::<bool>()).prop_map(|(m, wait)| Action::Acquire { mode: Mode::ALL[m], wait }),
-        1 => Just(Action::Withdraw),
-        2 => Just(Action::Release),
+        6 => (0..5usize, any::<bool>()).prop_map(|(m, wait)| LockAction::Acquire { mode: Mode::ALL[m], wait }),
+        1 => Just(LockAction::Withdraw),
+        2 => Just(LockAction::Release),
     ];
     (0..6usize, action)
 }
@@ -158,7 +158,7 @@ proptest! {
             }
             let held = before.holders.get(&asked.owner);
             match (&answer, action) {
-                (Answer::Granted { mode }, Action::Acquire { mode: asked_mode, .. }) => {
+                (Answer::Granted { mode }, LockAction::Acquire { mode: asked_mode, .. }) => {
                     prop_assert!(mode.covers(asked_mode));
                     prop_assert!(held.is_none_or(|h| mode.covers(h.mode)));
                     let passed = after.waiters.iter().any(|w| w.age < asked.age && !w.mode.is_compatible(*mode));
@@ -178,10 +178,10 @@ proptest! {
                     prop_assert!(after.waiters.iter().all(|w| w.owner != asked.owner));
                     prop_assert_eq!(held, after.holders.get(&asked.owner));
                 }
-                (Answer::Released { .. }, Action::Release) => {
+                (Answer::Released { .. }, LockAction::Release) => {
                     prop_assert!(!after.holders.contains_key(&asked.owner));
                 }
-                (Answer::Released { .. }, Action::Withdraw) => {}
+                (Answer::Released { .. }, LockAction::Withdraw) => {}
                 other => prop_assert!(false, "{:?}", other),
             }
             // Somebody can always go on: if nobody holds, the oldest waiter is ready.

@@ -1,6 +1,6 @@
 //! Deciding a transaction: has anything moved, do the locks hold, then one record with all of it and its outcome.
 
-use super::registry::{Began, Transaction, TransactionState, Wrote};
+use super::registry::{Began, OpenTransaction, TransactionState, Wrote};
 use crate::atomically::{Refused, Step, TIMEOUT, Transaction as Decided};
 use crate::intents::{Token, origin};
 use crate::leases::guard::{Guard, check_linked};
@@ -115,7 +115,7 @@ impl crate::Relations {
     /// By either path it is one decision, for the engine that stages has a critical section. By the portable path it waits until
     /// no change has a mark on what it read and writes, and is numbered as changes are: by the control index, where the
     /// document that keeps its outcome has its place.
-    async fn commit_staged(&self, transaction: &Transaction, staged: Vec<Staged>, refresh: Refresh) -> Result<Finished> {
+    async fn commit_staged(&self, transaction: &OpenTransaction, staged: Vec<Staged>, refresh: Refresh) -> Result<Finished> {
         let own = Key::of_transaction(&transaction.id);
         let mut committing = {
             let facts = transaction.facts();
@@ -160,10 +160,10 @@ impl crate::Relations {
 }
 
 /// While it lives the transaction does not end by itself.
-struct CommittingNow<'a>(&'a Transaction);
+struct CommittingNow<'a>(&'a OpenTransaction);
 
 impl<'a> CommittingNow<'a> {
-    fn begin(transaction: &'a Transaction) -> CommittingNow<'a> {
+    fn begin(transaction: &'a OpenTransaction) -> CommittingNow<'a> {
         transaction.facts().committing = true;
         CommittingNow(transaction)
     }

@@ -25,14 +25,14 @@ struct All {
     /// Tells starts of the server apart; drawn with the first transaction.
     incarnation: Option<u32>,
     begun: u64,
-    open: BTreeMap<Arc<str>, Arc<Transaction>>,
+    open: BTreeMap<Arc<str>, Arc<OpenTransaction>>,
     ended: HashMap<Arc<str>, TransactionState>,
     order: VecDeque<Arc<str>>,
 }
 
 /// One that is open.
 #[derive(Debug)]
-pub(super) struct Transaction {
+pub(super) struct OpenTransaction {
     pub(super) id: Arc<str>,
     /// The engine's view.
     pub(super) view: String,
@@ -164,7 +164,7 @@ pub struct ShownOpen {
     pub remaining: Duration,
 }
 
-impl Transaction {
+impl OpenTransaction {
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,11 +228,11 @@ impl Registry {
         .into()
     }
 
-    pub(super) fn begin(&self, transaction: Transaction) {
+    pub(super) fn begin(&self, transaction: OpenTransaction) {
         self.all().open.insert(transaction.id.clone(), Arc::new(transaction));
     }
 
-    pub(super) fn open(&self) -> Vec<Arc<Transaction>> {
+    pub(super) fn open(&self) -> Vec<Arc<OpenTransaction>> {
         self.all().open.values().cloned().collect()
     }
 
@@ -240,7 +240,7 @@ impl Registry {
     ///
     /// # Errors
     /// There never was one.
-    pub(super) fn find(&self, id: &str) -> Result<Result<Arc<Transaction>, TransactionState>> {
+    pub(super) fn find(&self, id: &str) -> Result<Result<Arc<OpenTransaction>, TransactionState>> {
         let all = self.all();
         if let Some(open) = all.open.get(id) {
             return Ok(Ok(open.clone()));

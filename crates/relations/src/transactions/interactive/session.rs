@@ -1,6 +1,6 @@
 //! Beginning, reading in, writing in and ending a transaction.
 
-use super::registry::{Began, Facts, ShownTransaction, Transaction, TransactionState};
+use super::registry::{Began, Facts, OpenTransaction, ShownTransaction, TransactionState};
 use crate::intents::origin;
 use crate::leases::guard::Guard;
 use crate::leases::{OnExpire, place_fields};
@@ -79,7 +79,7 @@ impl crate::Relations {
         };
         let now = self.clock.monotonic();
         let id = self.held.next_id(|| self.clock.random());
-        self.held.begin(Transaction {
+        self.held.begin(OpenTransaction {
             id: id.clone(),
             view: view.id,
             read_seq,
@@ -128,7 +128,7 @@ impl crate::Relations {
     }
 
     /// Reads, and remembers what was read.
-    async fn read_and_note(&self, transaction: &Transaction, read: Read) -> Result<Option<Document>> {
+    async fn read_and_note(&self, transaction: &OpenTransaction, read: Read) -> Result<Option<Document>> {
         let most = self.engine.cluster_number(settings::TRANSACTIONS_MAX_READS).await?;
         if transaction.facts().reads.len() as u64 >= most {
             let name = settings::TRANSACTIONS_MAX_READS.name;
@@ -173,7 +173,7 @@ impl crate::Relations {
         outcomes
     }
 
-    pub(super) async fn staged_in_turn(&self, transaction: &Transaction, writes: Vec<HeldWrite>) -> Result<Vec<Outcome>> {
+    pub(super) async fn staged_in_turn(&self, transaction: &OpenTransaction, writes: Vec<HeldWrite>) -> Result<Vec<Outcome>> {
         let staging = self.staging()?;
         let mut outcomes: Vec<Option<Outcome>> = vec![None; writes.len()];
         let mut ready = Vec::with_capacity(writes.len());
@@ -215,7 +215,7 @@ impl crate::Relations {
     }
 
     /// May this be staged at all? Whether its locks still hold is asked again at the commit.
-    async fn check_stage(&self, staging: &dyn Staging, transaction: &Transaction, held: &HeldWrite) -> Result<()> {
+    async fn check_stage(&self, staging: &dyn Staging, transaction: &OpenTransaction, held: &HeldWrite) -> Result<()> {
         let name = held.write.at.index.as_str();
         if is_system(name) {
             return Err(forbidden(name));
@@ -329,7 +329,7 @@ impl crate::Relations {
         Ok(())
     }
 
-    fn over(&self, transaction: &Transaction, now: Duration) -> Option<String> {
+    fn over(&self, transaction: &OpenTransaction, now: Duration) -> Option<String> {
         // Whoever has the turn uses it.
         transaction.turn.try_lock()?;
         let facts = transaction.facts();
@@ -347,7 +347,7 @@ impl crate::Relations {
     }
 
     /// One that is open, now used.
-    pub(super) async fn open_transaction(&self, id: &str) -> Result<Arc<Transaction>> {
+    pub(super) async fn open_transaction(&self, id: &str) -> Result<Arc<OpenTransaction>> {
         let transaction = match self.held.find(id)? {
             Ok(transaction) => transaction,
             Err(state) => return Err(self.became(id, state).await?.refusal(id)),
@@ -363,7 +363,7 @@ impl crate::Relations {
     }
 
     /// It is still open, now that it is one's turn.
-    pub(super) fn check_open(&self, transaction: &Transaction) -> Result<()> {
+    pub(super) fn check_open(&self, transaction: &OpenTransaction) -> Result<()> {
         match self.held.find(&transaction.id)? {
             Ok(_) => {
                 transaction.facts().used = self.clock.monotonic();
@@ -381,7 +381,7 @@ impl crate::Relations {
         }
     }
 
-    pub(super) async fn end_held(&self, transaction: &Transaction, how: TransactionState) -> Result<()> {
+    pub(super) async fn end_held(&self, transaction: &OpenTransaction, how: TransactionState) -> Result<()> {
         if self.held.end(&transaction.id, how) {
             self.engine.close_view(&transaction.view).await?;
         }

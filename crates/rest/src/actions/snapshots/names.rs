@@ -50,7 +50,7 @@ pub(crate) fn check_snapshot(repository: &str, name: &str) -> Result<()> {
 ///
 /// # Errors
 /// Date math that cannot be read.
-pub(crate) fn resolved(name: &str, now_ms: i64) -> Result<String> {
+pub(crate) fn resolve_date_math(name: &str, now_ms: i64) -> Result<String> {
     model::date_name::resolve(name, now_ms).map(std::borrow::Cow::into_owned)
 }
 

@@ -6,7 +6,7 @@ use crate::query_params::split_list;
 use crate::render::cat::{layout_only, stats, time_of_day};
 use crate::render::cat_figures::{Table, fill};
 use crate::render::cluster::Health;
-use crate::render::indices::summed;
+use crate::render::indices::sum_sections;
 use crate::render::nodes::{is_this_node, node_stats};
 use crate::respond::Answer;
 use crate::tables::{Cell, Column, Layout, col, extra, extra_text, num};
@@ -241,7 +241,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     if all.len() > row.len() {
         let mut target = Target::of(Vec::new());
         (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
-        let mut figures = summed(&stats(&call, target).await?, call.dialect);
+        let mut figures = sum_sections(&stats(&call, target).await?, call.dialect);
         crate::render::nodes::with_caches(&mut figures, &own);
         fill(&mut row, all, Some(&figures));
     }

@@ -32,7 +32,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 /// `PUT /_changes/consumer/{name}`
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     check_name(&name)?;
     let node = call.json_needed()?;
     call.params.finish()?;
@@ -49,7 +49,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 /// `DELETE /_changes/consumer/{name}`
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     call.params.finish()?;
     let feed = feed_of(&call.rest)?;
     match feed.delete_consumer(&name).await? {

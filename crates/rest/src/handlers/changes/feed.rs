@@ -8,7 +8,7 @@
 use crate::Rest;
 use crate::actions::feed::{feed_of, position};
 use crate::actions::initial_copy::{self, CopyPlace};
-use crate::call::{Call, Wanted};
+use crate::call::{AnswerForm, Call};
 use crate::envelope;
 use crate::event_stream::EventStream;
 use crate::render::changes;
@@ -48,16 +48,16 @@ pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
         true => begin_copy(&call, feed, given.as_deref(), consumer.as_deref(), &shown).await?,
         false => place(&call, feed, given.as_deref(), consumer.as_deref())?,
     };
-    if call.wanted == Wanted::Events {
+    if call.wanted == AnswerForm::Events {
         return stream(&call, place, shown).await;
     }
-    let Part { mut text, next } = match place {
-        Place::Copy(place) => copy_part(&call, feed, place, &shown, limit).await?,
-        Place::Position(since) => part(&call, feed, since, &shown, limit, wait).await?,
+    let FeedPart { mut text, next } = match place {
+        ReaderPosition::Copy(place) => copy_part(&call, feed, place, &shown, limit).await?,
+        ReaderPosition::Position(since) => part(&call, feed, since, &shown, limit, wait).await?,
     };
     let Retained { oldest, newest } = feed.retained_range();
     let place = format!("\"next\":{},\"newest\":{newest},\"oldest\":{oldest}", next.to_json());
-    if call.wanted == Wanted::Lines {
+    if call.wanted == AnswerForm::Lines {
         text.push_str(&format!("{{{place}}}\n"));
         return Ok(Answer::lines(text));
     }
@@ -68,44 +68,44 @@ pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
 
 /// Where a reader is.
 #[derive(Clone, Debug)]
-enum Place {
+enum ReaderPosition {
     Position(CommitSeq),
     Copy(CopyPlace),
 }
 
-impl Place {
+impl ReaderPosition {
     /// As an answer has it.
     fn to_json(&self) -> Value {
         match self {
-            Place::Position(position) => Value::from(*position),
-            Place::Copy(place) => Value::from(place.render()),
+            ReaderPosition::Position(position) => Value::from(*position),
+            ReaderPosition::Copy(place) => Value::from(place.render()),
         }
     }
 }
 
 /// The place to begin behind: a position, `now`, a place in a copy, or the position of a consumer. The id of the last event
 /// that a client saw counts before.
-fn place(call: &Call, feed: &dyn ChangeFeed, given: Option<&str>, consumer: Option<&str>) -> Result<Place> {
+fn place(call: &Call, feed: &dyn ChangeFeed, given: Option<&str>, consumer: Option<&str>) -> Result<ReaderPosition> {
     let text = match (&call.last_event_id, given, consumer) {
-        (Some(last), _, _) if call.wanted == Wanted::Events => last.as_str(),
+        (Some(last), _, _) if call.wanted == AnswerForm::Events => last.as_str(),
         (_, Some(_), Some(_)) => {
             return Err(Error::illegal(
                 "[since] and [consumer] both say where to begin: give one of them",
             ));
         }
         (_, Some(given), None) => given,
-        (_, None, Some(consumer)) => return position(feed, consumer).map(Place::Position),
+        (_, None, Some(consumer)) => return position(feed, consumer).map(ReaderPosition::Position),
         (_, None, None) => {
             let reason = "[since] is missing: give the [next] of the last answer, [0] or [now]";
             return Err(Error::illegal(reason));
         }
     };
     if let Some(place) = CopyPlace::parse(text) {
-        return Ok(Place::Copy(place));
+        return Ok(ReaderPosition::Copy(place));
     }
     match text {
-        "now" => Ok(Place::Position(feed.retained_range().newest)),
-        number => number.parse().map(Place::Position).map_err(|_| {
+        "now" => Ok(ReaderPosition::Position(feed.retained_range().newest)),
+        number => number.parse().map(ReaderPosition::Position).map_err(|_| {
             Error::illegal(format!(
                 "[since] is [{number}] but must be [now], [next] of an answer, or a position, a whole number from 0"
             ))
@@ -120,15 +120,15 @@ async fn begin_copy(
     given: Option<&str>,
     consumer: Option<&str>,
     shown: &Shown,
-) -> Result<Place> {
-    if call.wanted == Wanted::Events && call.last_event_id.is_some() {
+) -> Result<ReaderPosition> {
+    if call.wanted == AnswerForm::Events && call.last_event_id.is_some() {
         return place(call, feed, given, consumer);
     }
     if given != Some("0") || consumer.is_some() {
         let reason = "[initial] begins with nothing: give [since=0] with it, and no [consumer]";
         return Err(Error::illegal(reason));
     }
-    initial_copy::open(feed, &shown.indices).await.map(Place::Copy)
+    initial_copy::open(feed, &shown.indices).await.map(ReaderPosition::Copy)
 }
 
 fn operations_limit(given: Option<usize>) -> Result<usize> {
@@ -178,39 +178,46 @@ impl Shown {
 }
 
 /// Changes of an answer, a line of JSON each, and where to go on.
-struct Part {
+struct FeedPart {
     text: String,
-    next: Place,
+    next: ReaderPosition,
 }
 
 /// The next part of an initial copy, as one change.
-async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: &Shown, limit: usize) -> Result<Part> {
+async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: &Shown, limit: usize) -> Result<FeedPart> {
     let bounds = (limit, READ_BYTES);
     let (operations, place) = initial_copy::read(&call.rest, feed, place, bounds, &call.client_gone).await?;
     if operations.is_empty() {
-        return Ok(Part {
+        return Ok(FeedPart {
             text: String::new(),
-            next: Place::Position(place.moment()),
+            next: ReaderPosition::Position(place.moment()),
         });
     }
     let line = changes::initial_part(place.moment(), &operations, shown.with_source)?;
     call.book(line.len() + 1)?;
-    Ok(Part {
+    Ok(FeedPart {
         text: format!("{line}\n"),
-        next: Place::Copy(place),
+        next: ReaderPosition::Copy(place),
     })
 }
 
 /// The next changes that a request wants: about `limit` operations, and about `changes.feed.max_bytes`, but whole changes and at
 /// least one. Waits for the first.
-async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Shown, limit: usize, wait: Duration) -> Result<Part> {
+async fn part(
+    call: &Call,
+    feed: &dyn ChangeFeed,
+    since: CommitSeq,
+    shown: &Shown,
+    limit: usize,
+    wait: Duration,
+) -> Result<FeedPart> {
     let until = Instant::now() + wait;
     let mut stopping = call.rest.stopping.subscribe();
     let bytes_max = node_count(FEED_MAX_BYTES);
     let (mut text, mut next) = (String::new(), since);
-    let part = |text: String, next: CommitSeq| Part {
+    let part = |text: String, next: CommitSeq| FeedPart {
         text,
-        next: Place::Position(next),
+        next: ReaderPosition::Position(next),
     };
     let mut operations = 0;
     loop {
@@ -255,8 +262,8 @@ async fn part(call: &Call, feed: &dyn ChangeFeed, since: CommitSeq, shown: &Show
 }
 
 /// Everything from a place on, as it is committed, until the client goes or the server stops.
-async fn stream(call: &Call, place: Place, shown: Shown) -> Result<Answer> {
-    if let Place::Position(since) = place {
+async fn stream(call: &Call, place: ReaderPosition, shown: Shown) -> Result<Answer> {
+    if let ReaderPosition::Position(since) = place {
         // A position that is gone is refused before the stream begins.
         feed_of(&call.rest)?.changes(since, 1).await?;
     }
@@ -273,12 +280,12 @@ async fn stream(call: &Call, place: Place, shown: Shown) -> Result<Answer> {
 }
 
 /// Sends changes until the client is gone; an error ends the stream.
-async fn follow(rest: &Arc<Rest>, place: Place, shown: &Shown, sender: &Sender<Bytes>) -> Result<()> {
+async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: &Sender<Bytes>) -> Result<()> {
     let feed = feed_of(rest)?;
     let mut stopping = rest.stopping.subscribe();
     let mut next = match place {
-        Place::Position(since) => since,
-        Place::Copy(place) => {
+        ReaderPosition::Position(since) => since,
+        ReaderPosition::Copy(place) => {
             let moment = place.moment();
             if !send_copy(rest, feed, place, shown, sender).await? {
                 return Ok(());

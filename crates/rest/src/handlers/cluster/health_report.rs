@@ -71,7 +71,7 @@ pub(crate) async fn report(mut call: Call) -> Result<Answer> {
             format!("Did not find indicator [{unknown}]{hint}"),
         ));
     }
-    let store = Store::look(&call).await?;
+    let store = HealthFigures::look(&call).await?;
     let all = INDICATORS.iter().map(|name| (*name, store.indicator(name, &call)));
     let shown: Vec<(&str, Indicator)> = all.filter(|(name, _)| wanted.is_none_or(|wanted| wanted == *name)).collect();
     let worst = shown
@@ -172,7 +172,7 @@ impl Indicator {
 }
 
 /// The figures that the indicators are judged by.
-struct Store {
+struct HealthFigures {
     infos: Vec<IndexInfo>,
     health: Health,
     node: NodeStats,
@@ -182,8 +182,8 @@ struct Store {
     watermarks: Watermarks,
 }
 
-impl Store {
-    async fn look(call: &Call) -> Result<Store> {
+impl HealthFigures {
+    async fn look(call: &Call) -> Result<HealthFigures> {
         let mut target = Target::of(Vec::new());
         (target.forbid_closed, target.expand_closed, target.expand_hidden) = (false, true, true);
         let stats = call.rest.stats(target).await?;
@@ -195,7 +195,7 @@ impl Store {
         let of_node = node.troubles.iter().cloned().chain(call.rest.relations.troubles());
         let troubles = of_node.map(|trouble| (None, trouble)).chain(of_indices).collect();
         let infos: Vec<IndexInfo> = stats.into_iter().map(|(info, _)| info).collect();
-        Ok(Store {
+        Ok(HealthFigures {
             health: Health::of_all(&infos, call).await,
             infos,
             node,
@@ -382,8 +382,8 @@ mod tests {
     use super::*;
     use model::watermarks::Reach;
 
-    fn store(node: NodeStats) -> Store {
-        Store {
+    fn store(node: NodeStats) -> HealthFigures {
+        HealthFigures {
             infos: Vec::new(),
             health: Health::of(&[], model::Persona::Es8),
             node,

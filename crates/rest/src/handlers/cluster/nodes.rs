@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::render::cluster::without_of_2015;
 use crate::render::cluster_settings::shape;
-use crate::render::indices::summed;
+use crate::render::indices::sum_sections;
 use crate::render::nodes::{is_this_node, node_stats, of_node, roles, scripts, troubles, with_caches};
 use crate::render::pools;
 use crate::respond::Answer;
@@ -222,12 +222,12 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     let now = call.rest.clock.wall_ms();
     let traffic = &call.rest.traffic;
     let scripts = scripts(&call, &own);
-    let mut indices = summed(&stats, call.dialect);
+    let mut indices = sum_sections(&stats, call.dialect);
     with_caches(&mut indices, &own);
     if level != "node" {
         let each: Map<String, Value> = stats
             .iter()
-            .map(|one| (one.0.name.to_string(), summed(std::slice::from_ref(one), call.dialect)))
+            .map(|one| (one.0.name.to_string(), sum_sections(std::slice::from_ref(one), call.dialect)))
             .map(|(name, sections)| match level.as_str() {
                 "shards" => (name, json!([{ "0": sections }])),
                 _ => (name, Value::Object(sections)),

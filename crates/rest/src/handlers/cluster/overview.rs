@@ -5,7 +5,7 @@
 use crate::call::Call;
 use crate::machine::{Machine, percent};
 use crate::render::cluster::{Health, control_damage, metadata, missing_replicas, shard, without_of_2015};
-use crate::render::indices::{shards_of, summed};
+use crate::render::indices::{shards_of, sum_sections};
 use crate::render::nodes::{node_stats, roles};
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
@@ -453,7 +453,7 @@ pub(crate) async fn stats(call: Call) -> Result<Answer> {
     let stats = call.rest.stats(target).await?;
     let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();
     let (machine, own) = (Machine::look(), node_stats(&call).await?);
-    let sections = summed(&stats, call.dialect);
+    let sections = sum_sections(&stats, call.dialect);
     let names = &call.rest.names;
     let mut indices = Map::new();
     indices.insert("count".into(), infos.len().into());

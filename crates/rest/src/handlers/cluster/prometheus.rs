@@ -406,8 +406,8 @@ async fn about_relations(out: &mut Exposition, call: &Call) -> Result<()> {
         "pleach_lock_wait_seconds",
         "How long requests waited for locks that were not free, by how the wait ended.",
     );
-    out.histogram(&[("outcome", "granted")], &call.rest.metrics.lock_waits.observed());
-    out.histogram(&[("outcome", "refused")], &call.rest.metrics.lock_waits_in_vain.observed());
+    out.histogram(&[("outcome", "granted")], &call.rest.metrics.lock_waits.observe());
+    out.histogram(&[("outcome", "refused")], &call.rest.metrics.lock_waits_in_vain.observe());
     let open = relations.transactions().await?;
     let open = open.iter().filter(|shown| shown.open.is_some()).count();
     out.gauge("pleach_transactions_open", "Transactions that are held open.", open);

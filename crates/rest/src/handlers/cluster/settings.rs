@@ -83,7 +83,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         ));
     }
     for (kind, map) in [("persistent", &mut persistent), ("transient", &mut transient)] {
-        let unknown: Vec<String> = map.keys().filter(|n| !known(n)).cloned().collect();
+        let unknown: Vec<String> = map.keys().filter(|n| !is_known(n)).cloned().collect();
         for name in unknown {
             if !call.dialect.rules.skips_unknown_settings {
                 let near = nearest::hint(&name, ALL.iter().map(|s| s.name));
@@ -119,7 +119,7 @@ async fn check_watermarks(call: &Call, persistent: &Map<String, Value>, transien
 }
 
 /// Settings of ours, and families that real clusters have and that change nothing here.
-fn known(name: &str) -> bool {
+fn is_known(name: &str) -> bool {
     find(name).is_some_and(|s| s.scope == Scope::Cluster)
         || accepted_settings::find(name).is_some_and(|row| row.scope == Scope::Cluster)
         || name.contains('*')

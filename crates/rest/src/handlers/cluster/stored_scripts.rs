@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// `PUT /_scripts/{id}`. In 2015 the first part of the path is the language.
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let mut id = call.needed("id")?;
+    let mut id = call.path_part("id")?;
     let node = call.json_needed()?;
     let context = call.params.take("context").or_else(|| call.arg("context").map(str::to_owned));
     call.params.finish()?;
@@ -110,7 +110,10 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
                 .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).with_cause(error))?,
         ),
     }
-    let before = kept(&call, &id).await?.and_then(|b| b["version"].as_u64()).unwrap_or(0);
+    let before = find_script(&call, &id)
+        .await?
+        .and_then(|b| b["version"].as_u64())
+        .unwrap_or(0);
     let body = json!({ "lang": lang, "source": source, "version": before + 1 });
     call.rest.alter(Alteration::PutScript { id: id.clone(), body }).await?;
     Ok(Answer::of(
@@ -119,7 +122,7 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
     ))
 }
 
-async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
+async fn find_script(call: &Call, id: &str) -> Result<Option<Value>> {
     match call.rest.engine.inspect(Inspection::Script(id.to_owned())).await? {
         Inspected::Script(found) => Ok(found),
         _ => Ok(None),
@@ -129,9 +132,9 @@ async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
 /// `GET /_scripts/{id}`.
 #[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     if let Some(name) = call.arg("context").filter(|_| call.dialect.rules.has_script_languages) {
-        let found = kept(&call, name).await?.filter(|body| body["lang"] == id.as_str());
+        let found = find_script(&call, name).await?.filter(|body| body["lang"] == id.as_str());
         return Ok(match found {
             Some(body) => Answer::ok(
                 json!({ "lang": id, "_id": name, "found": true, "_version": body["version"].as_u64().unwrap_or(1), "script": body["source"] }),
@@ -149,14 +152,14 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 /// `DELETE /_scripts/{id}`.
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     call.params.finish()?;
     if let Some(name) = call
         .arg("context")
         .filter(|_| call.dialect.rules.has_script_languages)
         .map(str::to_owned)
     {
-        let found = kept(&call, &name).await?.filter(|body| body["lang"] == id.as_str());
+        let found = find_script(&call, &name).await?.filter(|body| body["lang"] == id.as_str());
         let version = found.as_ref().map_or(1, |body| body["version"].as_u64().unwrap_or(1) + 1);
         if found.is_some() {
             call.rest.alter(Alteration::DeleteScript { id: name.clone() }).await?;

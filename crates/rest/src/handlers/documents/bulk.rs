@@ -1,6 +1,6 @@
 //! `_bulk`: many writes in one request, each on its own.
 
-use crate::actions::bulk::{Planned, failed, settle, text};
+use crate::actions::bulk::{Planned, failure_item, settle, text};
 use crate::actions::documents::take_propagates;
 use crate::actions::transaction;
 use crate::actions::writes::{Guarded, refuse_pipeline, send_in, with_warnings};
@@ -29,7 +29,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let transaction = call.params.take("transaction");
     let atomic = call.params.flag("atomic")?;
     let options = if atomic {
-        Some(transaction::Options::take(&mut call)?)
+        Some(transaction::TransactionOptions::take(&mut call)?)
     } else {
         // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
         call.params.take_duration("timeout")?;
@@ -59,7 +59,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     };
     let body = call.body.clone();
     if let Some(options) = options {
-        let limits = transaction::Limits::of(&call).await?;
+        let limits = transaction::TransactionLimits::of(&call).await?;
         limits.check_bytes(body.len())?;
         let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
         let answer = transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         }
         return Ok(answer);
     }
-    let mut request = Request {
+    let mut request = BulkOptions {
         transaction,
         default_source,
         default_fields,
@@ -76,7 +76,7 @@ pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
         refresh,
     };
     let lines = memchr::memchr_iter(b'\n', &body).count();
-    let mut answered = Answered::book(&call, &body, lines)?;
+    let mut answered = BulkAnswer::book(&call, &body, lines)?;
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
     if lines <= CHUNK_OPERATIONS && body.len() <= CHUNK_BYTES {
         let chunk = next_chunk(&call, &mut reader, request.default_fields.as_deref()).await;
@@ -122,7 +122,7 @@ const ANSWER_AS_TREES_TIMES: usize = 16;
 const ITEMS: &str = "items";
 
 /// The options that hold for every item.
-struct Request {
+struct BulkOptions {
     transaction: Option<String>,
     default_source: SourceSpec,
     default_fields: Option<Vec<String>>,
@@ -132,7 +132,7 @@ struct Request {
 
 /// The answer so far.
 #[derive(Default)]
-struct Answered {
+struct BulkAnswer {
     /// The items as they are written, with what stands between them.
     items: PackedText,
     errors: bool,
@@ -141,10 +141,10 @@ struct Answered {
     unrefreshed: Vec<IndexName>,
 }
 
-impl Answered {
+impl BulkAnswer {
     /// An empty answer to a body of some lines. Its memory is booked before anything is written: an answer that finds no
     /// memory afterwards would hide what was done.
-    fn book(call: &Call, body: &[u8], lines: usize) -> Result<Answered> {
+    fn book(call: &Call, body: &[u8], lines: usize) -> Result<BulkAnswer> {
         // A delete is an item of one line, others have two.
         let deletes = memchr::memmem::find_iter(body, b"\"delete\"").count();
         let answered_lines = lines + deletes;
@@ -158,9 +158,9 @@ impl Answered {
             false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
             true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
         })?;
-        Ok(Answered {
+        Ok(BulkAnswer {
             items: PackedText::new(text_bytes, body.len()),
-            ..Answered::default()
+            ..BulkAnswer::default()
         })
     }
 
@@ -176,7 +176,7 @@ impl Answered {
         text.set_head(head);
         // A header is no place for thousands.
         self.warnings.truncate(16);
-        with_warnings(Answer::packed(text), &self.warnings)
+        with_warnings(Answer::from_packed(text), &self.warnings)
     }
 }
 
@@ -228,9 +228,9 @@ async fn validate(call: &Call, defaults: &BulkDefaults, body: &[u8], fields: Opt
 /// Writes the rest of a body that is larger than a chunk, chunk by chunk.
 async fn write_chunks(
     call: &Call,
-    request: &mut Request,
+    request: &mut BulkOptions,
     reader: &mut BulkReader<'_, '_>,
-    answered: &mut Answered,
+    answered: &mut BulkAnswer,
 ) -> Result<()> {
     let wait_for = matches!(request.refresh, Refresh::WaitFor);
     // Each chunk would wait; the whole is made searchable at its end instead.
@@ -257,7 +257,7 @@ async fn planned_whole(
     body: &[u8],
     locks: &[String],
     fields: Option<&[String]>,
-    limits: &transaction::Limits,
+    limits: &transaction::TransactionLimits,
 ) -> Result<Vec<Planned>> {
     let mut reader = BulkReader::new(body, defaults).map_err(|e| unread(call, e))?;
     let mut planned = Vec::new();
@@ -275,7 +275,7 @@ async fn planned_whole(
 
 /// Writes some operations and appends their answers. One document may stand several times among them: they are sent in
 /// order, and each sees what those before it did.
-async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, answered: &mut Answered) -> Result<()> {
+async fn write_chunk(call: &Call, request: &BulkOptions, mut planned: Vec<Planned>, answered: &mut BulkAnswer) -> Result<()> {
     for planned in planned.iter_mut().filter(|planned| planned.locks.is_empty()) {
         planned.locks = request.locks.clone();
     }
@@ -291,7 +291,7 @@ async fn write_chunk(call: &Call, request: &Request, mut planned: Vec<Planned>, 
             }
             Err(error) => {
                 answered.errors = true;
-                answers[i] = Some(Item::Tree(failed(item, error, call).await));
+                answers[i] = Some(Item::Tree(failure_item(item, error, call).await));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! A document, or its source, by its id.
 
-use crate::actions::read::{Wanted, as_indexed, concrete, describe, expected, fetch, filtered, kept, shown, wanted};
+use crate::actions::read::{
+    ReadOptions, as_indexed, check_version, concrete, describe, fetch, filter_source, kept_parts, parse, render_found,
+};
 use crate::actions::writes::head;
 use crate::call::Call;
 use crate::respond::{Answer, Body};
@@ -13,9 +15,9 @@ use serde_json::Value;
 /// `GET /i/_doc/1`.
 #[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     let at = call.address(&id)?;
-    let wanted = wanted(&mut call, at.clone())?;
+    let wanted = parse(&mut call, at.clone())?;
     call.params.finish()?;
     let look = wanted
         .visibility
@@ -25,7 +27,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
     look.over(&call, answer).await
 }
 
-async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
+async fn got(call: &Call, at: &DocAddress, wanted: &ReadOptions) -> Result<Answer> {
     let document = fetch(call, wanted).await?;
     let Some(document) = document else {
         let mut body = head(&concrete(call, at).await, call.dialect);
@@ -34,13 +36,13 @@ async fn got(call: &Call, at: &DocAddress, wanted: &Wanted) -> Result<Answer> {
     };
     // Whether it is there is asked of whatever version.
     if call.method != "HEAD" || !call.dialect.rules.existence_ignores_version {
-        expected(wanted, &document, call).await?;
+        check_version(wanted, &document, call).await?;
     }
-    let kept = kept(call, &document, wanted.stored.as_deref()).await?;
+    let kept = kept_parts(call, &document, wanted.stored.as_deref()).await?;
     if kept.source && wanted.stored.is_none() && matches!(wanted.source, SourceSpec::Default | SourceSpec::All) {
         return Ok(whole(&document, call));
     }
-    let mut answer = shown(
+    let mut answer = render_found(
         &document,
         if kept.source { &wanted.source } else { &SourceSpec::None },
         wanted.stored.as_deref(),
@@ -67,9 +69,9 @@ fn whole(document: &Document, call: &Call) -> Answer {
 /// `GET /i/_source/1`.
 #[boxed]
 pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     let at = call.address(&id)?;
-    let wanted = wanted(&mut call, at)?;
+    let wanted = parse(&mut call, at)?;
     call.params.finish()?;
     if wanted.source == SourceSpec::None && !call.dialect.rules.tolerates_conflicting_options {
         return Err(Error::new(
@@ -86,7 +88,7 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
         Some(document)
             if !call
                 .rest
-                .known(document.at.index.as_str())
+                .index_facts(document.at.index.as_str())
                 .await
                 .is_none_or(|known| known.source) =>
         {
@@ -100,9 +102,9 @@ pub(crate) async fn get_source(mut call: Call) -> Result<Answer> {
             ))
         }
         Some(document) => {
-            expected(&wanted, &document, &call).await?;
+            check_version(&wanted, &document, &call).await?;
             let body = match wanted.source {
-                SourceSpec::Filtered { .. } => Body::Json(filtered(&document.source.parse()?, &wanted.source)),
+                SourceSpec::Filtered { .. } => Body::Json(filter_source(&document.source.parse()?, &wanted.source)),
                 _ => Body::Raw(bytes::Bytes::copy_from_slice(&document.source.0)),
             };
             Ok(Answer {

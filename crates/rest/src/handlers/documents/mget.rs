@@ -1,6 +1,8 @@
 //! `_mget`: several documents by their ids, all as they were at one instant.
 
-use crate::actions::read::{Wanted, as_indexed, concrete, expected, fetch_together, kept, shown, source_params};
+use crate::actions::read::{
+    ReadOptions, as_indexed, check_version, concrete, fetch_together, kept_parts, render_found, source_params,
+};
 use crate::actions::visibility::Visibility;
 use crate::actions::writes::head;
 use crate::answer_room::AnswerRoom;
@@ -54,7 +56,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
     let answer = async {
         let mut wanted = Vec::with_capacity(body.docs.len());
         for item in &body.docs {
-            wanted.push(self::wanted(&call, item, wanted.len(), routing.as_deref(), realtime, refresh, &visibility).await?);
+            wanted.push(self::parse_item(&call, item, wanted.len(), routing.as_deref(), realtime, refresh, &visibility).await?);
         }
         // All of them as they were at one instant.
         let mut room = AnswerRoom::new(&call.rest);
@@ -91,7 +93,7 @@ fn target_of(body: &MgetBody, default: Option<&str>) -> model::Target {
 }
 
 /// The read of an item.
-async fn wanted(
+async fn parse_item(
     call: &Call,
     item: &MgetItem,
     number: usize,
@@ -99,14 +101,18 @@ async fn wanted(
     realtime: Option<bool>,
     refresh: bool,
     visibility: &Visibility,
-) -> Result<Wanted> {
+) -> Result<ReadOptions> {
     let Some(index) = item.index.as_deref().or(call.arg("index")) else {
         return Err(Error::new(
             ErrorKind::ActionRequestValidation,
             format!("Validation Failed: 1: index is missing for doc {number};"),
         ));
     };
-    let typed = call.rest.known(index).await.map_or(call.dialect.rules.has_types, |k| k.typed);
+    let typed = call
+        .rest
+        .index_facts(index)
+        .await
+        .map_or(call.dialect.rules.has_types, |k| k.typed);
     let id = match (doc_type_of(call, item), typed) {
         (Some(doc_type), true) => DocId::with_type(doc_type, item.id.as_str()),
         (None, true) => DocId::with_type("_all", item.id.as_str()),
@@ -124,7 +130,7 @@ async fn wanted(
         version_type: version_type.filter(|_| version.is_some()),
         ..crate::query_params::ExpectParts::default()
     };
-    Ok(Wanted {
+    Ok(ReadOptions {
         source: SourceSpec::Default,
         stored: None,
         expect: match expect.expect(true)? {
@@ -152,7 +158,7 @@ fn doc_type_of<'a>(call: &'a Call, item: &'a MgetItem) -> Option<&'a str> {
 async fn one(
     call: &Call,
     item: &MgetItem,
-    wanted: &Wanted,
+    wanted: &ReadOptions,
     found: Result<Option<Document>>,
     spec: &SourceSpec,
     stored: Option<&[String]>,
@@ -160,15 +166,15 @@ async fn one(
     let at = &wanted.read.at;
     let doc_type = doc_type_of(call, item);
     let found = match found {
-        Ok(Some(document)) => expected(wanted, &document, call).await.map(|()| Some(document)),
+        Ok(Some(document)) => check_version(wanted, &document, call).await.map(|()| Some(document)),
         found => found,
     };
     let mut out;
     match found {
         Ok(Some(document)) => {
-            let kept = kept(call, &document, stored).await?;
+            let kept = kept_parts(call, &document, stored).await?;
             let spec = if kept.source { spec } else { &SourceSpec::None };
-            out = shown(&document, spec, stored, &kept.fields, call)?;
+            out = render_found(&document, spec, stored, &kept.fields, call)?;
             as_indexed(call, &document, &mut out).await?;
             if document.at.id.doc_type.is_none() {
                 repeat_type(&mut out, doc_type);

@@ -5,7 +5,7 @@
 //!
 //! Not here: reading of bodies (`dsl::document`), which terms there are (the engine).
 
-use crate::actions::read::{Wanted, expected, fetch_together};
+use crate::actions::read::{ReadOptions, check_version, fetch_together};
 use crate::actions::visibility::Visibility;
 use crate::actions::writes::head;
 use crate::answer_room::AnswerRoom;
@@ -175,9 +175,9 @@ async fn vectors_together(call: &Call, specs: Vec<TermVectors>, realtime: bool) 
 }
 
 /// The document that was read, if it is of the version that is asked for.
-async fn existing(call: &Call, wanted: &Wanted, found: Option<Document>) -> Result<Option<Document>> {
+async fn existing(call: &Call, wanted: &ReadOptions, found: Option<Document>) -> Result<Option<Document>> {
     if let Some(document) = &found {
-        expected(wanted, document, call).await?;
+        check_version(wanted, document, call).await?;
     }
     Ok(found)
 }
@@ -185,7 +185,7 @@ async fn existing(call: &Call, wanted: &Wanted, found: Option<Document>) -> Resu
 /// Where the document is, or would be.
 async fn address(call: &Call, spec: &TermVectors) -> DocAddress {
     let index = spec.index.clone().unwrap_or_default();
-    let typed = call.rest.known(&index).await.is_some_and(|known| known.typed);
+    let typed = call.rest.index_facts(&index).await.is_some_and(|known| known.typed);
     let id = spec.id.clone().unwrap_or_default();
     let id = match (&spec.doc_type, typed) {
         (Some(doc_type), true) => DocId::with_type(doc_type.as_str(), id.as_str()),
@@ -199,13 +199,13 @@ async fn address(call: &Call, spec: &TermVectors) -> DocAddress {
 }
 
 /// The read of one indexed document.
-fn read_of(spec: &TermVectors, at: &DocAddress, realtime: bool) -> Result<Wanted> {
+fn read_of(spec: &TermVectors, at: &DocAddress, realtime: bool) -> Result<ReadOptions> {
     let parts = ExpectParts {
         version: spec.version.filter(|version| *version >= 0),
         version_type: spec.version_type.clone(),
         ..ExpectParts::default()
     };
-    Ok(Wanted {
+    Ok(ReadOptions {
         source: SourceSpec::Default,
         stored: None,
         expect: match parts.version.map(|_| parts.expect(true)).transpose()? {

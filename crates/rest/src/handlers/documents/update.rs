@@ -1,9 +1,9 @@
 //! `_update`: a document changed in part or by a script.
 
-use crate::actions::documents::{Place, one, timing};
+use crate::actions::documents::{WriteScope, one, timing};
 use crate::actions::read::{routed_among, source_params};
 use crate::actions::update::{after, missing_before_conflict, refuse_conditional_upsert, update_conditions, update_op};
-use crate::actions::writes::{answer, placed, refuse_pipeline, settled, status, with_warnings};
+use crate::actions::writes::{answer, refuse_pipeline, single_outcome, status, with_shard, with_warnings};
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
@@ -21,7 +21,7 @@ const LOOKS_MAX: usize = 16;
 /// `POST /i/_update/1`.
 #[boxed]
 pub(crate) async fn update(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     let at = call.address(&id)?;
     let mut write = Write::new(at, WriteOp::Delete);
     write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
@@ -30,7 +30,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
     write.require_alias = call.params.flag("require_alias")?;
     write.routed_among = routed_among(&call, &write.at).await;
     refuse_pipeline(&mut call)?;
-    let place = Place::take(&mut call)?;
+    let place = WriteScope::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let retries: Option<u32> = call.params.take_number("retry_on_conflict")?;
     let expect = call.params.take_expect(call.dialect.rules.guards_updates_by_version)?;
@@ -71,9 +71,9 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
         (outcome, warnings) = send(&call, &write, &place, refresh).await?;
     }
     let upserts = body.upsert.is_some() || body.doc_as_upsert;
-    let written = match settled(missing_before_conflict(outcome, upserts), call.dialect) {
+    let written = match single_outcome(missing_before_conflict(outcome, upserts), call.dialect) {
         Err(error) if call.dialect.rules.former_document_answers => {
-            return Err(placed(&call.rest, es2_errors::in_update(error), &write).await);
+            return Err(with_shard(&call.rest, es2_errors::in_update(error), &write).await);
         }
         other => other?,
     };
@@ -87,7 +87,7 @@ pub(crate) async fn update(mut call: Call) -> Result<Answer> {
 }
 
 /// Sends an update; one of a query that is kept for percolation on the condition that the query is still what was looked at.
-async fn send(call: &Call, write: &Write, place: &Place, refresh: Refresh) -> Result<(Outcome, Vec<String>)> {
+async fn send(call: &Call, write: &Write, place: &WriteScope, refresh: Refresh) -> Result<(Outcome, Vec<String>)> {
     let mut looks = 0;
     loop {
         let looked_at = crate::actions::percolator::prepare_update(call, write).await?;

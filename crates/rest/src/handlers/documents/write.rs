@@ -1,6 +1,6 @@
 //! One document written whole, or deleted. Not here: `_update` (`update.rs`), reads (`get.rs`, `mget.rs`).
 
-use crate::actions::documents::{Place, done, normalized, timing};
+use crate::actions::documents::{WriteScope, normalize_source, timing, write_one};
 use crate::actions::read::routed_among;
 use crate::actions::writes::{answer, is_members, refuse_pipeline, status, with_warnings, write_members};
 use crate::call::Call;
@@ -41,7 +41,7 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     write.timing = timing(call)?;
     write.require_alias = call.params.flag("require_alias")?;
     refuse_pipeline(call)?;
-    let place = Place::take(call)?;
+    let place = WriteScope::take(call)?;
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect_of_put(
         call.dialect.rules.guards_writes_by_version,
@@ -57,8 +57,8 @@ async fn put(call: &mut Call, create: bool) -> Result<Answer> {
     };
     check_source(&content, call)?;
     crate::actions::percolator::prepare(call, &write.at, &content).await?;
-    write.op = WriteOp::Put(Source(normalized(&content, call)?));
-    let (written, warnings) = done(call, write, &place, refresh).await?;
+    write.op = WriteOp::Put(Source(normalize_source(&content, call)?));
+    let (written, warnings) = write_one(call, write, &place, refresh).await?;
     let body = match place.says_nothing() && is_members(&written, call.dialect) {
         true => as_text(call, &written).await,
         false => {
@@ -117,18 +117,18 @@ async fn as_text(call: &Call, written: &engine::Written) -> Answer {
 /// `DELETE /i/_doc/1`.
 #[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     let mut write = Write::new(call.address(&id)?, WriteOp::Delete);
     write.routing = call.params.take("routing").filter(|routing| !routing.is_empty());
     write.parent = call.params.take_2015("parent");
     refuse_pipeline(&mut call)?;
     write.routed_among = routed_among(&call, &write.at).await;
-    let place = Place::take(&mut call)?;
+    let place = WriteScope::take(&mut call)?;
     let refresh = call.params.take_refresh()?;
     let expect = call.params.take_expect(call.dialect.rules.guards_updates_by_version)?;
     call.params.finish()?;
     write.expect = expect.expect(call.dialect.rules.guards_updates_by_version)?;
-    let (written, warnings) = done(&call, write, &place, refresh).await?;
+    let (written, warnings) = write_one(&call, write, &place, refresh).await?;
     if place.says_nothing() && is_members(&written, call.dialect) {
         let status = status(&written);
         let body = as_text(&call, &written).await;

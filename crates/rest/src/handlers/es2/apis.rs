@@ -214,12 +214,12 @@ async fn of_field(call: &Call, index: &str, path: &str, kind: &mapping::FieldTyp
     let body = json!({ "size": 0, "query": { "exists": { "field": path } },
         "aggs": { "n": { "value_count": { "field": path } } } });
     let ask = |body: Value| dsl::search::SearchRequest::parse(dsl::json::Node::from_value(body), call.dialect);
-    let found = crate::actions::search::found(call, &target, ask(body)?).await?;
+    let found = crate::actions::search::run_search(call, &target, ask(body)?).await?;
     let docs = found.hits.total.map_or(0, |t| t.value);
     if docs == 0 {
         return Ok(None);
     }
-    let all = crate::actions::search::found(call, &target, ask(json!({ "size": 0 }))?).await?;
+    let all = crate::actions::search::run_search(call, &target, ask(json!({ "size": 0 }))?).await?;
     let max_doc = all.hits.total.map_or(0, |t| t.value);
     let values = found
         .aggregations
@@ -236,7 +236,7 @@ async fn of_field(call: &Call, index: &str, path: &str, kind: &mapping::FieldTyp
         "sum_total_term_freq": -1 });
     for (name, order) in [("min_value", "asc"), ("max_value", "desc")] {
         let body = json!({ "size": 1, "sort": [{ path: { "order": order } }], "_source": false, "query": { "exists": { "field": path } } });
-        let found = crate::actions::search::found(call, &target, ask(body)?).await?;
+        let found = crate::actions::search::run_search(call, &target, ask(body)?).await?;
         let value = found
             .hits
             .hits

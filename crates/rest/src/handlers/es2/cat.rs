@@ -250,7 +250,7 @@ async fn rows(call: &mut Call, name: &str) -> Result<Vec<Facts>> {
             all.iter().map(|one| facts! { "id": one.name, "type": one.kind }).collect()
         }
         "snapshots" => {
-            let listed = snapshots_of(&call.rest)?.list(&call.needed("index")?).await?;
+            let listed = snapshots_of(&call.rest)?.list(&call.path_part("index")?).await?;
             listed.iter().map(|one| of_snapshot(one)).collect()
         }
         "allocation" => allocation(call).await?,
@@ -416,7 +416,7 @@ async fn add_node(facts: &mut Facts, call: &Call) -> Result<()> {
     let mut target = Target::of(Vec::new());
     (target.forbid_closed, target.expand_closed) = (false, true);
     let own = node_stats(call).await?;
-    let mut figures = crate::render::indices::summed(&call.rest.stats(target).await?, Dialect::of(Persona::Es2));
+    let mut figures = crate::render::indices::sum_sections(&call.rest.stats(target).await?, Dialect::of(Persona::Es2));
     crate::render::nodes::with_caches(&mut figures, &own);
     figures.insert("script".into(), crate::render::nodes::scripts(call, &own));
     for column in tables().get("nodes").into_iter().flatten() {

@@ -2,7 +2,7 @@
 //!
 //! Not here: how queries are tried (`relations::percolation`).
 
-use crate::actions::percolator::{Place, Shape, one, tried};
+use crate::actions::percolator::{MatchesForm, PercolateTarget, one, run_percolation};
 use crate::call::Call;
 use crate::envelope;
 use crate::es2_errors;
@@ -43,7 +43,7 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
         };
         let start = call.rest.clock.monotonic();
         let (place, sent, shape) = one_of_several(&call, header, body)?;
-        let done = tried(&call, place, &sent, shape, start).await;
+        let done = run_percolation(&call, place, &sent, shape, start).await;
         responses.push(done.unwrap_or_else(|error| {
             let mut body = envelope::render(&error, call.dialect);
             if let Some(map) = body.as_object_mut() {
@@ -55,7 +55,7 @@ pub(crate) async fn several(mut call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({ "responses": responses })))
 }
 
-fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<(Place, Vec<u8>, Shape)> {
+fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<(PercolateTarget, Vec<u8>, MatchesForm)> {
     let header = dsl::json::read(header, call.reading())?.into_value();
     let named = header.as_object().and_then(|header| header.iter().next());
     let (only_count, meta) = match named {
@@ -89,14 +89,14 @@ fn one_of_several(call: &Call, header: &[u8], body: &[u8]) -> Result<(Place, Vec
         index: IndexName::new(first),
         id: DocId::with_type(doc_type.as_str(), id),
     });
-    let place = Place {
+    let place = PercolateTarget {
         target: Target::of(text("percolate_index").map_or(index, |index| split_list(&index))),
         doc_type: text("percolate_type").unwrap_or(doc_type),
         existing,
         routing: text("routing"),
         version: text("version").and_then(|version| version.parse().ok()),
     };
-    let shape = Shape {
+    let shape = MatchesForm {
         ids: text("percolate_format").as_deref() == Some("ids"),
         only_count,
         size: None,

@@ -34,7 +34,7 @@ async fn keep(call: &Call, info: &IndexInfo, warmers: Map<String, Value>) -> Res
 /// `PUT /i/_warmer/w`.
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     let target = call.target()?;
     let content = call.content()?;
     call.params.finish()?;
@@ -52,7 +52,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
             other => other?,
         };
         request.types = target.types.clone();
-        crate::actions::search::found(&call, &target, request).await?;
+        crate::actions::search::run_search(&call, &target, request).await?;
     }
     for info in call.rest.indices(&target).await? {
         let mut warmers = of_index(&info);

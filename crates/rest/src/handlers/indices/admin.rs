@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::es2_errors;
 use crate::missing_index;
-use crate::render::indices::{aliases_of, mappings_of, no_map, sections, shards_of, summed, type_level};
+use crate::render::indices::{aliases_of, mappings_of, no_map, sections, shards_of, sum_sections, type_level};
 use crate::render::shards::shard_state;
 use crate::respond::Answer;
 use crate::targets::administration::{admin_target, readable};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 /// `PUT /i`.
 #[boxed]
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
-    let name = call.needed("index")?;
+    let name = call.path_part("index")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
     let content = match call.json() {
         Err(_) if call.dialect.rules.creation_refusal_words => {
@@ -171,7 +171,7 @@ pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
 /// `HEAD /i/t` of the typed dialect.
 #[boxed]
 pub(crate) async fn exists_type(mut call: Call) -> Result<Answer> {
-    let wanted = call.needed("type")?;
+    let wanted = call.path_part("type")?;
     let mut target = admin_target(&mut call)?;
     target.types.clear();
     call.params.finish()?;
@@ -209,7 +209,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
         if defaults {
             entry["defaults"] = crate::render::settings::defaults(&info, flat, &[]);
         }
-        if let Some(warmers) = crate::render::warmers::shown(&info, call.dialect) {
+        if let Some(warmers) = crate::render::warmers::render(&info, call.dialect) {
             entry["warmers"] = warmers;
         }
         out.insert(info.name.to_string(), entry);
@@ -421,7 +421,7 @@ pub(crate) async fn stats(mut call: Call) -> Result<Answer> {
     }
     let stats = call.rest.stats(target).await?;
     let cut = |map: Map<String, Value>| -> Value { map.into_iter().filter(|(k, _)| all || wanted.contains(k)).collect() };
-    let mut total = summed(&stats, call.dialect);
+    let mut total = sum_sections(&stats, call.dialect);
     by_type(&mut total, stats.iter().map(|(_, one)| one), &types);
     let total = cut(total);
     let infos: Vec<IndexInfo> = stats.iter().map(|(i, _)| i.clone()).collect();

@@ -322,7 +322,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 /// `DELETE /i/_alias/a`.
 #[boxed]
 pub(crate) async fn delete(mut call: Call) -> Result<Answer> {
-    let (index, name) = (call.needed("index")?, call.needed("name")?);
+    let (index, name) = (call.path_part("index")?, call.path_part("name")?);
     let locks = call.take_locks()?;
     call.params.finish()?;
     let target = target_of(split_list(&index));

@@ -51,7 +51,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         found => found?,
     };
     Ok(Answer::ok(if body.explain {
-        explained(&analyzer, &name, &body, max, former)?
+        explain(&analyzer, &name, &body, max, former)?
     } else {
         // An analyzer of no index has no field, and so no gap.
         let gap = match (&index, &body.tokenizer) {
@@ -316,7 +316,7 @@ fn too_many(max: usize) -> Error {
 }
 
 /// `explain=true`: every stage.
-fn explained(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, former: bool) -> Result<Value> {
+fn explain(analyzer: &Analyzer, name: &str, body: &AnalyzeBody, max: usize, former: bool) -> Result<Value> {
     let text = body.text.join(" ");
     let offsets = Utf16Offsets::new(&text);
     let attributes = &body.attributes;

@@ -213,7 +213,7 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     let local = call.params.is_given("local");
     let mut target = admin_target(&mut call)?;
     target.types.clear();
-    let fields = split_list(&call.needed("fields")?);
+    let fields = split_list(&call.path_part("fields")?);
     call.params.finish()?;
     let types = call.arg("type").map(split_list);
     let infos = call.rest.indices(&target).await?;
@@ -513,11 +513,11 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
         let mut kept = Vec::new();
         for info in infos {
             let request = dsl::search::SearchRequest {
-                query: Some(told_apart(query.clone(), &info)),
+                query: Some(index_filter(query.clone(), &info)),
                 size: 0,
                 ..dsl::search::SearchRequest::new(call.dialect)
             };
-            let found = crate::actions::search::found(&call, &model::Target::index(info.name.as_str()), request).await?;
+            let found = crate::actions::search::run_search(&call, &model::Target::index(info.name.as_str()), request).await?;
             if found.hits.total.is_some_and(|t| t.value > 0) {
                 kept.push(info);
             }
@@ -535,8 +535,8 @@ pub(crate) async fn field_caps(mut call: Call) -> Result<Answer> {
 
 /// What tells whether an index may match at all, without looking for its documents: ranges of dates, fields that it does not
 /// have, nothing; and what other indices answer.
-fn told_apart(query: Query, info: &IndexInfo) -> Query {
-    let each = |list: Vec<Query>| list.into_iter().map(|query| told_apart(query, info)).collect();
+fn index_filter(query: Query, info: &IndexInfo) -> Query {
+    let each = |list: Vec<Query>| list.into_iter().map(|query| index_filter(query, info)).collect();
     let kind = |field: &str| info.mapping.resolve(field).map(|(_, field)| field.kind.wire());
     match query.clause {
         Clause::Bool(inner) => Query::from(Clause::Bool(BoolQuery {
@@ -546,7 +546,7 @@ fn told_apart(query: Query, info: &IndexInfo) -> Query {
             must_not: Vec::new(),
             ..inner
         })),
-        Clause::ConstantScore { filter } => told_apart(*filter, info),
+        Clause::ConstantScore { filter } => index_filter(*filter, info),
         Clause::MatchNone | Clause::Join(_) | Clause::TermsLookup(_) => query,
         Clause::Range(ref range) if matches!(kind(&range.field), None | Some("date" | "date_nanos")) => query,
         Clause::Term(ref term) if kind(&term.field).is_none() && !term.field.starts_with('_') => query,

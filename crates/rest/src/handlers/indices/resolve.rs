@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// `GET /_resolve/index/i*`.
 #[boxed]
 pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
-    let names = split_list(&call.needed("name")?);
+    let names = split_list(&call.path_part("name")?);
     let mut wanted = call.params.take_target(None, Target::of(Vec::new()))?;
     call.params.finish()?;
     let every = names.iter().any(|n| n == "_all");

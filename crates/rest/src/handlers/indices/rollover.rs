@@ -15,7 +15,7 @@ type Condition = (String, bool);
 pub(crate) async fn rollover(mut call: Call) -> Result<Answer> {
     let dry_run = call.params.flag("dry_run")?;
     let include_type_name = call.params.take_bool("include_type_name")?;
-    let alias = call.needed("index")?;
+    let alias = call.path_part("index")?;
     let locks = call.take_locks()?;
     let content = call.json()?;
     call.params.finish()?;

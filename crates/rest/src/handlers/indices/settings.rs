@@ -98,7 +98,7 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 #[boxed]
 pub(crate) async fn block(mut call: Call) -> Result<Answer> {
     let target = admin_target(&mut call)?;
-    let name = call.needed("block")?;
+    let name = call.path_part("block")?;
     call.params.finish()?;
     crate::targets::destructive::check_named(&call, &target).await?;
     let setting = match name.as_str() {

@@ -15,10 +15,10 @@ const OWN: &str = "simulate_index_template";
 /// `POST /_index_template/_simulate_index/i`: the template of that index, beside one of the request.
 #[boxed]
 pub(crate) async fn index(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     let own = template_of(&mut call, OWN)?;
     call.params.finish()?;
-    let known = Known::of(&call).await?;
+    let known = KnownTemplates::of(&call).await?;
     let mut all = known.index.clone();
     if let Some(own) = own {
         known.admits(OWN, &own)?;
@@ -38,7 +38,7 @@ pub(crate) async fn template(mut call: Call) -> Result<Answer> {
     let create = call.params.flag("create")?;
     let own = template_of(&mut call, name.as_deref().unwrap_or(OWN))?;
     call.params.finish()?;
-    let known = Known::of(&call).await?;
+    let known = KnownTemplates::of(&call).await?;
     let there = name
         .as_ref()
         .and_then(|name| known.index.iter().find(|(known, _)| known == name));
@@ -71,15 +71,15 @@ fn template_of(call: &mut Call, name: &str) -> Result<Option<Value>> {
 }
 
 /// The templates that are there.
-struct Known {
+struct KnownTemplates {
     index: Vec<(String, Value)>,
     components: Vec<(String, Value)>,
     legacy: Vec<(String, Value)>,
 }
 
-impl Known {
-    async fn of(call: &Call) -> Result<Known> {
-        Ok(Known {
+impl KnownTemplates {
+    async fn of(call: &Call) -> Result<KnownTemplates> {
+        Ok(KnownTemplates {
             index: list_of(call, TemplateKind::Index).await?,
             components: list_of(call, TemplateKind::Component).await?,
             legacy: list_of(call, TemplateKind::Legacy).await?,

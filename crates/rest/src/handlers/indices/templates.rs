@@ -15,7 +15,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     } else {
         None
     };
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     let former = call.dialect.rules.has_former_templates && kind == TemplateKind::Legacy;
     let node = match call.json_needed() {
         Err(error) if former => {
@@ -39,7 +39,7 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
     if former {
         check_2015(&name, &body)?;
         if let Some(warmers) = body.get_mut("warmers") {
-            *warmers = Value::Object(crate::render::warmers::checked(warmers)?);
+            *warmers = Value::Object(crate::render::warmers::check(warmers)?);
         }
     }
     let body = Value::Object(body);
@@ -211,7 +211,7 @@ async fn exists(call: Call, kind: TemplateKind) -> Result<Answer> {
 }
 
 async fn delete(call: Call, kind: TemplateKind) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     call.params.finish()?;
     let several = name.contains(',') && call.dialect.rules.has_former_templates;
     let found = if several { Vec::new() } else { list(&call, kind).await? };

@@ -2,7 +2,7 @@
 //!
 //! Not here: running them (`jobs`), what a batch is (`relations::jobs`).
 
-use crate::actions::by_query::{Api, asked};
+use crate::actions::by_query::{Api, handle};
 use crate::actions::jobs;
 use crate::call::Call;
 use crate::es2_errors;
@@ -10,7 +10,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use dsl::query::Query;
 use model::{Error, ErrorKind, Result};
-use relations::jobs::{Action, Job, Order};
+use relations::jobs::{Job, JobAction, Order};
 use serde_json::json;
 
 /// `POST /i/_delete_by_query`.
@@ -22,25 +22,25 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
             "Document mapping type name can't start with '_'",
         ));
     }
-    asked(call, Api::Delete).await
+    handle(call, Api::Delete).await
 }
 
 /// `POST /i/_update_by_query`.
 #[boxed]
 pub(crate) async fn update(call: Call) -> Result<Answer> {
-    asked(call, Api::Update).await
+    handle(call, Api::Update).await
 }
 
 /// `POST /_reindex`.
 #[boxed]
 pub(crate) async fn reindex(call: Call) -> Result<Answer> {
-    asked(call, Api::Reindex).await
+    handle(call, Api::Reindex).await
 }
 
 /// `DELETE /i/t/_query` of 2015.
 #[boxed]
 pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
-    let mut request = jobs::kept(&call);
+    let mut request = jobs::replayable_request(&call);
     let target = call.target()?;
     let from_url = crate::actions::search::take_query(&mut call.params)?;
     let routing = call.params.take_2015("routing");
@@ -63,7 +63,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
         ));
     };
     let query = match routing {
-        Some(routing) => crate::actions::search::routed(Some(query), &routing),
+        Some(routing) => crate::actions::search::with_routing(Some(query), &routing),
         None => query,
     };
     let must_be_there = |e: &str| !e.contains('*') && e != "_all";
@@ -73,7 +73,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     let job = Job {
         target,
         query,
-        action: Action::Delete,
+        action: JobAction::Delete,
         proceed: true,
         max_docs: None,
         batch: 1000,
@@ -93,7 +93,7 @@ pub(crate) async fn delete_2015(mut call: Call) -> Result<Answer> {
     };
     let start = call.rest.clock.wall_ms();
     let row = Api::Delete.row();
-    let counts = jobs::waited(&call, job, order, (row.2, "delete by query".to_owned())).await?;
+    let counts = jobs::run_to_end(&call, job, order, (row.2, "delete by query".to_owned())).await?;
     let mut indices = serde_json::Map::new();
     let entry = |found: u64, deleted: u64| json!({ "found": found, "deleted": deleted, "missing": 0, "failed": found - deleted.min(found) });
     let (found, deleted) = counts.by_index.values().fold((0, 0), |(f, d), (x, y)| (f + x, d + y));

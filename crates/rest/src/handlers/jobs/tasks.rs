@@ -42,14 +42,14 @@ fn render(rest: &Rest, task: &Task, detailed: bool) -> Value {
 }
 
 /// Whether an answer waits until the tasks that it is about have ended, and how long.
-struct Waiting {
+struct TaskWait {
     wait: bool,
     timeout: Duration,
 }
 
-impl Waiting {
-    fn take(call: &mut Call) -> Result<Waiting> {
-        Ok(Waiting {
+impl TaskWait {
+    fn take(call: &mut Call) -> Result<TaskWait> {
+        Ok(TaskWait {
             wait: call.params.flag("wait_for_completion")?,
             timeout: call.params.take_duration("timeout")?.unwrap_or(Duration::from_secs(30)),
         })
@@ -82,7 +82,7 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
     let detailed = call.params.flag("detailed")?;
     let group = call.params.take("group_by").unwrap_or_else(|| "nodes".into());
     let here = take_nodes(&mut call);
-    let wait = Waiting::take(&mut call)?;
+    let wait = TaskWait::take(&mut call)?;
     call.params.finish()?;
     let wanted = |task: &Task| here && (actions.is_empty() || actions.iter().any(|a| path::matches(a, &task.action)));
     let rest = &call.rest;
@@ -119,8 +119,8 @@ pub(crate) async fn list(mut call: Call) -> Result<Answer> {
 /// `GET /_tasks/{id}`.
 #[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    let id = call.needed("task_id")?;
-    let wait = Waiting::take(&mut call)?;
+    let id = call.path_part("task_id")?;
+    let wait = TaskWait::take(&mut call)?;
     call.params.finish()?;
     if is_elsewhere(&call, &id) {
         return Ok(Answer::ok(json!({ "nodes": {} })));
@@ -150,7 +150,7 @@ pub(crate) async fn get(mut call: Call) -> Result<Answer> {
 /// of the job and changes nothing.
 #[boxed]
 pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
-    let id = call.needed("task_id")?;
+    let id = call.path_part("task_id")?;
     let Some(given) = call.params.take("requests_per_second") else {
         return Err(Error::illegal("requests_per_second is a required parameter"));
     };
@@ -179,7 +179,7 @@ pub(crate) async fn rethrottle(mut call: Call) -> Result<Answer> {
 ///
 /// # Errors
 /// The refusal of a text that is no id of a task.
-fn chosen_of(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Value>> {
+fn find_task(rest: &Rest, id: &str) -> Result<std::result::Result<Arc<Task>, Value>> {
     let (node, number) = id
         .rsplit_once(':')
         .and_then(|(node, number)| Some((node, number.parse::<u64>().ok()?)))
@@ -205,7 +205,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
     let rest = &call.rest;
     let chosen = match call.arg("task_id") {
         Some(id) if is_elsewhere(&call, id) => Vec::new(),
-        Some(id) => match chosen_of(rest, id)? {
+        Some(id) => match find_task(rest, id)? {
             Ok(task) => vec![task],
             // The node says what it could not do; the request as such was carried out.
             Err(failure) => return Ok(Answer::ok(json!({ "node_failures": [failure], "nodes": {} }))),
@@ -229,7 +229,7 @@ pub(crate) async fn cancel(mut call: Call) -> Result<Answer> {
         }
         tasks.insert(format!("{}:{}", rest.names.node_id, task.id), render(rest, task, true));
     }
-    let wait = Waiting {
+    let wait = TaskWait {
         wait,
         timeout: CANCELLED_IN,
     };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// `PUT /_link/policy/{name}`
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     let body = call.json_needed()?;
     call.params.finish()?;
     let is_new = call.rest.relations.put_link_policy(&name, body).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 /// `DELETE /_link/policy/{name}`
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     call.params.finish()?;
     call.rest.relations.delete_link_policy(&name).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))

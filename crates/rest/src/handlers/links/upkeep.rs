@@ -5,14 +5,14 @@
 //! themselves (`policies`).
 
 use crate::actions::by_query::Api;
-use crate::actions::jobs::{self, Shape};
+use crate::actions::jobs::{self, JobAnswerForm};
 use crate::call::Call;
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
 use model::{Error, Result, Target};
-use relations::jobs::{Action, BATCH_MAX, Job, Order};
+use relations::jobs::{BATCH_MAX, Job, JobAction, Order};
 use relations::links::body_of_all;
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ const LISTED_MAX: usize = 1_000;
 /// `POST /_link/policy/{name}/_execute`
 #[boxed]
 pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     call.no_body()?;
     let wait = call.params.take_bool("wait_for_completion")?.unwrap_or(true);
     let refresh = call.params.flag("refresh")?;
@@ -32,7 +32,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     let body = body_of_all(&policy);
     let index = policy.target.index.as_str();
     // After a restart it goes on as the by-query job that it is.
-    let mut request = jobs::kept(&call);
+    let mut request = jobs::replayable_request(&call);
     request["api"] = Api::Update.row().1.into();
     request["path"] = format!("/{index}/_update_by_query").into();
     request["args"] = json!({ "index": index });
@@ -42,7 +42,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
     let job = Job {
         target: Target::index(index),
         query: Query::parse(Node::from_value(body), &mut Parsing::new(call.dialect))?,
-        action: Action::Update {
+        action: JobAction::Update {
             script: None,
             source: None,
         },
@@ -61,7 +61,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
         key: None,
         keep: !wait,
     };
-    let shape = Shape {
+    let shape = JobAnswerForm {
         creates: false,
         deletes: false,
         of_2015: false,
@@ -74,7 +74,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
 /// `GET /_link/policy/{name}/_check`
 #[boxed]
 pub(crate) async fn check(mut call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     let size = call.params.take_number::<usize>("size")?.unwrap_or(LISTED);
     if size > LISTED_MAX {
         return Err(Error::illegal(format!(
@@ -99,7 +99,7 @@ pub(crate) async fn check(mut call: Call) -> Result<Answer> {
 /// `GET /_link/policy/{name}/_stats`
 #[boxed]
 pub(crate) async fn stats(call: Call) -> Result<Answer> {
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     call.params.finish()?;
     let stats = call.rest.relations.link_stats(&name).await?;
     let mut out = Map::new();

@@ -3,7 +3,7 @@
 //! Waiting is here: `relations` has no runtime. Not here: who may hold what.
 
 use crate::Rest;
-use crate::actions::locks::{check_rights, check_rights_on, targets, wait_for, written};
+use crate::actions::locks::{check_rights, check_rights_on, render_lock, targets, wait_for};
 use crate::call::Call;
 use crate::metrics::LockWait;
 use crate::respond::Answer;
@@ -62,7 +62,7 @@ pub(crate) async fn open(mut call: Call) -> Result<Answer> {
     let lease = acquire(&call.rest, ask, Instant::now() + timeout).await?;
     Ok(Answer {
         status,
-        ..Answer::raw(written(&call.rest, &lease))
+        ..Answer::raw(render_lock(&call.rest, &lease))
     })
 }
 
@@ -101,14 +101,14 @@ async fn acquire(rest: &Rest, mut ask: Ask, until: Instant) -> Result<Box<Lease>
         }
     };
     if let Some(wait) = waited {
-        wait.granted();
+        wait.end_granted();
     }
     Ok(lease)
 }
 
 /// The same, and how many wait for it.
 fn render_with_waiters(rest: &Rest, lease: &Lease, waiters: usize) -> String {
-    let mut out = written(rest, lease);
+    let mut out = render_lock(rest, lease);
     out.pop();
     let _ = write!(out, ",\"waiters\":{waiters}}}");
     out
@@ -120,7 +120,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
     let keep_alive = call.params.take_duration("keep_alive")?;
     call.no_body()?;
     call.params.finish()?;
-    let id = call.needed("lock_id")?;
+    let id = call.path_part("lock_id")?;
     check_rights_on(&call.rest, &id, IndexRights::LOCK).await?;
     let lease = call.rest.relations.renew(&id, keep_alive, call.caller.connection)?;
     let mut out = json!({ "id": id, "fencing_token": lease.token });
@@ -135,7 +135,7 @@ pub(crate) async fn renew(mut call: Call) -> Result<Answer> {
 pub(crate) async fn release(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let id = call.needed("lock_id")?;
+    let id = call.path_part("lock_id")?;
     check_rights_on(&call.rest, &id, IndexRights::LOCK).await?;
     call.rest.relations.release(&id).await?;
     Ok(Answer::ok(json!({ "acknowledged": true })))
@@ -146,7 +146,7 @@ pub(crate) async fn release(call: Call) -> Result<Answer> {
 pub(crate) async fn break_lock(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let id = call.needed("lock_id")?;
+    let id = call.path_part("lock_id")?;
     check_rights_on(&call.rest, &id, IndexRights::BREAK_LOCK).await?;
     let lease = call.rest.relations.break_lock(&id).await?;
     Ok(Answer::ok(

@@ -1,6 +1,6 @@
 //! Explaining the score of one document, and whether a query is valid.
 
-use crate::actions::search::{found, query_only, query_without_body, take_query};
+use crate::actions::search::{query_only, query_without_body, run_search, take_query};
 use crate::actions::visibility::Visibility;
 use crate::actions::writes::head;
 use crate::call::Call;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// `GET /i/_explain/1`.
 #[boxed]
 pub(crate) async fn explain(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     let at = call.address(&id)?;
     let spec = crate::actions::read::source_params(&mut call)?;
     let content = call.json();
@@ -115,7 +115,7 @@ async fn explain_in(
         query: Some(Query::from(only)),
         ..request.clone()
     };
-    let response = found(call, target, matching)
+    let response = run_search(call, target, matching)
         .await
         .map_err(|error| refusal_of_shard(call, error))?;
     match response.hits.hits.first().and_then(|h| h.explanation.clone()) {
@@ -131,14 +131,14 @@ async fn explain_in(
                 explained: Some(call.rest.relations.query_in(target, asked, moment).await?),
                 ..request
             };
-            let response = found(call, target, request).await?;
+            let response = run_search(call, target, request).await?;
             let explanation = response.hits.hits.into_iter().next().and_then(|hit| hit.explanation);
             let none = || json!({ "value": 0.0, "description": "no matching term", "details": [] });
             body.insert("explanation".into(), explanation.unwrap_or_else(none));
         }
     }
     if !matches!(spec, SourceSpec::Default | SourceSpec::None) {
-        let source = crate::actions::read::filtered(&document.source.parse()?, spec);
+        let source = crate::actions::read::filter_source(&document.source.parse()?, spec);
         let mut get = json!({ "_seq_no": document.stamp.seq_no, "_primary_term": document.stamp.primary_term, "found": true, "_source": source });
         if let (true, Some(get)) = (call.dialect.rules.omits_later_members, get.as_object_mut()) {
             get.remove("_seq_no");

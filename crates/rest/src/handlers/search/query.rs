@@ -1,7 +1,7 @@
 //! `_search`, `_msearch`, `_count`.
 
 use crate::actions::search::{
-    failed_to_parse, found, many, named, named_target, query_only, query_without_body, run_body, terminate_after,
+    failed_to_parse, index_name, many, named_target, query_only, query_without_body, run_body, run_search, terminate_after,
 };
 use crate::actions::visibility::Visibility;
 use crate::call::Call;
@@ -68,13 +68,13 @@ fn body_of(call: &mut Call, target: &Target) -> Result<SearchRequest> {
         });
     }
     if let Some(error) = cancellation.as_ref().and_then(|one| Running::check(one).err()) {
-        return Err(envelope::all_shards_failed(error, named(target), dialect));
+        return Err(envelope::all_shards_failed(error, index_name(target), dialect));
     }
     match parsed {
-        Err(error) if dialect.rules.shards_parse_bodies => Err(es2_errors::at_shards(error, Some(&content), named(target))),
+        Err(error) if dialect.rules.shards_parse_bodies => Err(es2_errors::at_shards(error, Some(&content), index_name(target))),
         // Wherever they are counted, the refusal is that of the shards.
         Err(error) if error.kind() == ErrorKind::TooManyClauses => {
-            Err(envelope::all_shards_failed(error, named(target), dialect))
+            Err(envelope::all_shards_failed(error, index_name(target), dialect))
         }
         other => other,
     }
@@ -88,7 +88,7 @@ pub(crate) async fn count(mut call: Call) -> Result<Answer> {
     request.view = visibility.before_search(&call, &target).await?;
     let look = visibility.look(&call, &target, Some(&request)).await?;
     request.view = request.view.or_else(|| look.view());
-    let counted = found(&call, &target, request).await.map(|response| {
+    let counted = run_search(&call, &target, request).await.map(|response| {
         let mut body = json!({ "count": response.hits.total.map_or(0, |t| t.value) });
         if response.terminated_early == Some(true) && !call.dialect.rules.omits_later_members {
             body["terminated_early"] = true.into();
@@ -111,7 +111,7 @@ pub(crate) async fn suggest(mut call: Call) -> Result<Answer> {
         types: target.types.clone(),
         ..SearchRequest::new(call.dialect)
     };
-    let response = found(&call, &target, request).await?;
+    let response = run_search(&call, &target, request).await?;
     let mut out = serde_json::Map::new();
     out.insert(
         "_shards".into(),
@@ -129,7 +129,7 @@ pub(crate) async fn exists(mut call: Call) -> Result<Answer> {
     // Shards that failed found nothing.
     let failed = |error: &Error| error.kind() == ErrorKind::SearchPhaseExecution;
     let response = match count_request(&mut call, "request") {
-        Ok((target, request)) => found(&call, &target, request).await,
+        Ok((target, request)) => run_search(&call, &target, request).await,
         Err(error) => Err(error),
     };
     let exists = match response {
@@ -155,7 +155,7 @@ fn count_request(call: &mut Call, owner: &str) -> Result<(Target, SearchRequest)
         let parsed = dsl::json::read(&content, call.reading()).and_then(|node| query_only(node, dialect, owner));
         match parsed {
             Err(error) if dialect.rules.shards_parse_bodies => {
-                return Err(es2_errors::at_shards(error, Some(&content), named(&target)));
+                return Err(es2_errors::at_shards(error, Some(&content), index_name(&target)));
             }
             parsed => parsed.map_err(|error| failed_to_parse(error, dialect))?,
         }

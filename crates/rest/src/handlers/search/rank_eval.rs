@@ -2,13 +2,13 @@
 //!
 //! Not here: the measures, which are `dsl::rank_eval`'s.
 
-use crate::actions::search::{apply_search_type, found};
+use crate::actions::search::{apply_search_type, run_search};
 use crate::answer_room::AnswerRoom;
 use crate::call::Call;
 use crate::envelope;
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
-use dsl::rank_eval::{Metric, RankEval, Rated, Searched, show};
+use dsl::rank_eval::{RankEval, RankMetric, Rated, Searched, show};
 use dsl::search::SearchRequest;
 use model::{Result, Target};
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ async fn evaluate(
     call: &Call,
     target: &Target,
     rated: &Rated,
-    metric: &Metric,
+    metric: &RankMetric,
     search_type: Option<&str>,
 ) -> Result<(f64, Value)> {
     let mut request = match &rated.search {
@@ -70,7 +70,7 @@ async fn evaluate(
     };
     request.size = metric.window;
     apply_search_type(search_type, &mut request, false)?;
-    let response = found(call, target, request).await?;
+    let response = run_search(call, target, request).await?;
     let (mut hits, mut unrated, mut ratings) = (Vec::new(), Vec::new(), Vec::new());
     for hit in &response.hits.hits {
         let (index, id) = (hit.index.to_string(), hit.id.id.to_string());

@@ -74,7 +74,7 @@ impl Setup {
     }
 
     /// The index and the document, both of which a context needs.
-    fn needed(self) -> Result<(String, Value, Option<Query>)> {
+    fn require_both(self) -> Result<(String, Value, Option<Query>)> {
         let problem = match (self.index, self.document) {
             (Some(index), Some(document)) if document.is_object() => return Ok((index, document, self.query)),
             (None, _) => "index is a required parameter for current context",
@@ -141,7 +141,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
         Context::Filter => ScriptRole::Filter,
         Context::Score => ScriptRole::Score(None),
     };
-    let (index, document, query) = setup.unwrap_or_default().needed()?;
+    let (index, document, query) = setup.unwrap_or_default().require_both()?;
     let role = match role {
         ScriptRole::Score(_) => ScriptRole::Score(query.map(Box::new)),
         role => role,

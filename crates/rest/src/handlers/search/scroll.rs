@@ -2,7 +2,7 @@
 
 use crate::Rest;
 use crate::actions::scroll::{check_keep_alive, check_view_id, missing, page};
-use crate::actions::search::found;
+use crate::actions::search::run_search;
 use crate::call::Call;
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
@@ -60,7 +60,7 @@ pub(crate) async fn scroll(mut call: Call) -> Result<Answer> {
         ));
     };
     let view = view_of(&call, id)?;
-    let known = call.rest.scrolls.locked().get(&view).cloned();
+    let known = call.rest.scrolls.lock().get(&view).cloned();
     let Some(mut scroll) = known else { return Err(missing(&view)) };
     if let Some(keep_alive) = keep_alive {
         check_keep_alive(&call, keep_alive).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn clear(mut call: Call) -> Result<Answer> {
     }
     let all = ids.iter().any(|id| id == "_all") || ids.is_empty();
     let views = if all {
-        call.rest.scrolls.locked().keys().cloned().collect()
+        call.rest.scrolls.lock().keys().cloned().collect()
     } else {
         ids.iter().map(|id| view_of(&call, id)).collect::<Result<Vec<_>>>()?
     };
@@ -149,7 +149,7 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
             allow_partial: takes_parts,
             ..SearchRequest::new(call.dialect)
         };
-        match found(&call, &Target::of(Vec::new()), request).await {
+        match run_search(&call, &Target::of(Vec::new()), request).await {
             Ok(response) => shards = response.render(call.dialect).remove("_shards").unwrap_or(shards),
             Err(error) => {
                 call.rest.engine.close_view(&view.id).await?;
@@ -159,7 +159,7 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     }
     let mut uuids = Vec::with_capacity(view.indices.len());
     for index in &view.indices {
-        uuids.extend(call.rest.known(index.as_str()).await.map(|known| known.uuid));
+        uuids.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid));
     }
     let now = call.rest.clock.monotonic();
     call.rest.points_in_time.open(&view.id, uuids, keep_alive, now);
@@ -216,7 +216,7 @@ pub(crate) async fn close_pit(mut call: Call) -> Result<Answer> {
 }
 
 async fn pits(rest: &Rest) -> Result<Vec<engine::View>> {
-    let scrolls: Vec<String> = rest.scrolls.locked().keys().cloned().collect();
+    let scrolls: Vec<String> = rest.scrolls.lock().keys().cloned().collect();
     Ok(rest
         .engine
         .views()

@@ -14,7 +14,7 @@ use model::{Dialect, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 /// A template and its parameters, as a request names them.
-struct Asked {
+struct TemplateRequest {
     text: Option<String>,
     id: Option<String>,
     params: Map<String, Value>,
@@ -29,12 +29,12 @@ fn text_of(value: Value) -> String {
 }
 
 /// Reads what a request asks for, by its body and by the name in its URL.
-fn asked(body: Option<Node>, id: Option<&str>, dialect: Dialect) -> Result<Asked> {
+fn parse_request(body: Option<Node>, id: Option<&str>, dialect: Dialect) -> Result<TemplateRequest> {
     let body = body.map_or_else(|| json!({}), Node::into_value);
     let Value::Object(mut body) = body else {
         return Err(Error::new(ErrorKind::Parse, "request body must be an object"));
     };
-    let mut out = Asked {
+    let mut out = TemplateRequest {
         text: None,
         id: id.map(str::to_owned),
         params: Map::new(),
@@ -84,7 +84,7 @@ fn key(id: &str) -> String {
     format!("mustache#{id}")
 }
 
-async fn kept(call: &Call, id: &str) -> Result<Option<Value>> {
+async fn find_template(call: &Call, id: &str) -> Result<Option<Value>> {
     for name in [key(id), id.to_owned()] {
         if let Inspected::Script(Some(body)) = call.rest.engine.inspect(Inspection::Script(name)).await?
             && body["lang"] == "mustache"
@@ -100,15 +100,15 @@ async fn render_text(call: &mut Call) -> Result<String> {
     // The parameters are those of the search that it becomes.
     call.params.set_api("search");
     let body = call.json()?;
-    text_for(call, asked(body, call.arg("id"), call.dialect)?).await
+    text_for(call, parse_request(body, call.arg("id"), call.dialect)?).await
 }
 
 /// The text that what was asked for comes to.
-async fn text_for(call: &Call, asked: Asked) -> Result<String> {
+async fn text_for(call: &Call, asked: TemplateRequest) -> Result<String> {
     let text = match (asked.text, &asked.id) {
         (Some(text), _) if call.dialect.rules.takes_former_options && !text.contains('{') => return Err(no_file(&text)),
         (Some(text), _) => text,
-        (None, Some(id)) => match kept(call, id).await? {
+        (None, Some(id)) => match find_template(call, id).await? {
             Some(body) => body["source"].as_str().unwrap_or_default().to_owned(),
             None => {
                 return Err(Error::new(
@@ -170,14 +170,14 @@ pub(crate) async fn msearch(call: Call) -> Result<Answer> {
 /// The search that one line comes to.
 async fn search_of_line(call: &Call, line: &[u8]) -> Result<SearchRequest> {
     let body = dsl::json::read(line, call.reading())?;
-    let text = text_for(call, asked(Some(body), None, call.dialect)?).await?;
+    let text = text_for(call, parse_request(Some(body), None, call.dialect)?).await?;
     SearchRequest::read(text.as_bytes(), call.reading(), call.dialect)
 }
 
 /// `PUT /_search/template/{id}` of 2015.
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     call.params.set_api("put_script");
     let node = call.json_needed()?;
     call.params.finish()?;
@@ -194,7 +194,10 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
         let reason = format!("Unable to parse [{text}] lang [mustache] : an empty name");
         return Err(Error::illegal(reason));
     }
-    let before = kept(&call, &id).await?.and_then(|b| b["version"].as_u64()).unwrap_or(0);
+    let before = find_template(&call, &id)
+        .await?
+        .and_then(|b| b["version"].as_u64())
+        .unwrap_or(0);
     let body = json!({ "lang": "mustache", "source": text, "version": before + 1 });
     call.rest.alter(Alteration::PutScript { id: key(&id), body }).await?;
     let status = if before == 0 { 201 } else { 200 };
@@ -207,9 +210,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 /// `GET /_search/template/{id}` of 2015.
 #[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     call.params.finish()?;
-    Ok(match kept(&call, &id).await? {
+    Ok(match find_template(&call, &id).await? {
         Some(body) => Answer::ok(
             json!({ "lang": "mustache", "_id": id, "found": true, "_version": body["version"].as_u64().unwrap_or(1), "template": body["source"] }),
         ),
@@ -220,9 +223,9 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 /// `DELETE /_search/template/{id}` of 2015.
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let id = call.needed("id")?;
+    let id = call.path_part("id")?;
     call.params.finish()?;
-    let Some(body) = kept(&call, &id).await? else {
+    let Some(body) = find_template(&call, &id).await? else {
         return Ok(Answer::of(
             404,
             json!({ "found": false, "_index": ".scripts", "_type": "mustache", "_id": id, "_version": 1 }),

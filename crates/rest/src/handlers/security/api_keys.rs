@@ -182,7 +182,7 @@ fn check_realm(call: &mut Call) -> Result<()> {
 pub(crate) async fn invalidate(call: Call) -> Result<Answer> {
     call.params.finish()?;
     let principal = principal_of(&call)?;
-    let mut meant = meant_of(&body_of(&call)?)?;
+    let mut meant = parse_selection(&body_of(&call)?)?;
     meant.check(
         &principal,
         ClusterRights::MANAGE_API_KEY,
@@ -211,7 +211,7 @@ pub(crate) async fn invalidate(call: Call) -> Result<Answer> {
     })))
 }
 
-fn meant_of(body: &Value) -> Result<Meant> {
+fn parse_selection(body: &Value) -> Result<Meant> {
     let Value::Object(members) = body else {
         return Err(Error::new(ErrorKind::Parse, "expected an object"));
     };

@@ -171,7 +171,7 @@ fn without_nulls(mut entry: Value) -> Value {
 
 /// `GET /_security/privilege/_builtin`
 #[boxed]
-pub(crate) async fn built_in(call: Call) -> Result<Answer> {
+pub(crate) async fn builtin_privileges(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
     security_of(&call)?;

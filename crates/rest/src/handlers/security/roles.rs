@@ -7,7 +7,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use model::{Error, ErrorKind, Result};
 use security::records::{Record, check_name};
-use security::role::{BUILT_IN, built_in};
+use security::role::{BUILT_IN, find_built_in};
 use security::{Records, Role};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[boxed]
 pub(crate) async fn put(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     check_name("role", &name)?;
     refuse_built_in(&name)?;
     let role = Role::parse(&name, &body_of(&call)?)?;
@@ -44,7 +44,7 @@ fn check_administrator(records: &Records, change: impl FnOnce(&mut Records)) -> 
 }
 
 fn refuse_built_in(name: &str) -> Result<()> {
-    match built_in(name) {
+    match find_built_in(name) {
         None => Ok(()),
         Some(_) => Err(Error::new(
             ErrorKind::ActionRequestValidation,
@@ -84,7 +84,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let name = call.needed("name")?;
+    let name = call.path_part("name")?;
     refuse_built_in(&name)?;
     let find = |records: &Records| {
         let role = records.roles.get(&name).cloned();

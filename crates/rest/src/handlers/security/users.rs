@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[boxed]
 pub(crate) async fn put(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    let name = call.needed("username")?;
+    let name = call.path_part("username")?;
     check_name("user", &name)?;
-    let body = Body::read(&body_of(&call)?)?;
+    let body = UserBody::read(&body_of(&call)?)?;
     let security = security_of(&call)?;
     let hash = match (body.password, body.password_hash) {
         (Some(_), Some(_)) => return Err(invalid("only one of [password, password_hash] may be given")),
@@ -48,7 +48,7 @@ pub(crate) async fn put(call: Call) -> Result<Answer> {
 
 /// The members of a user.
 #[derive(Default)]
-struct Body {
+struct UserBody {
     password: Option<String>,
     password_hash: Option<String>,
     roles: Vec<String>,
@@ -69,12 +69,12 @@ const MEMBERS: [&str; 8] = [
     "username",
 ];
 
-impl Body {
-    fn read(body: &Value) -> Result<Body> {
+impl UserBody {
+    fn read(body: &Value) -> Result<UserBody> {
         let Value::Object(members) = body else {
             return Err(Error::new(ErrorKind::Parse, "failed to parse user: expected an object"));
         };
-        let mut out = Body::default();
+        let mut out = UserBody::default();
         let mut has_roles = false;
         for (member, value) in members {
             let text = || match value {
@@ -172,7 +172,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let name = call.needed("username")?;
+    let name = call.path_part("username")?;
     let find = |records: &Records| {
         check_last(records, &name, None)?;
         Ok(records.users.get(&name).cloned().map(Record::User))
@@ -207,7 +207,7 @@ pub(crate) async fn change_password(call: Call) -> Result<Answer> {
     let security = security_of(&call)?;
     let hash = security.hash(password.to_owned()).await?;
     let put = |records: &Records| {
-        let mut user = User::clone(known(records, &name)?);
+        let mut user = User::clone(find_user(records, &name)?);
         user.password_hash = hash;
         Ok((Some(Record::User(Arc::new(user))), ()))
     };
@@ -215,7 +215,7 @@ pub(crate) async fn change_password(call: Call) -> Result<Answer> {
     Ok(Answer::ok(json!({})))
 }
 
-fn known<'a>(records: &'a Records, name: &str) -> Result<&'a User> {
+fn find_user<'a>(records: &'a Records, name: &str) -> Result<&'a User> {
     let missing = || {
         let hint = model::nearest::question(name, records.users.keys().map(String::as_str));
         invalid(&format!("user [{name}] does not exist{hint}"))
@@ -238,11 +238,11 @@ pub(crate) async fn disable(call: Call) -> Result<Answer> {
 async fn set_enabled(call: Call, enabled: bool) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let name = call.needed("username")?;
+    let name = call.path_part("username")?;
     let put = |records: &Records| {
         let user = User {
             enabled,
-            ..known(records, &name)?.clone()
+            ..find_user(records, &name)?.clone()
         };
         check_last(records, &name, Some(&user))?;
         Ok((Some(Record::User(Arc::new(user))), ()))

@@ -14,8 +14,8 @@ use snapshot::{State, Summary};
 /// `GET /_snapshot/{repository}/{snapshot}`
 #[boxed]
 pub(crate) async fn get(mut call: Call) -> Result<Answer> {
-    let repository = call.needed("repository")?;
-    let wanted = split_list(&call.needed("snapshot")?);
+    let repository = call.path_part("repository")?;
+    let wanted = split_list(&call.path_part("snapshot")?);
     let lenient = call.params.flag("ignore_unavailable")?;
     let verbose = call.params.take_bool("verbose")?.unwrap_or(true);
     let with_commit_seq = call.params.flag("commit_seq")?;

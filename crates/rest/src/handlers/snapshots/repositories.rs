@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// `PUT /_snapshot/{repository}`
 #[boxed]
 pub(crate) async fn put(mut call: Call) -> Result<Answer> {
-    let name = call.needed("repository")?;
+    let name = call.path_part("repository")?;
     let verify = call.params.take_bool("verify")?.unwrap_or(true);
     let body = call.json_needed()?.into_value();
     call.params.finish()?;
@@ -71,7 +71,7 @@ pub(crate) async fn get(call: Call) -> Result<Answer> {
 /// `DELETE /_snapshot/{repository}`
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let named = call.needed("repository")?;
+    let named = call.path_part("repository")?;
     call.params.finish()?;
     let engine = snapshots_of(&call.rest)?;
     let found = choice::repositories(engine.repositories(), &split_list(&named), false)?;
@@ -86,7 +86,7 @@ pub(crate) async fn delete(call: Call) -> Result<Answer> {
 /// `POST /_snapshot/{repository}/_verify`
 #[boxed]
 pub(crate) async fn verify(call: Call) -> Result<Answer> {
-    let name = call.needed("repository")?;
+    let name = call.path_part("repository")?;
     call.params.finish()?;
     snapshots_of(&call.rest)?.verify_repository(&name).await?;
     let names = &call.rest.names;
@@ -98,7 +98,7 @@ pub(crate) async fn verify(call: Call) -> Result<Answer> {
 /// `POST /_snapshot/{repository}/_cleanup`
 #[boxed]
 pub(crate) async fn cleanup(call: Call) -> Result<Answer> {
-    let name = call.needed("repository")?;
+    let name = call.path_part("repository")?;
     call.params.finish()?;
     let removed = snapshots_of(&call.rest)?.clean_repository(&name).await?;
     Ok(Answer::ok(

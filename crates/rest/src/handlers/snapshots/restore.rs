@@ -82,8 +82,8 @@ fn wishes(call: &Call, body: Option<Value>) -> Result<Wishes> {
     let renaming = texts(&mut fields, "rename_pattern", "rename_replacement")?;
     let alias_renaming = texts(&mut fields, "rename_alias_pattern", "rename_alias_replacement")?;
     let order = RestoreOrder {
-        repository: call.needed("repository")?,
-        snapshot: call.needed("snapshot")?,
+        repository: call.path_part("repository")?,
+        snapshot: call.path_part("snapshot")?,
         indices: Vec::new(),
         include_aliases: fields.flag("include_aliases", true)?,
         renamed_aliases: Vec::new(),

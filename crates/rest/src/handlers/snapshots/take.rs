@@ -1,7 +1,7 @@
 //! `_snapshot/{repository}/{snapshot}`: taking, cloning and deleting snapshots.
 
 use crate::actions::snapshots::body::Fields;
-use crate::actions::snapshots::names::{check_snapshot, resolved};
+use crate::actions::snapshots::names::{check_snapshot, resolve_date_math};
 use crate::actions::snapshots::work::{begin_snapshot, global_of, outcome};
 use crate::actions::snapshots::{choice, snapshots_of};
 use crate::call::Call;
@@ -19,8 +19,8 @@ const METADATA_MAX_BYTES: usize = 1024;
 /// `PUT /_snapshot/{repository}/{snapshot}`
 #[boxed]
 pub(crate) async fn create(mut call: Call) -> Result<Answer> {
-    let repository = call.needed("repository")?;
-    let given = call.needed("snapshot")?;
+    let repository = call.path_part("repository")?;
+    let given = call.path_part("snapshot")?;
     let wait = call.params.flag("wait_for_completion")?;
     let body = call.json()?.map(|node| node.into_value());
     call.params.finish()?;
@@ -35,7 +35,7 @@ pub(crate) async fn create(mut call: Call) -> Result<Answer> {
     fields.no_features("locks, idempotency keys and tasks are never in a snapshot")?;
     fields.finish()?;
     check_metadata(metadata.as_ref())?;
-    let name = resolved(&given, call.rest.clock.wall_ms())?;
+    let name = resolve_date_math(&given, call.rest.clock.wall_ms())?;
     check_snapshot(&repository, &name)?;
     let order = SnapshotOrder {
         repository: repository.clone(),
@@ -75,16 +75,16 @@ fn check_metadata(metadata: Option<&Value>) -> Result<()> {
 /// `PUT /_snapshot/{repository}/{snapshot}/_clone/{target}`
 #[boxed]
 pub(crate) async fn clone(mut call: Call) -> Result<Answer> {
-    let repository = call.needed("repository")?;
-    let source = call.needed("snapshot")?;
-    let target = call.needed("target")?;
+    let repository = call.path_part("repository")?;
+    let source = call.path_part("snapshot")?;
+    let target = call.path_part("target")?;
     let body = call.json_needed()?.into_value();
     call.params.finish()?;
     let mut fields = Fields::of(Some(body))?;
     let wanted = fields.names("indices")?;
     let lenient = fields.flag("ignore_unavailable", false)?;
     fields.finish()?;
-    let target = resolved(&target, call.rest.clock.wall_ms())?;
+    let target = resolve_date_math(&target, call.rest.clock.wall_ms())?;
     check_snapshot(&repository, &target)?;
     let engine = snapshots_of(&call.rest)?;
     let all = engine.list(&repository).await?;
@@ -107,8 +107,8 @@ pub(crate) async fn clone(mut call: Call) -> Result<Answer> {
 /// `DELETE /_snapshot/{repository}/{snapshot}`
 #[boxed]
 pub(crate) async fn delete(call: Call) -> Result<Answer> {
-    let repository = call.needed("repository")?;
-    let wanted = split_list(&call.needed("snapshot")?);
+    let repository = call.path_part("repository")?;
+    let wanted = split_list(&call.path_part("snapshot")?);
     call.params.finish()?;
     let engine = snapshots_of(&call.rest)?;
     let all = engine.list(&repository).await?;

@@ -2,8 +2,10 @@
 //!
 //! Not here: what the operations come to (`relations::transactions`).
 
-use crate::actions::locks::{check_rights, wanted};
-use crate::actions::transaction::{Limits, Options, decide, guards, items_done, key, not_done, operation, planned, timed_out};
+use crate::actions::locks::{check_rights, parse_target};
+use crate::actions::transaction::{
+    TransactionLimits, TransactionOptions, decide, guards, items_done, key, not_done, operation, plan, timeout_error,
+};
 use crate::call::Call;
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
@@ -22,15 +24,15 @@ use serde_json::{Map, Value, json};
 #[boxed]
 pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
-    let mut options = Options::take(&mut call)?;
+    let mut options = TransactionOptions::take(&mut call)?;
     let propagates = crate::actions::documents::take_propagates(&mut call)?;
     let refresh = call.params.take_refresh()?;
     call.params.finish()?;
-    let limits = Limits::of(&call).await?;
+    let limits = TransactionLimits::of(&call).await?;
     limits.check_bytes(call.body.len())?;
     let mut body = parse(&call, &limits)?;
     let targets = std::mem::take(&mut body.targets);
-    let targets: Vec<Wanted> = targets.into_iter().map(wanted).collect::<Result<_>>()?;
+    let targets: Vec<Wanted> = targets.into_iter().map(parse_target).collect::<Result<_>>()?;
     check_rights(&call.rest, targets.iter().map(|wanted| &wanted.target), IndexRights::LOCK).await?;
     add_body_options(&mut options, &mut body)?;
     if let Some(scope) = &call.rest.scope {
@@ -43,8 +45,8 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
         .into_iter()
         .flat_map(|(otherwise, moves)| moves.iter().map(move |one| directory_change(otherwise, one)))
         .collect();
-    let operations = planned(&call, &body.operations).await;
-    let otherwise = planned(&call, &body.otherwise).await;
+    let operations = plan(&call, &body.operations).await;
+    let otherwise = plan(&call, &body.otherwise).await;
     let none = SourceSpec::Default;
     let change = Change {
         conditions: conditions_of(&call, body.conditions).await?,
@@ -66,7 +68,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
     let verdict = decide(&call, change, &options).await?;
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
     match verdict {
-        Verdict::Waits(..) => Err(timed_out()),
+        Verdict::Waits(..) => Err(timeout_error()),
         Verdict::Committed(done) => {
             if propagates {
                 call.rest.relations.all_links_followed().await;
@@ -102,7 +104,7 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
 }
 
 /// The body, within its limits.
-fn parse(call: &Call, limits: &Limits) -> Result<TransactionBody> {
+fn parse(call: &Call, limits: &TransactionLimits) -> Result<TransactionBody> {
     if call.body.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::new(ErrorKind::Parse, "request body is required"));
     }
@@ -134,7 +136,7 @@ fn parse(call: &Call, limits: &Limits) -> Result<TransactionBody> {
 }
 
 /// Adds the options of the body to those of the URL. Locks add up; a key and a timeout are given once.
-fn add_body_options(options: &mut Options, body: &mut TransactionBody) -> Result<()> {
+fn add_body_options(options: &mut TransactionOptions, body: &mut TransactionBody) -> Result<()> {
     options.locks.append(&mut body.locks);
     let twice = |name: &str| Error::illegal(format!("[{name}] is given in the URL and in the body"));
     if options.key.is_some() && body.idempotency_key.is_some() {
@@ -203,7 +205,7 @@ async fn conditions_of(call: &Call, conditions: Vec<dsl::document::Condition>) -
         if let Some(scope) = &call.rest.scope {
             scope.check_condition(&condition.index).await?;
         }
-        let typed = call.rest.known(&condition.index).await.is_some_and(|known| known.typed);
+        let typed = call.rest.index_facts(&condition.index).await.is_some_and(|known| known.typed);
         let id = match condition.doc_type {
             Some(doc_type) if typed => DocId::with_type(doc_type, condition.id),
             _ => DocId::plain(condition.id),

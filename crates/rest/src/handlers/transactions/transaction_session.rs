@@ -5,7 +5,7 @@
 //!
 //! Not here: what a transaction is (`relations::transactions::interactive`), changes of one request (`transaction`).
 
-use crate::actions::transaction_stage::committed;
+use crate::actions::transaction_stage::render_commit;
 use crate::actions::writes::{conflict_error, head};
 use crate::call::Call;
 use crate::envelope;
@@ -29,7 +29,7 @@ const MOVED_SHOWN_MAX: usize = 1000;
 /// `POST /_transaction/_begin`
 #[boxed]
 pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
-    let mut asked = Asked {
+    let mut asked = SessionOptions {
         keep_alive: call.params.take("keep_alive"),
         locks: call.take_locks()?,
         key: call.params.take("idempotency_key"),
@@ -70,13 +70,13 @@ pub(crate) async fn begin(mut call: Call) -> Result<Answer> {
 }
 
 /// The options of a transaction, in the URL or in a body.
-struct Asked {
+struct SessionOptions {
     keep_alive: Option<String>,
     locks: Vec<String>,
     key: Option<String>,
 }
 
-impl Asked {
+impl SessionOptions {
     fn over(&mut self, node: Node) -> Result<()> {
         let mut fields = node.fields("transaction")?;
         self.keep_alive = self.keep_alive.take().or(fields.take_string("keep_alive")?);
@@ -95,7 +95,7 @@ pub(crate) async fn commit(mut call: Call) -> Result<Answer> {
     let refresh = call.params.take_refresh()?;
     call.no_body()?;
     call.params.finish()?;
-    let id = call.needed("transaction_id")?;
+    let id = call.path_part("transaction_id")?;
     // A lost connection stops nothing that was begun.
     let (relations, of) = (call.rest.relations.clone(), id.clone());
     let done = tokio::spawn(async move { relations.commit_held(&of, refresh).await }).await;
@@ -107,7 +107,7 @@ pub(crate) async fn commit(mut call: Call) -> Result<Answer> {
     })??;
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(u64::MAX);
     match finished {
-        Finished::Committed(done) => committed(&call, &id, done, took).await,
+        Finished::Committed(done) => render_commit(&call, &id, done, took).await,
         Finished::Moved(moved) => Ok(conflict(&call, &id, &moved)),
         Finished::Failed(failed) => Ok(not_written(&call, &id, &failed)),
     }
@@ -195,7 +195,7 @@ fn not_written(call: &Call, id: &str, failed: &[(model::DocAddress, NotDone)]) -
 pub(crate) async fn abort(call: Call) -> Result<Answer> {
     call.no_body()?;
     call.params.finish()?;
-    let id = call.needed("transaction_id")?;
+    let id = call.path_part("transaction_id")?;
     call.rest.relations.abort_held(&id).await?;
     Ok(Answer::ok(json!({ "id": id, "aborted": true })))
 }
@@ -204,7 +204,7 @@ pub(crate) async fn abort(call: Call) -> Result<Answer> {
 #[boxed]
 pub(crate) async fn get(call: Call) -> Result<Answer> {
     call.params.finish()?;
-    let id = call.needed("transaction_id")?;
+    let id = call.path_part("transaction_id")?;
     if let Some(change) = call.rest.relations.one_change(&id).await? {
         return Ok(Answer::ok(Value::Object(change_described(&change, call.dialect))));
     }
@@ -298,7 +298,7 @@ pub(crate) async fn resolve(mut call: Call) -> Result<Answer> {
         Resolution::Retry => "retry",
         Resolution::Skip => "skip",
     };
-    let id = call.needed("transaction_id")?;
+    let id = call.path_part("transaction_id")?;
     // A lost connection stops nothing that was begun.
     let (relations, of) = (call.rest.relations.clone(), id.clone());
     let done = tokio::spawn(async move { relations.resolve_change(&of, action).await }).await;

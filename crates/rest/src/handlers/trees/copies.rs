@@ -10,7 +10,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use engine::{DirectoriesOf, Inspection};
 use model::{Error, ErrorKind, Result};
-use relations::jobs::Action;
+use relations::jobs::JobAction;
 use serde_json::json;
 
 /// `POST /{index}/_tree/_copy`
@@ -32,7 +32,7 @@ pub(crate) async fn copy_directory(mut call: Call) -> Result<Answer> {
         ));
     }
     let prefix = prefix.unwrap_or_else(|| format!("{}:", engine::clock::generated_id(call.rest.clock.as_ref())));
-    let field = PathField::of(&call, &call.needed("index")?, field.as_deref()).await?;
+    let field = PathField::of(&call, &call.path_part("index")?, field.as_deref()).await?;
     if field.syntax.folds {
         let reason = format!(
             "field [{}] has [case] [insensitive]: its directories cannot be copied",
@@ -57,7 +57,7 @@ pub(crate) async fn copy_directory(mut call: Call) -> Result<Answer> {
         let reason = format!("[{there}] documents are in the directory [{to}]; a copy goes where nothing is");
         return Err(Error::new(ErrorKind::TreeExists, reason).with("path", to));
     }
-    let action = Action::Reindex {
+    let action = JobAction::Reindex {
         index: field.info.name.to_string(),
         create: true,
         external: None,

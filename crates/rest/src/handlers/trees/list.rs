@@ -97,7 +97,7 @@ fn take(call: &mut Call, size: usize, depth: usize) -> Result<DirectoriesOf> {
         field: call.params.take("field"),
         path: call.params.take("path").unwrap_or_else(|| "/".to_owned()),
         after: call.params.take("after"),
-        index: IndexName::new(call.needed("index")?),
+        index: IndexName::new(call.path_part("index")?),
         depth,
         size,
         visibility: None,

@@ -11,11 +11,11 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use engine::{TreeAct, TreeChange};
 use model::{Error, ErrorKind, Result};
-use relations::jobs::Action;
+use relations::jobs::JobAction;
 use serde_json::json;
 
 /// A request read.
-struct Asked {
+struct MoveRequest {
     from: String,
     to: String,
     merge: bool,
@@ -31,14 +31,14 @@ pub(crate) async fn move_directory(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     let mut fields = node.fields("move")?;
     let field = fields.take_string("field")?;
-    let asked = Asked {
+    let asked = MoveRequest {
         from: needed_text(&mut fields, "from")?,
         to: needed_text(&mut fields, "to")?,
         merge: fields.take_bool("merge")?.unwrap_or(false),
         locks,
     };
     fields.finish()?;
-    let index = call.needed("index")?;
+    let index = call.path_part("index")?;
     let field = PathField::of(&call, &index, field.as_deref()).await?;
     match field.is_tree {
         true => by_tree(&call, &index, field, asked, started).await,
@@ -47,7 +47,7 @@ pub(crate) async fn move_directory(mut call: Call) -> Result<Answer> {
 }
 
 /// One record, whatever is below.
-async fn by_tree(call: &Call, index: &str, field: PathField, asked: Asked, started: i64) -> Result<Answer> {
+async fn by_tree(call: &Call, index: &str, field: PathField, asked: MoveRequest, started: i64) -> Result<Answer> {
     let change = TreeChange {
         index: index.to_owned(),
         field: Some(field.name),
@@ -66,7 +66,7 @@ async fn by_tree(call: &Call, index: &str, field: PathField, asked: Asked, start
 }
 
 /// The paths of the documents are rewritten, as one change.
-async fn by_documents(call: &Call, field: &PathField, asked: &Asked, started: i64) -> Result<Answer> {
+async fn by_documents(call: &Call, field: &PathField, asked: &MoveRequest, started: i64) -> Result<Answer> {
     let (from, to) = field.directories(&asked.from, &asked.to, "move", "moved")?;
     if from == to {
         return Ok(Answer::ok(
@@ -85,7 +85,7 @@ async fn by_documents(call: &Call, field: &PathField, asked: &Asked, started: i6
         let reason = format!("[{there}] documents are in the directory [{to}]; [merge] puts one directory into another");
         return Err(Error::new(ErrorKind::TreeExists, reason).with("path", to));
     }
-    let action = Action::Update {
+    let action = JobAction::Update {
         script: Some(documents.rewriting(to, None)?),
         source: None,
     };

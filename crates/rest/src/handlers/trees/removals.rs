@@ -11,7 +11,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use engine::{TreeAct, TreeChange};
 use model::{Error, Result};
-use relations::jobs::Action;
+use relations::jobs::JobAction;
 use serde_json::json;
 
 /// `DELETE /{index}/_tree`
@@ -23,7 +23,7 @@ pub(crate) async fn remove_directory(mut call: Call) -> Result<Answer> {
     call.params.finish()?;
     call.no_body()?;
     let path = path.ok_or_else(|| Error::illegal("[path] is missing: it names the directory that is removed"))?;
-    let index = call.needed("index")?;
+    let index = call.path_part("index")?;
     let field = PathField::of(&call, &index, field.as_deref()).await?;
     let directory = field.directory(&path, "removed")?;
     if !field.is_tree {
@@ -34,7 +34,7 @@ pub(crate) async fn remove_directory(mut call: Call) -> Result<Answer> {
             locks: &locks,
         };
         documents.settle().await?;
-        let counts = documents.change(Action::Delete, None, "remove").await?;
+        let counts = documents.change(JobAction::Delete, None, "remove").await?;
         let answer = Answer::ok(json!({
             "took": call.took_since(started), "removed": true, "total": counts.total, "deleted": counts.deleted, "atomic": true,
             "commit_seq": counts.commit_seq,

@@ -28,18 +28,20 @@ use tantivy::{DocId, DocSet as _, TERMINATED};
 /// So many words in the same order are a copy.
 const COPIED: usize = 6;
 
-enum Choice {
+enum WordChoice {
     Any,
     Matching(Box<Pattern>),
     Listed(FxHashSet<String>),
 }
 
-impl Choice {
-    fn new(spec: Option<&IncludeExclude>) -> Result<Choice> {
+impl WordChoice {
+    fn new(spec: Option<&IncludeExclude>) -> Result<WordChoice> {
         Ok(match spec {
-            None => Choice::Any,
-            Some(IncludeExclude::Regex(text)) => Choice::Matching(Box::new(Pattern::regexp(text, None, false)?)),
-            Some(IncludeExclude::Values(values)) => Choice::Listed(values.iter().map(crate::fields::target::text_of).collect()),
+            None => WordChoice::Any,
+            Some(IncludeExclude::Regex(text)) => WordChoice::Matching(Box::new(Pattern::regexp(text, None, false)?)),
+            Some(IncludeExclude::Values(values)) => {
+                WordChoice::Listed(values.iter().map(crate::fields::target::text_of).collect())
+            }
             Some(IncludeExclude::Partition { .. }) => {
                 return Err(Error::illegal(
                     "Partitions of [include] are not supported by [significant_text]",
@@ -49,9 +51,9 @@ impl Choice {
     }
     fn holds(&self, word: &str, any: bool) -> bool {
         match self {
-            Choice::Any => any,
-            Choice::Matching(pattern) => pattern.matches(word),
-            Choice::Listed(words) => words.contains(word),
+            WordChoice::Any => any,
+            WordChoice::Matching(pattern) => pattern.matches(word),
+            WordChoice::Listed(words) => words.contains(word),
         }
     }
 }
@@ -64,8 +66,8 @@ pub(in crate::aggs) struct SignificantText {
     spec: SignificantTextAgg,
     measure: Measure,
     background: Option<FilterProbe>,
-    include: Choice,
-    exclude: Choice,
+    include: WordChoice,
+    exclude: WordChoice,
     words: Vec<Arc<str>>,
     codes: FxHashMap<Arc<str>, u64>,
     buckets: Keyed,
@@ -104,8 +106,8 @@ impl SignificantText {
         Ok(SignificantText {
             measure: Measure::new(&spec.measure, cx)?,
             background: spec.background.as_ref().map(|query| FilterProbe::new(query, scope)),
-            include: Choice::new(spec.include.as_ref())?,
-            exclude: Choice::new(spec.exclude.as_ref())?,
+            include: WordChoice::new(spec.include.as_ref())?,
+            exclude: WordChoice::new(spec.exclude.as_ref())?,
             spec: spec.clone(),
             words: Vec::new(),
             codes: FxHashMap::default(),

@@ -3,9 +3,9 @@
 //! Not here: sending them (`sender`).
 
 use super::counts::Counts;
-use super::progress::{Place, Progress};
+use super::progress::{InputPosition, Progress};
 use super::sender::{Sender, sentence};
-use super::{Flags, bar};
+use super::{ImportFlags, bar};
 use crate::client::{JSON, segment};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -31,7 +31,7 @@ struct Found {
 ///
 /// # Errors
 /// A folder that is none, a pattern that cannot be read, what the server refuses for all documents.
-pub(super) fn import(flags: &Flags, folder: &Path, counts: &mut Counts) -> Result<()> {
+pub(super) fn import(flags: &ImportFlags, folder: &Path, counts: &mut Counts) -> Result<()> {
     let index = flags.index.as_deref().unwrap_or("fs");
     let max_bytes = units::parse_bytes(&flags.max_size, "max-size")?;
     // Patterns of folders above it are about its whole path.
@@ -41,7 +41,7 @@ pub(super) fn import(flags: &Flags, folder: &Path, counts: &mut Counts) -> Resul
     let found = Walk::new(flags, &root, max_bytes)?.run(counts);
     let done = match progress.place() {
         // One that is gone is no place to go on from; importing a file again replaces it.
-        Place::File(last) => found.iter().position(|file| file.name == last).map_or(0, |at| at + 1),
+        InputPosition::File(last) => found.iter().position(|file| file.name == last).map_or(0, |at| at + 1),
         _ => 0,
     };
     counts.resumed = done as u64;
@@ -53,7 +53,7 @@ pub(super) fn import(flags: &Flags, folder: &Path, counts: &mut Counts) -> Resul
         match describe(file, flags.binary) {
             Ok(Some(source)) => {
                 let action = json!({ "index": { "_id": file.name } });
-                let place = Place::File(file.name.clone());
+                let place = InputPosition::File(file.name.clone());
                 sender.put(file.name.clone(), place, &action, Some(source.to_string().as_bytes()), counts)?;
             }
             Ok(None) => counts.binary += 1,
@@ -108,7 +108,7 @@ struct Folder {
 
 /// What is looked for in a folder.
 struct Walk<'a> {
-    flags: &'a Flags,
+    flags: &'a ImportFlags,
     max_bytes: u64,
     excluded: Gitignore,
     /// Those that are still to be looked through, the next one last.
@@ -117,7 +117,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn new<'a>(flags: &'a Flags, folder: &Path, max_bytes: u64) -> Result<Walk<'a>> {
+    fn new<'a>(flags: &'a ImportFlags, folder: &Path, max_bytes: u64) -> Result<Walk<'a>> {
         let mut excluded = GitignoreBuilder::new(folder);
         for pattern in &flags.exclude {
             let added = excluded.add_line(None, pattern);

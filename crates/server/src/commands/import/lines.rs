@@ -53,7 +53,7 @@ pub(super) struct Rules<'a> {
 
 /// One operation of a bulk request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Operation {
+pub(super) struct BulkOperation {
     /// Its line: `{"index":{"_id":"1"}}`.
     pub(super) action: Value,
     /// Does a line with a source follow it?
@@ -64,7 +64,7 @@ pub(super) struct Operation {
     pub(super) typed: bool,
 }
 
-impl Operation {
+impl BulkOperation {
     /// Gives its document this id, unless it has one.
     pub(super) fn name_document(&mut self, id: String) {
         let metadata = self.action.as_object_mut().and_then(|action| action.values_mut().next());
@@ -147,7 +147,7 @@ pub(super) fn form_of(first: &[u8]) -> Result<Form, String> {
 ///
 /// # Errors
 /// A line of another form, without an id where one is asked for, or without an index.
-pub(super) fn read_line(line: &[u8], rules: Rules<'_>) -> Result<(Operation, Option<Vec<u8>>), String> {
+pub(super) fn read_line(line: &[u8], rules: Rules<'_>) -> Result<(BulkOperation, Option<Vec<u8>>), String> {
     let members = Members::read(line)?;
     match rules.form {
         Form::Bulk => {
@@ -226,7 +226,7 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 /// The operation in the words of today's servers: no type, `routing` without an underscore.
-pub(super) fn operation(name: &str, mut metadata: Map<String, Value>, rules: Rules<'_>) -> Result<Operation, String> {
+pub(super) fn operation(name: &str, mut metadata: Map<String, Value>, rules: Rules<'_>) -> Result<BulkOperation, String> {
     if metadata.contains_key("_parent") || metadata.contains_key("parent") {
         return Err(
             "[_parent] is of servers with types; give the document a join field, and the parent's id as its routing".to_owned(),
@@ -250,7 +250,7 @@ pub(super) fn operation(name: &str, mut metadata: Map<String, Value>, rules: Rul
             metadata.insert(new.to_owned(), value);
         }
     }
-    Ok(Operation {
+    Ok(BulkOperation {
         action: json!({ name: metadata }),
         has_source: name != "delete",
         index,

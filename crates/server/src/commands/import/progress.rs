@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Where the input goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum InputPosition {
     #[default]
     Beginning,
     /// Behind so many lines, rows or elements.
@@ -26,19 +26,19 @@ pub(super) enum Place {
 
 /// The contents of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct ProgressFile {
     /// The file, folder or server that is read.
     source: String,
     /// A random number of this import, as text.
     import: String,
-    place: Place,
+    place: InputPosition,
 }
 
 /// How far an import came.
 #[derive(Debug)]
 pub(super) struct Progress {
     /// `None`: nothing is kept.
-    file: Option<(PathBuf, Kept)>,
+    file: Option<(PathBuf, ProgressFile)>,
 }
 
 impl Progress {
@@ -55,15 +55,15 @@ impl Progress {
         let Some(path) = file else { return Ok(Progress::none()) };
         let shown = path.display();
         let kept = match std::fs::read(path) {
-            Ok(text) => serde_json::from_slice::<Kept>(&text).map_err(|cause| {
+            Ok(text) => serde_json::from_slice::<ProgressFile>(&text).map_err(|cause| {
                 Error::illegal(format!(
                     "[{shown}] does not say how far an import came: {cause}; name another file with --resume, or remove it"
                 ))
             })?,
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Kept {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => ProgressFile {
                 source: source.to_owned(),
                 import: random_number()?,
-                place: Place::Beginning,
+                place: InputPosition::Beginning,
             },
             Err(cause) => return Err(Error::illegal(format!("cannot read [{shown}]: {cause}"))),
         };
@@ -82,14 +82,14 @@ impl Progress {
     }
 
     /// Where the input goes on.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> InputPosition {
         self.file.as_ref().map(|(_, kept)| kept.place.clone()).unwrap_or_default()
     }
 
     /// The lines, rows or elements that are done.
     pub(super) fn records(&self) -> u64 {
         match self.place() {
-            Place::Records(records) => records,
+            InputPosition::Records(records) => records,
             _ => 0,
         }
     }
@@ -103,7 +103,7 @@ impl Progress {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn advance(&mut self, place: &Place) -> Result<()> {
+    pub(super) fn advance(&mut self, place: &InputPosition) -> Result<()> {
         if let Some((_, kept)) = &mut self.file {
             kept.place = place.clone();
         }
@@ -161,9 +161,9 @@ mod tests {
         let file = folder.path().join("progress");
         let open = |source| Progress::open(Some(&file), source);
         let mut first = open("a.ndjson").expect("it begins");
-        assert_eq!(first.place(), Place::Beginning);
+        assert_eq!(first.place(), InputPosition::Beginning);
         let id = first.id_of_record(7);
-        first.advance(&Place::Records(7)).expect("it is written");
+        first.advance(&InputPosition::Records(7)).expect("it is written");
         let again = open("a.ndjson").expect("it goes on");
         assert_eq!((again.records(), again.id_of_record(7)), (7, id));
         let other = open("b.ndjson").expect_err("it is of another source");

@@ -5,10 +5,10 @@
 use super::array::Array;
 use super::counts::Counts;
 use super::lines::{self, Form, Rules};
-use super::progress::{Place, Progress};
+use super::progress::{InputPosition, Progress};
 use super::sender::{REFUSED_IN_A_ROW_MAX, Sender};
 use super::table::Table;
-use super::{Flags, bar};
+use super::{ImportFlags, bar};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use model::{Error, Result};
@@ -52,7 +52,7 @@ enum Records {
 
 impl Records {
     /// Those of a file that was read in no part yet, by its flags and its first bytes.
-    fn open(flags: &Flags, file: &Path, mut from: Box<dyn BufRead>) -> Result<Records, Fault> {
+    fn open(flags: &ImportFlags, file: &Path, mut from: Box<dyn BufRead>) -> Result<Records, Fault> {
         let first = from.fill_buf().map_err(|cause| Fault::of_file(&cause))?;
         if first.starts_with(MARK) {
             from.consume(MARK.len());
@@ -97,7 +97,7 @@ impl Records {
 }
 
 /// What is between the cells, if the file is a table.
-fn delimiter(flags: &Flags, file: &Path) -> Option<u8> {
+fn delimiter(flags: &ImportFlags, file: &Path) -> Option<u8> {
     let form = flags.form.or_else(|| {
         let name = file.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -148,7 +148,7 @@ fn open(file: &Path) -> std::io::Result<(Box<dyn BufRead>, ProgressBar)> {
 ///
 /// # Errors
 /// A file that cannot be read, a form that its first record does not have, what the server refuses for all documents.
-pub(super) fn import(flags: &Flags, file: &Path, counts: &mut Counts) -> Result<()> {
+pub(super) fn import(flags: &ImportFlags, file: &Path, counts: &mut Counts) -> Result<()> {
     let shown = file.display();
     let failed = |why: &str| Error::illegal(format!("cannot read [{shown}]: {why}"));
     let (from, bar) = open(file).map_err(|cause| failed(&cause.to_string()))?;
@@ -238,12 +238,12 @@ fn send(
     }
     counts.typed += u64::from(operation.typed);
     sender.indices.extend(operation.index.clone());
-    let place = Place::Records(records.number());
+    let place = InputPosition::Records(records.number());
     sender.put(name, place, &operation.action, source.as_deref(), counts).map(Ok)
 }
 
 /// The rules for every record, by the flags and by the first record.
-fn rules<'a>(flags: &'a Flags, records: &Records, first: &[u8]) -> std::result::Result<Rules<'a>, String> {
+fn rules<'a>(flags: &'a ImportFlags, records: &Records, first: &[u8]) -> std::result::Result<Rules<'a>, String> {
     let form = match (flags.form, records) {
         (_, Records::Table(_)) => Form::Documents,
         (Some(form), _) => form,

@@ -8,10 +8,10 @@
 use super::counts::Counts;
 use super::lines::{self, Form, Rules};
 use super::modern_mapping::Modern;
-use super::progress::{Place, Progress};
+use super::progress::{InputPosition, Progress};
 use super::sender::{Sender, sentence, takes_types};
 use super::typed::{Carried, Metadata, TypedMappings};
-use super::{Flags, bar_of};
+use super::{ImportFlags, bar_of};
 use crate::client::{Answer, Client, JSON, RawAnswer, Side, segment, targets};
 use crate::console::{complain, say};
 use crate::index_definition::{PORTABLE_SETTINGS, settings_that, types_of};
@@ -148,7 +148,7 @@ impl Hit<'_> {
 ///
 /// # Errors
 /// A source that cannot be reached or read whole, an index that cannot be made, what the target refuses for all documents.
-pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()> {
+pub(super) fn import(flags: &ImportFlags, url: &str, counts: &mut Counts) -> Result<()> {
     let query = match &flags.from.query {
         Some(text) => serde_json::from_str(text).map_err(|cause| Error::illegal(format!("--query is no JSON: {cause}")))?,
         None => json!({ "match_all": {} }),
@@ -166,7 +166,7 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
     }
     let mut progress = Progress::open(flags.resume.as_deref(), url)?;
     let mut done = match progress.place() {
-        Place::Indices(done) => done,
+        InputPosition::Indices(done) => done,
         _ => Vec::new(),
     };
     for index in &indices {
@@ -179,7 +179,7 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
         // The first page before the index is made: a query that is refused leaves nothing behind.
         let mut is_made = false;
         for doc_type in &index.reads {
-            let mut carried = Carried::begun_at(now_ms());
+            let mut carried = Carried::at_moment(now_ms());
             // The first page before the index is made: a query that is refused leaves nothing behind.
             let first = source.first_page(index, doc_type.as_deref(), &query)?;
             if !std::mem::replace(&mut is_made, true) {
@@ -193,7 +193,7 @@ pub(super) fn import(flags: &Flags, url: &str, counts: &mut Counts) -> Result<()
             say(&format!("[{}] is done: {} documents so far\n", index.name, counts.read));
         }
         done.push(index.name.clone());
-        progress.advance(&Place::Indices(done.clone()))?;
+        progress.advance(&InputPosition::Indices(done.clone()))?;
     }
     progress.finish()
 }
@@ -388,7 +388,7 @@ fn accepted_body(method: &str, path: &str, answer: RawAnswer) -> Result<Vec<u8>>
 ///
 /// # Errors
 /// It wants types, and the source has none that it could keep.
-fn target_keeps_types(flags: &Flags, major: u32) -> Result<bool> {
+fn target_keeps_types(flags: &ImportFlags, major: u32) -> Result<bool> {
     let asked = flags.server.client().and_then(|mut client| takes_types(&mut client));
     let takes_types = match asked {
         Ok(takes_types) => takes_types,
@@ -542,7 +542,7 @@ fn send_hit(
         Ok(Some(action)) => {
             // A server answers with the source as it was written, which may have several lines.
             let source = one_line(source.get());
-            sender.put(name, Place::Beginning, &action, Some(source.as_bytes()), counts)
+            sender.put(name, InputPosition::Beginning, &action, Some(source.as_bytes()), counts)
         }
         Ok(None) => Ok(()),
         Err(reason) => {

@@ -2,10 +2,10 @@
 //!
 //! Not here: where operations come from (`folder`, `records`, `remote`), what a line means (`lines`).
 
-use super::Flags;
+use super::ImportFlags;
 use super::counts::Counts;
 use super::lines;
-use super::progress::{Place, Progress};
+use super::progress::{InputPosition, Progress};
 use crate::client::{Answer, Client, RawAnswer, segment};
 use model::{Error, ErrorKind, Result};
 use serde_json::Value;
@@ -33,12 +33,12 @@ pub(super) struct Sender {
     /// How far the import came, where that is kept.
     progress: Progress,
     /// The place behind the last operation that was put.
-    place: Place,
+    place: InputPosition,
 }
 
 impl Sender {
     /// `index` is that of operations that name none.
-    pub(super) fn open(flags: &Flags, index: Option<&str>, progress: Progress) -> Result<Sender> {
+    pub(super) fn open(flags: &ImportFlags, index: Option<&str>, progress: Progress) -> Result<Sender> {
         let client = if flags.dry_run { None } else { Some(flags.server.client()?) };
         Ok(Sender {
             client,
@@ -48,7 +48,7 @@ impl Sender {
             repeatable: true,
             indices: index.map(str::to_owned).into_iter().collect(),
             progress,
-            place: Place::default(),
+            place: InputPosition::default(),
         })
     }
 
@@ -71,7 +71,7 @@ impl Sender {
     pub(super) fn put(
         &mut self,
         name: String,
-        place: Place,
+        place: InputPosition,
         action: &Value,
         source: Option<&[u8]>,
         counts: &mut Counts,

@@ -180,7 +180,7 @@ pub(super) struct Carried {
 
 impl Carried {
     /// Of a moment that the source takes now, in milliseconds since 1970.
-    pub(super) fn begun_at(now_ms: i64) -> Carried {
+    pub(super) fn at_moment(now_ms: i64) -> Carried {
         Carried {
             begun_ms: now_ms,
             timestamps: 0,
@@ -314,7 +314,7 @@ mod tests {
             ..Metadata::default()
         };
         let check = |of: Metadata<'_>, expected: Option<Value>, told: &[&str]| {
-            let mut carried = Carried::begun_at(5000);
+            let mut carried = Carried::at_moment(5000);
             let action = carried.action(of, &typed);
             assert_eq!(action.map(|action| action["index"].clone()), expected);
             let said = carried.report("i");

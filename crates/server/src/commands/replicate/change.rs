@@ -18,12 +18,12 @@ pub(super) struct Change<'a> {
     #[serde(default)]
     pub(super) initial: bool,
     #[serde(borrow)]
-    pub(super) operations: Vec<Operation<'a>>,
+    pub(super) operations: Vec<ChangedOperation<'a>>,
 }
 
 /// One operation: of a document, or of an index.
 #[derive(Debug, Deserialize)]
-pub(super) struct Operation<'a> {
+pub(super) struct ChangedOperation<'a> {
     #[serde(borrow)]
     pub(super) op: Cow<'a, str>,
     #[serde(borrow, rename = "_index")]
@@ -75,12 +75,12 @@ impl<'a> Change<'a> {
 
     /// Does it move or remove a directory?
     pub(super) fn changes_directories(&self) -> bool {
-        self.operations.iter().any(Operation::is_of_directory)
+        self.operations.iter().any(ChangedOperation::is_of_directory)
     }
 
     /// The operations to apply, in order. Operations of one change have one version, so that of a document only the last
     /// one is there.
-    pub(super) fn last_operations(&self) -> Vec<&Operation<'a>> {
+    pub(super) fn last_operations(&self) -> Vec<&ChangedOperation<'a>> {
         let all = self.operations.iter();
         // A copy has each document once.
         if self.initial || self.operations.len() == 1 {
@@ -88,12 +88,13 @@ impl<'a> Change<'a> {
         }
         let addresses = self.operations.iter().enumerate();
         let last: HashMap<Address<'_>, usize> = addresses.filter_map(|(at, one)| Some((one.address()?, at))).collect();
-        let is_last = |(at, one): &(usize, &Operation<'a>)| one.address().is_none_or(|address| last.get(&address) == Some(at));
+        let is_last =
+            |(at, one): &(usize, &ChangedOperation<'a>)| one.address().is_none_or(|address| last.get(&address) == Some(at));
         all.enumerate().filter(is_last).map(|(_, one)| one).collect()
     }
 }
 
-impl Operation<'_> {
+impl ChangedOperation<'_> {
     /// The document; `None`: it alters an index.
     pub(super) fn address(&self) -> Option<Address<'_>> {
         match &*self.op {

@@ -5,7 +5,7 @@
 //!
 //! Not here: which operations (`target`), the position that may be noted (`ledger`).
 
-use super::change::{Address, Operation};
+use super::change::{Address, ChangedOperation};
 use super::ledger::Ledger;
 use crate::client::{Answer, Client, reason};
 use crate::feed_client::{Waits, exchange_raw, refusal};
@@ -144,7 +144,7 @@ impl Lanes {
     /// The target has refused one before; the document cannot be sent.
     pub(super) fn put(
         &mut self,
-        operation: &Operation<'_>,
+        operation: &ChangedOperation<'_>,
         address: Address<'_>,
         version: u64,
         doc_type: Option<&str>,

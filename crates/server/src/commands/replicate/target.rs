@@ -4,7 +4,7 @@
 //!
 //! Not here: which changes (`replicate`), requests for documents (`lanes`).
 
-use super::change::{Change, Operation};
+use super::change::{Change, ChangedOperation};
 use super::lanes::Lanes;
 use super::ledger::Ledger;
 use crate::client::{Answer, Client, JSON, segment};
@@ -157,7 +157,7 @@ impl Target {
         Ok(())
     }
 
-    fn alter(&mut self, operation: &Operation<'_>, is_initial: bool) -> Result<()> {
+    fn alter(&mut self, operation: &ChangedOperation<'_>, is_initial: bool) -> Result<()> {
         let name = operation.index_name();
         let path = format!("/{}", segment(&name));
         match &*operation.op {
@@ -196,7 +196,7 @@ impl Target {
     }
 
     /// Moves or removes a directory. One that is not there was changed before the command stopped, or never had a document.
-    fn change_directory(&mut self, operation: &Operation<'_>) -> Result<()> {
+    fn change_directory(&mut self, operation: &ChangedOperation<'_>) -> Result<()> {
         if !self.is_pleach {
             let reason = "the source moved a directory of a [tree_path] field, which the target cannot: it is no Pleach";
             return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
@@ -232,7 +232,7 @@ impl Target {
     }
 
     /// Makes an index. One that is there gets what it lacks: it was made before the command stopped. In a copy there is none.
-    fn create(&mut self, operation: &Operation<'_>, name: &str, path: &str, is_initial: bool) -> Result<()> {
+    fn create(&mut self, operation: &ChangedOperation<'_>, name: &str, path: &str, is_initial: bool) -> Result<()> {
         let is_closed = operation.open == Some(false);
         if is_initial && self.replaces {
             self.delete_index(path)?;
@@ -260,7 +260,7 @@ impl Target {
     }
 
     /// The settings of an index that the target takes, of these.
-    fn settings(&self, operation: &Operation<'_>, names: &[&str]) -> Map<String, Value> {
+    fn settings(&self, operation: &ChangedOperation<'_>, names: &[&str]) -> Map<String, Value> {
         let is_taken =
             |name: &str| names.iter().any(|known| name.starts_with(known)) || self.is_pleach && name.starts_with(OWN_SETTINGS);
         settings_that(&operation.settings, &is_taken)
