@@ -1,20 +1,20 @@
 //! The same searches over growing copies of the same documents, beside a real server of the same API.
 //!
 //! Flat commits are loaded once, ten times and a hundred times (`--copies`), by two connections for each server, one server after
-//! the other. After each of these sizes every class of searches is asked of both servers in turns, by one client and by eight. No two
-//! requests are alike, so no answer comes from a cache of answers.
+//! the other. After each of these sizes every class of searches is asked of both servers in turns, by one client and by eight, and all
+//! of them by sixteen clients while two load. No two requests are alike, so no answer comes from a cache of answers.
 //!
 //! Not here: small indices in all their shapes (`peers`, `relations`).
 
 use super::peers::OpenSearch;
 use super::{folder, started};
 use crate::commits::{self, shared};
-use crate::load::{Http, compare, request};
+use crate::load::{Http, Sample, compare, request, run, turns};
 use crate::report::{Bar, Report};
 use crate::{Options, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Connections that load a server.
@@ -25,6 +25,12 @@ const BULK_DOCS: usize = 2000;
 const PRUNED: f64 = 0.3;
 /// The bar of all others.
 const WHOLE: f64 = 0.5;
+/// The bar of the slowest hundredth of every class.
+const SLOWEST: f64 = 0.5;
+/// Ten times the documents may take a pruned class so many times as long.
+const GROWTH: f64 = 2.5;
+/// Clients that search while two connections load.
+const SEARCHERS: usize = 16;
 
 /// A kind of search: its name, its bar, its body without what makes a request unlike any other.
 struct Class {
@@ -39,6 +45,15 @@ struct Field<'a> {
     theirs: &'a str,
     documents: &'a [Value],
     copies: usize,
+    /// Copies that were loaded while others searched: their ids and dates follow those of the sizes.
+    extra: AtomicUsize,
+}
+
+/// The figures of a class.
+struct Asked {
+    p50_us: f64,
+    /// Ours of theirs.
+    p99: f64,
 }
 
 /// Loads and asks at each size.
@@ -59,16 +74,28 @@ pub(super) fn size(options: &Options, report: &mut Report) {
         theirs: &theirs,
         documents: &documents,
         copies: 0,
+        extra: AtomicUsize::new(1_000),
     };
     let index = commits::flat_index().to_string();
     for address in [field.ours, field.theirs] {
         send(&mut Http::open(address), "PUT", "/size", &index);
     }
+    let classes = classes(&documents);
+    let mut before = Vec::new();
     for copies in [1, 10, 100, 400].into_iter().filter(|copies| *copies <= options.copies) {
         field.load(copies, report);
-        for class in classes(&documents) {
-            for clients in [1, 8] {
-                field.ask(&class, clients, options, report);
+        for clients in [1, 8] {
+            let asked: Vec<Asked> = classes
+                .iter()
+                .map(|class| field.ask(class, clients, options, report))
+                .collect();
+            let slowest = classes.iter().zip(&asked).max_by(|a, b| a.1.p99.total_cmp(&b.1.p99));
+            let (class, asked_slowest) = slowest.expect("there are classes");
+            let name = format!("size {} c{clients}: p99 of the class that stands worst", field.count());
+            report.row(&name, class.name, "", asked_slowest.p99, "", Bar::AtMost(SLOWEST));
+            if clients == 1 {
+                grow(&field, &classes, (&before, &asked), report);
+                before = asked;
             }
         }
     }
@@ -87,6 +114,7 @@ pub(super) fn size(options: &Options, report: &mut Report) {
         "segments",
         Bar::AtMost(12.0),
     );
+    field.search_while_loading(&classes, options, report);
 }
 
 impl Field<'_> {
@@ -135,17 +163,8 @@ impl Field<'_> {
     }
 
     /// Asks both servers in turns.
-    fn ask(&self, class: &Class, clients: usize, options: &Options, report: &mut Report) {
-        static TURNS: AtomicUsize = AtomicUsize::new(0);
-        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
-        let next = AtomicUsize::new(0);
-        let search = |_: usize, _: u64, out: &mut Vec<u8>| {
-            let unlike = format!("none-{turn}-{}", next.fetch_add(1, Ordering::Relaxed));
-            let mut body = class.body.clone();
-            let query = body.get("query").cloned().unwrap_or_else(|| json!({ "match_all": {} }));
-            body["query"] = json!({ "bool": { "must": query, "must_not": { "term": { "repo": unlike } } } });
-            request(out, "POST", "/size/_search?request_cache=false", &body.to_string());
-        };
+    fn ask(&self, class: &Class, clients: usize, options: &Options, report: &mut Report) -> Asked {
+        let search = |_: usize, _: u64, out: &mut Vec<u8>| class.search(out);
         let seen = compare(
             options.rounds,
             options.load(clients),
@@ -161,7 +180,87 @@ impl Field<'_> {
             "",
             Bar::AtMost(class.bar),
         );
+        Asked {
+            p50_us: seen.ours.p50_us,
+            p99: seen.ours.p99_us / seen.theirs.p99_us,
+        }
     }
+
+    /// Asks all classes of one server after the other, each while it is loaded.
+    fn search_while_loading(&self, classes: &[Class], options: &Options, report: &mut Report) {
+        let next = AtomicUsize::new(0);
+        let search = |_: usize, _: u64, out: &mut Vec<u8>| {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            classes[n % classes.len()].search(out);
+        };
+        let side = |address: &str| {
+            let done = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for _ in 0..LOADERS {
+                    scope.spawn(|| self.load_until(address, &done));
+                }
+                let sample = run(address, options.load(SEARCHERS), &search);
+                done.store(true, Ordering::Relaxed);
+                sample
+            })
+        };
+        let seen = turns(options.rounds, || side(self.ours), || side(self.theirs));
+        let figures = |sample: Sample| format!("p50 {:.0} µs, p99 {:.0} µs", sample.p50_us, sample.p99_us);
+        report.row(
+            &format!("size {} c{SEARCHERS} while {LOADERS} load: p99", self.count()),
+            &figures(seen.ours),
+            &figures(seen.theirs),
+            seen.ours.p99_us / seen.theirs.p99_us,
+            "",
+            Bar::AtMost(SLOWEST),
+        );
+    }
+
+    /// Sends bulks of new documents until others have done.
+    fn load_until(&self, address: &str, done: &AtomicBool) {
+        let mut http = Http::open(address);
+        while !done.load(Ordering::Relaxed) {
+            let copy = self.extra.fetch_add(1, Ordering::Relaxed);
+            for (n, part) in self.documents.chunks(BULK_DOCS).enumerate() {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                let answer = send(&mut http, "POST", "/size/_bulk", &lines(part, n, copy));
+                assert_eq!(answer["errors"], false, "a bulk is refused");
+            }
+        }
+    }
+}
+
+impl Class {
+    /// A search of this class that nobody has sent before.
+    fn search(&self, out: &mut Vec<u8>) {
+        static SENT: AtomicUsize = AtomicUsize::new(0);
+        let unlike = format!("none-{}", SENT.fetch_add(1, Ordering::Relaxed));
+        let mut body = self.body.clone();
+        let query = body.get("query").cloned().unwrap_or_else(|| json!({ "match_all": {} }));
+        body["query"] = json!({ "bool": { "must": query, "must_not": { "term": { "repo": unlike } } } });
+        request(out, "POST", "/size/_search?request_cache=false", &body.to_string());
+    }
+}
+
+/// What ten times the documents cost a pruned class: the one that grew most. At first there is nothing to compare with.
+fn grow(field: &Field<'_>, classes: &[Class], (before, now): (&[Asked], &[Asked]), report: &mut Report) {
+    let growth = |(before, now): (&Asked, &Asked)| now.p50_us / before.p50_us;
+    let all = classes.iter().zip(before.iter().zip(now).map(growth));
+    let pruned = all.filter(|(class, _)| class.bar == PRUNED);
+    let Some((class, most)) = pruned.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return;
+    };
+    let name = format!("size {}: the pruned class that grew most", field.count());
+    report.row(
+        &name,
+        class.name,
+        "p50 at the size before",
+        most,
+        "times",
+        Bar::AtMost(GROWTH),
+    );
 }
 
 fn send(http: &mut Http, method: &str, path: &str, body: &str) -> Value {
