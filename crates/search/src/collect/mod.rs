@@ -3,6 +3,7 @@
 mod by_rank;
 pub(crate) mod collapse;
 pub mod join_keys;
+mod match_count;
 pub(crate) mod rescore;
 mod shown;
 mod side_by_side;

@@ -10,6 +10,7 @@
 //! Not here: every other search (`collect`).
 
 use super::collapse::Groups;
+use super::match_count::MatchCount;
 use super::side_by_side::{self, SegmentPass, SharedBound};
 use super::{Best, Collected, Ranked, Source};
 use crate::context::Context;
@@ -25,6 +26,7 @@ use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Whether a search asks for nothing but the best by score and how many match.
@@ -76,6 +78,7 @@ pub(crate) fn top(
         most,
         limit: best.limit(),
         bound: SharedBound::default(),
+        counted: AtomicU64::new(found.count),
         interrupt: cx.interrupt.clone(),
     };
     if let Some(helpers) = cx.helpers.filter(|_| pass.is_long()) {
@@ -98,6 +101,8 @@ struct Pass {
     most: u64,
     limit: usize,
     bound: SharedBound,
+    /// Matches that all threads have counted, those of the indices before too.
+    counted: AtomicU64,
     interrupt: Interrupt,
 }
 
@@ -105,7 +110,7 @@ impl Pass {
     /// Whether it is worth a second thread.
     fn is_long(&self) -> bool {
         let entries = match &self.pruning {
-            Some(pruning) => pruning.docs(),
+            Some(pruning) => pruning.work(),
             // The first matches are the best where all have one score.
             None if self.limit == 0 || self.planned.node().most_score().is_some() => 0,
             None => {
@@ -129,6 +134,7 @@ impl SegmentPass for Pass {
     fn segment(&self, no: usize, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
         self.interrupt.check()?;
         let (planned, most) = (&*self.planned, self.most);
+        let mut count = MatchCount::new(count, &self.counted);
         let segment = &self.view.segments[no];
         let sight = planned.sight(segment)?;
         let at = SegmentQuery {
@@ -141,18 +147,14 @@ impl SegmentPass for Pass {
             interrupt: &self.interrupt,
         };
         match &self.pruning {
-            Some(pruning) if pruning.is_conjunction() => collect_conjunction(pruning, &at, most, best, count)?,
+            Some(pruning) if pruning.is_conjunction() => collect_conjunction(pruning, &at, most, best, &mut count)?,
             Some(pruning) => match collect_pruned(pruning, &at, best)? {
                 Pruned::NothingMatches => {}
-                Pruned::Selective => collect_all(&at, most, best, count)?,
-                Pruned::Done if *count <= most => {
-                    *count += count_matches(planned, segment, &sight, most - *count, &self.interrupt)?;
-                }
-                Pruned::Done => {}
+                Pruned::Selective => collect_all(&at, most, best, &mut count)?,
+                Pruned::Done => at.count_matches(most, &mut count)?,
             },
-            None if best.limit() == 0 && *count > most => {}
-            None if best.limit() == 0 => *count += count_matches(planned, segment, &sight, most - *count, &self.interrupt)?,
-            None => collect_all(&at, most, best, count)?,
+            None if best.limit() == 0 => at.count_matches(most, &mut count)?,
+            None => collect_all(&at, most, best, &mut count)?,
         }
         planned.check()
     }
@@ -173,6 +175,14 @@ struct SegmentQuery<'a> {
 impl SegmentQuery<'_> {
     fn rank(&self, doc: DocId, score: f32) -> Ranked {
         ranked_by_score(self.view, self.no, doc, score)
+    }
+
+    /// Adds the matches of the segment, unless enough are counted.
+    fn count_matches(&self, most: u64, count: &mut MatchCount<'_>) -> Result<()> {
+        if let Some(left) = most.checked_sub(count.total()) {
+            count.add(count_matches(self.planned, self.segment, self.sight, left, self.interrupt)?);
+        }
+        Ok(())
     }
 }
 
@@ -290,26 +300,32 @@ fn collect_pruned(pruning: &Pruning, at: &SegmentQuery<'_>, best: &mut Best<'_>)
 
 /// The best of a conjunction in one segment. No list says how many documents match, so they are scanned until enough are counted;
 /// from there on the bounds choose.
-fn collect_conjunction(pruning: &Pruning, at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
+fn collect_conjunction(
+    pruning: &Pruning,
+    at: &SegmentQuery<'_>,
+    most: u64,
+    best: &mut Best<'_>,
+    count: &mut MatchCount<'_>,
+) -> Result<()> {
     let Some(checks) = pruning.checks(at.segment)? else {
         return Ok(());
     };
     if pruning.is_selective(&checks) {
         return collect_all(at, most, best, count);
     }
-    let counted = |best: &Best<'_>, count: u64| count > most && best.threshold().is_some();
-    if *count <= most
-        && let Some(all) = at.planned.quick_count(at.segment, at.sight, most - *count)?
+    let counted = |best: &Best<'_>, count: &MatchCount<'_>| best.threshold().is_some() && count.exceeds(most);
+    if let Some(left) = most.checked_sub(count.total())
+        && let Some(all) = at.planned.quick_count(at.segment, at.sight, left)?
     {
-        *count += all;
+        count.add(all);
         return prune_from(0, pruning, at, checks, best);
     }
     let mut from = 0;
-    if !counted(best, *count) {
+    if !counted(best, count) {
         let mut set = at.planned.scorer(at.segment)?;
         let mut seen = 0u64;
-        while set.doc() != TERMINATED && !counted(best, *count) {
-            *count += 1;
+        while set.doc() != TERMINATED && !counted(best, count) {
+            count.add(1);
             let score = set.score();
             if best.threshold().is_none_or(|worst| score > worst.score) {
                 best.push(at.rank(set.doc(), score));
@@ -419,7 +435,7 @@ fn collect_groups(
 }
 
 /// Every match of one segment, until no further one can matter.
-fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
+fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mut MatchCount<'_>) -> Result<()> {
     let SegmentQuery {
         planned,
         segment,
@@ -433,19 +449,17 @@ fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mu
         _ => false,
     };
     if done(best) {
-        if *count <= most {
-            *count += count_matches(planned, segment, sight, most - *count, interrupt)?;
-        }
-        return Ok(());
+        return at.count_matches(most, count);
     }
     let mut set = planned.scorer(segment)?;
-    let before = *count;
+    let left = most.saturating_sub(count.total());
     let (mut full, mut seen) = (false, 0u64);
     let mut doc = set.doc();
     while doc != TERMINATED {
-        *count += 1;
+        count.add(1);
+        seen += 1;
         if full {
-            if *count > most {
+            if count.exceeds(most) {
                 break;
             }
         } else {
@@ -457,13 +471,12 @@ fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mu
             if best.threshold().is_none_or(|worst| score > worst.score) {
                 best.push(at.rank(doc, score));
                 full = done(best);
-                if full && let Some(all) = planned.quick_count(segment, sight, most.saturating_sub(before))? {
-                    *count = before + all;
+                if full && let Some(all) = planned.quick_count(segment, sight, left)? {
+                    count.add(all.saturating_sub(seen));
                     break;
                 }
             }
         }
-        seen += 1;
         if seen.is_multiple_of(1024) {
             interrupt.check()?;
             planned.check()?;

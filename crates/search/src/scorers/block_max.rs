@@ -5,11 +5,12 @@
 //! exceed the threshold, the documents up to the next end of a block are passed over. Sources: H. Turtle, J. Flood: Query evaluation:
 //! strategies and optimizations (1995); S. Ding, T. Suel: Faster top-k document retrieval using block-max indexes (SIGIR 2011).
 //!
-//! Scores are added up in another order than that of the scorers, so sums are rounded up and only choose (search.md S11).
+//! Scores are added up in another order than that of the scorers, so sums are bounds and only choose (`sum_bound`, search.md S11).
 //!
 //! Not here: which clauses these are (`prune`), what is done with the documents (`collect::top`).
 
 use super::similarity::Bm25;
+use super::sum_bound::SumBound;
 use super::term::norms;
 use model::Result;
 use segment::impacts::{BLOCK_DOCS, Impact, Impacts, block_postings};
@@ -40,13 +41,11 @@ struct BoundedList {
     once: Box<[f32; 256]>,
 }
 
+/// An entry whose positions are read takes so many times as long as one that scores.
+const POSITIONS_TIMES: u64 = 4;
+
 /// So many places of an unpacked block are looked at one by one before the block is searched.
 const NEAR: usize = 8;
-
-/// A sum of scores in one order is at most this in any other.
-fn round_up(sum: f64) -> f32 {
-    (sum as f32).next_up()
-}
 
 impl BoundedList {
     fn open(term: &Term, bm25: &Bm25, segment: &SegmentView) -> Result<Option<BoundedList>> {
@@ -73,6 +72,11 @@ impl BoundedList {
             bm25: bm25.clone(),
             once: Box::new(std::array::from_fn(|norm| bm25.score(1.0, norm as u8))),
         }))
+    }
+
+    /// No document of the list scores less: a term that is there more often scores more.
+    fn least(&self) -> f32 {
+        self.once.iter().copied().fold(f32::MAX, f32::min)
     }
 
     /// The block that would hold a document: its last document, and its bound. Asked for in ascending order.
@@ -174,10 +178,11 @@ struct TermChoice {
     before: Vec<f64>,
     /// Lists from here on have every document that may score more than the threshold.
     essential: usize,
+    bounds: SumBound,
 }
 
 impl TermChoice {
-    fn new(mut lists: Vec<BoundedList>) -> TermChoice {
+    fn new(mut lists: Vec<BoundedList>, bounds: SumBound) -> TermChoice {
         lists.sort_by(|a, b| a.most.total_cmp(&b.most));
         let mut sum = 0f64;
         let mut before = vec![0.0];
@@ -189,12 +194,13 @@ impl TermChoice {
             lists,
             before,
             essential: 0,
+            bounds,
         }
     }
 
     /// Lists that cannot exceed a threshold together are essential no longer. `false`: no list is.
     fn raise(&mut self, threshold: f32) -> bool {
-        while self.essential < self.lists.len() && round_up(self.before[self.essential + 1]) <= threshold {
+        while self.essential < self.lists.len() && self.bounds.of(self.before[self.essential + 1]) <= threshold {
             self.essential += 1;
         }
         self.essential < self.lists.len()
@@ -208,7 +214,7 @@ impl TermChoice {
             end = end.min(block_end);
             bound += f64::from(of_block);
         }
-        (end, round_up(bound))
+        (end, self.bounds.of(bound))
     }
 
     /// The next document of an essential list.
@@ -230,7 +236,7 @@ impl TermChoice {
         // The others are read while the sum of what they may give is enough.
         let mut open: f64 = others.iter_mut().map(|list| f64::from(list.block_at(candidate).1)).sum();
         for list in others.iter_mut().rev() {
-            if round_up(sum + open) <= threshold {
+            if self.bounds.of(sum + open) <= threshold {
                 return None;
             }
             open -= f64::from(list.block_at(candidate).1);
@@ -238,7 +244,7 @@ impl TermChoice {
                 sum += f64::from(list.score());
             }
         }
-        Some(round_up(sum)).filter(|score| *score > threshold)
+        Some(self.bounds.of(sum)).filter(|score| *score > threshold)
     }
 
     fn for_each(&mut self, from: DocId, mut threshold: f32, show: &mut ShowCandidate<'_>) {
@@ -284,6 +290,7 @@ struct Required {
     clause_of: Vec<usize>,
     /// For each clause what [`Required::least`] found last.
     least: Vec<f32>,
+    bounds: SumBound,
 }
 
 /// The blocks of all required lists at a document.
@@ -292,27 +299,13 @@ struct Window {
     end: DocId,
     /// No document up to the end scores more.
     bound: f32,
-    /// The most that the other terms of the lead's clause leave it.
-    lead_most: f32,
     /// The most that all other clauses give.
     others: f64,
 }
 
-impl Window {
-    /// No document scores more whose lead scores this.
-    fn bound_with(&self, lead_score: f32) -> f32 {
-        round_up(self.others + f64::from(lead_score.min(self.lead_most)))
-    }
-
-    /// A document whose lead scores no more than this does not score above the threshold. Two steps down are more than what is lost by rounding.
-    fn lead_floor(&self, threshold: f32) -> f32 {
-        ((f64::from(threshold) - self.others) as f32).next_down().next_down()
-    }
-}
-
 impl Required {
     /// `lists`: for each its clause.
-    fn new(mut lists: Vec<(usize, BoundedList)>, clauses: usize) -> Option<Required> {
+    fn new(mut lists: Vec<(usize, BoundedList)>, clauses: usize, bounds: SumBound) -> Option<Required> {
         let at = (0..lists.len()).min_by_key(|at| lists[*at].1.postings.doc_freq())?;
         let (lead_clause, lead) = lists.swap_remove(at);
         // The lead's clause comes first.
@@ -327,6 +320,7 @@ impl Required {
             others,
             clause_of,
             least: vec![0.0; clauses],
+            bounds,
         })
     }
 
@@ -351,14 +345,8 @@ impl Required {
             bound
         });
         let (lead_most, others) = (least[0], least[1..].iter().map(|bound| f64::from(*bound)).sum());
-        let mut window = Window {
-            end,
-            bound: 0.0,
-            lead_most,
-            others,
-        };
-        window.bound = window.bound_with(lead_bound);
-        (!is_over).then_some(window)
+        let bound = self.bounds.of(others + f64::from(lead_bound.min(lead_most)));
+        (!is_over).then_some(Window { end, bound, others })
     }
 
     /// Moves the other lists to a document; `false` if one of them has not got it.
@@ -373,7 +361,8 @@ impl Required {
             if window.bound <= threshold {
                 continue;
             }
-            let mut floor = window.lead_floor(threshold);
+            // A document whose lead scores no more than this does not score above the threshold.
+            let mut floor = self.bounds.floor(threshold, window.others);
             let mut candidate = self.lead.seek(first);
             while candidate <= window.end {
                 let lead_score = self.lead.score();
@@ -383,14 +372,11 @@ impl Required {
                         .iter()
                         .map(|score| f64::from(*score))
                         .sum();
-                    let score = round_up(score);
-                    debug_assert!(
-                        score <= window.bound.next_up(),
-                        "search.md S10: a score of {score} is above the bound"
-                    );
+                    let score = self.bounds.of(score);
+                    debug_assert!(score <= window.bound, "search.md S10: a score of {score} is above the bound");
                     if score > threshold {
                         threshold = show(candidate, score);
-                        floor = window.lead_floor(threshold);
+                        floor = self.bounds.floor(threshold, window.others);
                     }
                 }
                 self.lead.advance();
@@ -408,37 +394,70 @@ pub(crate) struct ScoredClause {
     pub(crate) bm25: Bm25,
 }
 
-/// Shows, in their order, at least the documents of a segment from `from` on that score more than the threshold. `all_required`: those
-/// that have the terms of all clauses, else of any.
+/// The clauses that give the score of a query.
+pub struct ScoredClauses {
+    pub(crate) clauses: Vec<ScoredClause>,
+    /// A match has all of them, else any.
+    pub(crate) all_required: bool,
+    /// How deep sums are inside of sums, each rounded by itself.
+    pub(crate) roundings: u32,
+}
+
+impl ScoredClauses {
+    /// How many documents the lists of all terms have.
+    pub(crate) fn docs(&self) -> u64 {
+        let freqs = self.clauses.iter().flat_map(|clause| clause.bm25.doc_freqs());
+        freqs.sum()
+    }
+
+    /// How much there is to do, in entries of lists that score. For an entry of a phrase positions are read.
+    pub(crate) fn work(&self) -> u64 {
+        let of_clause = |clause: &ScoredClause| {
+            let docs: u64 = clause.bm25.doc_freqs().sum();
+            docs * if clause.terms.len() > 1 { POSITIONS_TIMES } else { 1 }
+        };
+        self.clauses.iter().map(of_clause).sum()
+    }
+}
+
+/// Shows, in their order, at least the documents of a segment from `from` on that score more than the threshold: those that have the
+/// terms of all clauses where all are required, else of any.
 ///
 /// # Errors
 /// Unreadable files.
 pub(crate) fn for_each(
-    clauses: &[ScoredClause],
-    all_required: bool,
+    scored: &ScoredClauses,
     segment: &SegmentView,
     (from, threshold): (DocId, f32),
     show: &mut ShowCandidate<'_>,
 ) -> Result<()> {
+    let ScoredClauses {
+        clauses,
+        all_required,
+        roundings,
+    } = scored;
     let mut lists = Vec::new();
     for (number, clause) in clauses.iter().enumerate() {
         for term in &clause.terms {
             match BoundedList::open(term, &clause.bm25, segment)? {
                 Some(list) => lists.push((number, list)),
-                None if all_required => return Ok(()),
+                None if *all_required => return Ok(()),
                 None => {}
             }
         }
     }
+    let least = lists.iter().map(|(_, list)| list.least()).fold(f32::MAX, f32::min);
+    let most = lists.iter().map(|(_, list)| f64::from(list.most)).sum();
+    let bounds = SumBound::new(*roundings, least, most);
     match lists.as_mut_slice() {
         [] => {}
         [(_, one)] => for_each_of_one(one, from, threshold, show),
-        _ if all_required => {
-            if let Some(mut required) = Required::new(lists, clauses.len()) {
+        _ if *all_required => {
+            if let Some(mut required) = Required::new(lists, clauses.len(), bounds) {
                 required.for_each(from, threshold, show);
             }
         }
-        _ => TermChoice::new(lists.into_iter().map(|(_, list)| list).collect()).for_each(from, threshold, show),
+        _ => TermChoice::new(lists.into_iter().map(|(_, list)| list).collect(), bounds).for_each(from, threshold, show),
     }
     Ok(())
 }

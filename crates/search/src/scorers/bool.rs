@@ -1,5 +1,6 @@
 //! `bool` over compiled clauses: required, optional, excluded ones, and those that only filter.
 
+use super::block_max::ScoredClauses;
 use super::conjunction::{among, and};
 use super::constant::{AllScorer, ConstantScorer};
 use super::coord::scale_by_coord;
@@ -10,7 +11,7 @@ use super::live_docs::LiveDocs;
 use super::lucene_string;
 use super::node::{Node, Shared};
 use super::optional::with_option;
-use super::prune::{Restriction, ScoredClauses};
+use super::prune::Restriction;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::segment_view::{SegmentView, postings};
@@ -284,7 +285,7 @@ impl Node for BoolNode {
             false if self.scores_as_choice() => self.should.iter().filter(|node| !node.is_none()).collect(),
             false => return None,
         };
-        let mut clauses = Vec::new();
+        let (mut clauses, mut roundings) = (Vec::new(), 0);
         for node in parts {
             let part = node.scored_clauses()?;
             // Of a clause that is required all terms are, as in a phrase, or it has one. A choice is one of terms alone.
@@ -295,9 +296,14 @@ impl Node for BoolNode {
             if !fits {
                 return None;
             }
+            roundings = roundings.max(part.roundings + u32::from(part.clauses.len() > 1));
             clauses.extend(part.clauses);
         }
-        Some(ScoredClauses { clauses, all_required })
+        Some(ScoredClauses {
+            clauses,
+            all_required,
+            roundings,
+        })
     }
 
     fn opens_quickly(&self) -> bool {

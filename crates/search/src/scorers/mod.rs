@@ -43,6 +43,7 @@ pub(crate) mod script_score;
 pub(crate) mod similarity;
 pub(crate) mod small_disjunction;
 pub(crate) mod statistics;
+pub(crate) mod sum_bound;
 pub(crate) mod synonym;
 pub(crate) mod term;
 pub(crate) mod term_set;

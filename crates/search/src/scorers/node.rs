@@ -1,8 +1,9 @@
 //! The trait of a compiled clause: it gives a scorer for a segment and explains one document.
 
+use super::block_max::ScoredClauses;
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
-use super::prune::{Restriction, ScoredClauses};
+use super::prune::Restriction;
 use super::term::TermNode;
 use model::Result;
 use segment::doc_bits::DocBits;

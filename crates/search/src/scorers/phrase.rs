@@ -1,10 +1,9 @@
 //! Phrases: exact ones, sloppy ones with Lucene's frequencies, ones whose last term is a prefix.
 
-use super::block_max::ScoredClause;
+use super::block_max::{ScoredClause, ScoredClauses};
 use super::constant::or_none;
 use super::explain::Explained;
 use super::node::Node;
-use super::prune::ScoredClauses;
 use super::similarity::{Counted, Counting, Similarity, explain_at};
 use super::term::norms;
 use model::Result;
@@ -364,6 +363,7 @@ impl Node for PhraseNode {
         Some(ScoredClauses {
             clauses: vec![clause],
             all_required: true,
+            roundings: 0,
         })
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Not here: the bounds (`block_max`), what is done with the documents (`collect::top`).
 
-use super::block_max::{self, ScoredClause, ShowCandidate};
+use super::block_max::{self, ScoredClauses, ShowCandidate};
 use super::constant::ConstantScorer;
 use super::node::Shared;
 use model::Result;
@@ -19,21 +19,6 @@ const SELECTIVE: u64 = 16;
 
 /// Going through so many documents takes less than pruning them, which opens each list once more to score and once to count.
 const FEW: u64 = 256;
-
-/// The clauses that give the score of a query.
-pub struct ScoredClauses {
-    pub(crate) clauses: Vec<ScoredClause>,
-    /// A match has all of them, else any.
-    pub(crate) all_required: bool,
-}
-
-impl ScoredClauses {
-    /// How many documents the lists of all terms have.
-    fn docs(&self) -> u64 {
-        let freqs = self.clauses.iter().flat_map(|clause| clause.bm25.doc_freqs());
-        freqs.sum()
-    }
-}
 
 /// A clause beside those that score: a document must be in it, or must not.
 pub struct Restriction {
@@ -100,6 +85,11 @@ impl Pruning {
         self.scored.docs()
     }
 
+    /// How much there is to do, in entries of lists that score.
+    pub fn work(&self) -> u64 {
+        self.scored.work()
+    }
+
     /// Whether a match has all of the terms, so that no list says how many there are. Documents that have them may be no
     /// matches: a phrase also asks for their places.
     pub fn is_conjunction(&self) -> bool {
@@ -125,7 +115,6 @@ impl Pruning {
     /// # Errors
     /// Unreadable files.
     pub fn for_each(&self, segment: &SegmentView, from: DocId, threshold: f32, show: &mut ShowCandidate<'_>) -> Result<()> {
-        let ScoredClauses { clauses, all_required } = &self.scored;
-        block_max::for_each(clauses, *all_required, segment, (from, threshold), show)
+        block_max::for_each(&self.scored, segment, (from, threshold), show)
     }
 }

@@ -1,12 +1,11 @@
 //! One scored term.
 
-use super::block_max::ScoredClause;
+use super::block_max::{ScoredClause, ScoredClauses};
 use super::constant::or_none;
 use super::explain::Explained;
 use super::live_docs::LiveDocs;
 use super::lucene_string::with_boost;
 use super::node::Node;
-use super::prune::ScoredClauses;
 use super::similarity::{Counted, Counting, Similarity, explain_at};
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -184,6 +183,7 @@ impl Node for TermNode {
         Some(ScoredClauses {
             clauses: vec![clause],
             all_required: false,
+            roundings: 0,
         })
     }
 }
