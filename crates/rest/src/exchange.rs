@@ -263,7 +263,7 @@ fn build_response(
     let compatible = compatible_with(request.accept.as_deref());
     // A long text is sent piece by piece.
     let packed = match &mut answer.body {
-        Body::Packed(text) if !style.yaml && !head => Some(std::mem::take(text)),
+        Body::Packed(text) if !head => Some(std::mem::take(text)),
         _ => None,
     };
     let events = match &answer.body {

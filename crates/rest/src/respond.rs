@@ -57,7 +57,7 @@ impl Answer {
             ..Answer::empty(200)
         }
     }
-    /// 200 with the text of JSON, packed.
+    /// 200 with a packed text, which is laid out already.
     pub(crate) fn from_packed(text: PackedText) -> Answer {
         Answer {
             body: Body::Packed(text),
@@ -133,6 +133,8 @@ impl Style {
 /// Trees of an answer that lie beside each other while it is filtered, units are added and it is laid out.
 pub(crate) const TREES: usize = 2;
 
+const YAML: &str = "application/yaml";
+
 /// The bytes of an answer and their media type.
 pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> (Bytes, Cow<'static, str>) {
     let json_type = match compatible_with {
@@ -145,7 +147,8 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
         // The pieces are sent beside the headers.
         Body::Events(_) => (Bytes::new(), "text/event-stream".into()),
         Body::Text(text) => (Bytes::from(text.clone()), "text/plain; charset=UTF-8".into()),
-        Body::Packed(text) if style.yaml => write(&Body::Raw(text.whole()), style, compatible_with),
+        // It was laid out as it was made.
+        Body::Packed(text) if style.yaml => (text.whole(), YAML.into()),
         Body::Packed(text) => (text.whole(), json_type),
         Body::Raw(bytes) if !style.pretty && !style.yaml && style.filter_path.is_empty() => (bytes.clone(), json_type),
         // Nothing is added to a stored source.
@@ -177,7 +180,7 @@ pub(crate) fn write(body: &Body, style: &Style, compatible_with: Option<u8>) -> 
                 &filtered
             };
             if style.yaml {
-                return (Bytes::from(crate::yaml::text(value)), "application/yaml".into());
+                return (Bytes::from(crate::yaml::text(value)), YAML.into());
             }
             let text = if style.pretty { pretty(value) } else { value.to_string() };
             (Bytes::from(text), json_type)

@@ -4,6 +4,25 @@
 
 use serde_json::Value;
 
+/// The first line of a document, unless a value stands in it.
+pub(crate) const BEGIN: &str = "---\n";
+
+/// An item of a list at the level of the document, on lines of its own.
+pub(crate) fn item(value: &Value) -> String {
+    let mut out = String::new();
+    entry(value, 0, &mut out);
+    out
+}
+
+/// A member of the document, on lines of its own.
+pub(crate) fn member(key: &str, value: &Value) -> String {
+    let mut out = String::new();
+    name(key, &mut out);
+    out.push(':');
+    below(value, 2, 0, &mut out);
+    out
+}
+
 /// A document with its first line. The depth is that of an answer, which is limited.
 pub(crate) fn text(value: &Value) -> String {
     let mut out = String::from("---");
@@ -44,21 +63,26 @@ fn block(value: &Value, indent: usize, out: &mut String) {
                 if n > 0 || !out.ends_with("- ") {
                     out.push_str(&" ".repeat(indent));
                 }
-                out.push('-');
-                match item {
-                    Value::Object(map) if !map.is_empty() => {
-                        out.push(' ');
-                        block(item, indent + 2, out);
-                    }
-                    Value::Array(inner) if !inner.is_empty() => {
-                        out.push(' ');
-                        block(item, indent + 2, out);
-                    }
-                    _ => below(item, indent, indent, out),
-                }
+                entry(item, indent, out);
             }
         }
         _ => {}
+    }
+}
+
+/// An item behind its dash.
+fn entry(item: &Value, indent: usize, out: &mut String) {
+    out.push('-');
+    match item {
+        Value::Object(map) if !map.is_empty() => {
+            out.push(' ');
+            block(item, indent + 2, out);
+        }
+        Value::Array(inner) if !inner.is_empty() => {
+            out.push(' ');
+            block(item, indent + 2, out);
+        }
+        _ => below(item, indent, indent, out),
     }
 }
 

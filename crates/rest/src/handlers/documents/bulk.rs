@@ -115,8 +115,6 @@ const PACKED_BYTES_OF_A_LINE: usize = 16;
 
 /// So many times as much where each member has a line of its own, most of it spaces.
 const LAID_OUT_TIMES: usize = 3;
-/// So many times as much where the answer is YAML, which is made of the whole: an item is fifteen values.
-const ANSWER_AS_TREES_TIMES: usize = 16;
 
 /// The name of the list in an answer.
 const ITEMS: &str = "items";
@@ -149,15 +147,13 @@ impl BulkAnswer {
         let deletes = memchr::memmem::find_iter(body, b"\"delete\"").count();
         let answered_lines = lines + deletes;
         let text_bytes = answered_lines.saturating_mul(ANSWER_BYTES_OF_A_LINE);
-        let text_bytes = match call.style.pretty {
+        let text_bytes = match call.style.pretty || call.style.yaml {
             true => text_bytes.saturating_mul(LAID_OUT_TIMES),
             false => text_bytes,
         };
         // An answer that is longer than its body is packed.
-        call.book(match call.style.yaml {
-            false => PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE),
-            true => text_bytes.saturating_mul(ANSWER_AS_TREES_TIMES),
-        })?;
+        let held = PackedText::bytes_held(text_bytes, body.len(), answered_lines, PACKED_BYTES_OF_A_LINE);
+        call.book(held)?;
         Ok(BulkAnswer {
             items: PackedText::new(text_bytes, body.len()),
             ..BulkAnswer::default()
