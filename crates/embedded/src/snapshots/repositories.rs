@@ -30,6 +30,37 @@ const SETTINGS: &[&str] = &[
 /// Settings that only a repository in a folder takes.
 const FOLDER_SETTINGS: &[&str] = &["location", "base_path"];
 
+/// The kind of place that a repository is in.
+#[derive(Clone, Copy)]
+enum RepositoryKind {
+    /// `fs`
+    Folder,
+    /// `s3`
+    Bucket,
+}
+
+impl RepositoryKind {
+    /// By the `type` of a definition; else why there is none.
+    fn parse(kind: &str) -> Result<RepositoryKind, String> {
+        match kind {
+            "fs" => Ok(RepositoryKind::Folder),
+            "s3" => Ok(RepositoryKind::Bucket),
+            "url" | "azure" | "gcs" | "hdfs" | "source" => {
+                Err(format!("repository type [{kind}] is not supported: [fs] and [s3] are"))
+            }
+            other => Err(format!("repository type [{other}] does not exist")),
+        }
+    }
+
+    /// Its own settings, beside [`SETTINGS`].
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            RepositoryKind::Folder => FOLDER_SETTINGS,
+            RepositoryKind::Bucket => REPOSITORY_SETTINGS,
+        }
+    }
+}
+
 /// A repository by its definition.
 pub(crate) struct OpenRepository {
     pub(crate) name: String,
@@ -60,17 +91,8 @@ impl Store {
     fn open_definition(&self, definition: &Repository) -> Result<OpenRepository> {
         let name = &definition.name;
         let refuse = |why: String| Error::new(ErrorKind::Repository, format!("[{name}] {why}")).status_of(400);
-        let own = match definition.kind.as_str() {
-            "fs" => FOLDER_SETTINGS,
-            "s3" => REPOSITORY_SETTINGS,
-            kind @ ("url" | "azure" | "gcs" | "hdfs" | "source") => {
-                return Err(refuse(format!(
-                    "repository type [{kind}] is not supported: [fs] and [s3] are"
-                )));
-            }
-            other => return Err(refuse(format!("repository type [{other}] does not exist"))),
-        };
-        let known = || SETTINGS.iter().chain(own).copied();
+        let kind = RepositoryKind::parse(&definition.kind).map_err(refuse)?;
+        let known = || SETTINGS.iter().chain(kind.settings()).copied();
         if let Some(unknown) = definition
             .settings
             .keys()
@@ -88,12 +110,12 @@ impl Store {
         }
         Ok(OpenRepository {
             name: name.clone(),
-            files: match definition.kind.as_str() {
-                "s3" => {
+            files: match kind {
+                RepositoryKind::Bucket => {
                     let clients = &self.env.limits().s3_clients;
                     clients.repository(name, text, node(REPOSITORIES_MAX_DESCRIPTION))?
                 }
-                _ => self.folder_of(name, text)?,
+                RepositoryKind::Folder => self.folder_of(name, text)?,
             },
             is_readonly: text("readonly") == Some("true"),
             snapshot_rate: rate(
