@@ -264,8 +264,10 @@ fn on_socket(data: &Path, socket: &Path, settings: &[&str]) -> Server {
     let listen = format!("listen=unix:{}", socket.display());
     let server = Server::start_with(data, &[], &[&[listen.as_str()], settings].concat());
     until("the socket is there", || UnixStream::connect(socket).is_ok());
-    // Who connects before the data folder is open waits for the answer.
-    assert_eq!(by_socket(socket, "GET", "/livez", "host: localhost\r\n").0, 200);
+    // It is alive before its data folder is open, and ready once it has users.
+    until("it is ready", || {
+        by_socket(socket, "GET", "/readyz", "host: localhost\r\n").0 == 200
+    });
     server
 }
 

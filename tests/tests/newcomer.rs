@@ -105,7 +105,7 @@ use serde_json::json;
 
 #[boxed]
 pub(crate) async fn greet(call: Call) -> Result<Answer> {
-    let name = call.needed(\"name\")?;
+    let name = call.path_part(\"name\")?;
     Ok(Answer::ok(json!({\"greeting\": format!(\"hello {name}\")})))
 }
 ",
