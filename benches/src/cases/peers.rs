@@ -134,7 +134,7 @@ impl OpenSearch {
         let done = Command::new(servers.join("opensearch/start.sh"))
             .args(["1", &port.to_string()])
             .arg(data.path())
-            .env("HEAP", "2g")
+            .env("HEAP", std::env::var("HEAP").unwrap_or_else(|_| "2g".to_owned()))
             .status();
         assert!(done.is_ok_and(|s| s.success()), "OpenSearch starts");
         OpenSearch {
