@@ -242,7 +242,9 @@ fn postgres(options: &Options, report: &mut Report) {
         let _ = write!(rows, "{}({n},'{}')", if n == 0 { "" } else { "," }, &path[1..]);
     }
     postgres.execute(&rows);
-    let server = super::started(&folder.path().join("own"));
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).expect("a folder is made");
+    let server = super::started(&own);
     make_indices(&server);
     for first in (0..MIDDLE).step_by(BULK) {
         let mut body = String::new();
