@@ -1,8 +1,8 @@
 //! The same searches over growing copies of the same documents, beside a real server of the same API.
 //!
 //! Flat commits are loaded once, ten times and a hundred times (`--copies`), by two connections for each server, one server after
-//! the other. After each of these sizes every class of searches is asked of both servers in turns, by one client and by eight, and all
-//! of them by sixteen clients while two load. No two requests are alike, so no answer comes from a cache of answers.
+//! the other. After each of these sizes both servers answer every class of searches in turns, for one client and for eight. At the end
+//! sixteen clients send all classes while two load. No two requests are alike, so no answer comes from a cache of answers.
 //!
 //! Not here: small indices in all their shapes (`peers`, `relations`).
 
@@ -50,7 +50,7 @@ struct Field<'a> {
 }
 
 /// The figures of a class.
-struct Asked {
+struct ClassFigures {
     p50_us: f64,
     /// Ours of theirs.
     p99: f64,
@@ -85,17 +85,17 @@ pub(super) fn size(options: &Options, report: &mut Report) {
     for copies in [1, 10, 100, 400].into_iter().filter(|copies| *copies <= options.copies) {
         field.load(copies, report);
         for clients in [1, 8] {
-            let asked: Vec<Asked> = classes
+            let figures: Vec<ClassFigures> = classes
                 .iter()
                 .map(|class| field.ask(class, clients, options, report))
                 .collect();
-            let slowest = classes.iter().zip(&asked).max_by(|a, b| a.1.p99.total_cmp(&b.1.p99));
-            let (class, asked_slowest) = slowest.expect("there are classes");
+            let slowest = classes.iter().zip(&figures).max_by(|a, b| a.1.p99.total_cmp(&b.1.p99));
+            let (class, of_slowest) = slowest.expect("there are classes");
             let name = format!("size {} c{clients}: p99 of the class that stands worst", field.count());
-            report.row(&name, class.name, "", asked_slowest.p99, "", Bar::AtMost(SLOWEST));
+            report.row(&name, class.name, "", of_slowest.p99, "", Bar::AtMost(SLOWEST));
             if clients == 1 {
-                grow(&field, &classes, (&before, &asked), report);
-                before = asked;
+                report_growth(&field, &classes, (&before, &figures), report);
+                before = figures;
             }
         }
     }
@@ -163,7 +163,7 @@ impl Field<'_> {
     }
 
     /// Asks both servers in turns.
-    fn ask(&self, class: &Class, clients: usize, options: &Options, report: &mut Report) -> Asked {
+    fn ask(&self, class: &Class, clients: usize, options: &Options, report: &mut Report) -> ClassFigures {
         let search = |_: usize, _: u64, out: &mut Vec<u8>| class.search(out);
         let seen = compare(
             options.rounds,
@@ -180,13 +180,13 @@ impl Field<'_> {
             "",
             Bar::AtMost(class.bar),
         );
-        Asked {
+        ClassFigures {
             p50_us: seen.ours.p50_us,
             p99: seen.ours.p99_us / seen.theirs.p99_us,
         }
     }
 
-    /// Asks all classes of one server after the other, each while it is loaded.
+    /// Sends searches of all classes to one server after the other, each while it is loaded.
     fn search_while_loading(&self, classes: &[Class], options: &Options, report: &mut Report) {
         let next = AtomicUsize::new(0);
         let search = |_: usize, _: u64, out: &mut Vec<u8>| {
@@ -244,9 +244,9 @@ impl Class {
     }
 }
 
-/// What ten times the documents cost a pruned class: the one that grew most. At first there is nothing to compare with.
-fn grow(field: &Field<'_>, classes: &[Class], (before, now): (&[Asked], &[Asked]), report: &mut Report) {
-    let growth = |(before, now): (&Asked, &Asked)| now.p50_us / before.p50_us;
+/// Reports the pruned class whose p50 grew most since the size before. The first size has none before it.
+fn report_growth(field: &Field<'_>, classes: &[Class], (before, now): (&[ClassFigures], &[ClassFigures]), report: &mut Report) {
+    let growth = |(before, now): (&ClassFigures, &ClassFigures)| now.p50_us / before.p50_us;
     let all = classes.iter().zip(before.iter().zip(now).map(growth));
     let pruned = all.filter(|(class, _)| class.bar == PRUNED);
     let Some((class, most)) = pruned.max_by(|a, b| a.1.total_cmp(&b.1)) else {

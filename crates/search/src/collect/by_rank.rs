@@ -235,7 +235,7 @@ impl<'a> ByRank<'a> {
                     None => return planned.check(),
                 }
             }
-            // A script may have failed at the next document. Those before it are kept and answered.
+            // A script may have failed at the next document. The documents before it are kept, and are in the answer.
             planned.check()?;
             seen += len as u64;
             if seen >= LOOK {

@@ -31,7 +31,7 @@ impl<'a> MatchCount<'a> {
         }
     }
 
-    /// What all threads have counted, as far as they have said so.
+    /// The matches of all threads, except those that other threads have not added to the total yet.
     pub(crate) fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed) + self.unshared
     }

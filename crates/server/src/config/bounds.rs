@@ -57,31 +57,30 @@ pub(super) fn node_limits(values: &Values) -> Result<Vec<(settings::Setting, u64
 
 /// The bounds of the engine.
 pub(super) fn engine_limits(values: &Values) -> Result<embedded::Limits> {
-    let bytes = |setting: settings::Setting| values.bytes(setting);
     let searches = values
         .text(settings::MAX_CONCURRENT_SEARCHES.name)
         .parse::<usize>()
         .unwrap_or(1);
     let checkpoint_ops = values.text(settings::LOG_CHECKPOINT_OPS.name).parse::<u64>().unwrap_or(1);
     Ok(embedded::Limits {
-        pending_bytes: bytes(settings::PENDING)? as u64,
-        checkpoint_bytes: bytes(settings::LOG_CHECKPOINT)? as u64,
-        queue_bytes: bytes(settings::LOG_QUEUE)? as u64,
+        pending_bytes: values.bytes(settings::PENDING)? as u64,
+        checkpoint_bytes: values.bytes(settings::LOG_CHECKPOINT)? as u64,
+        queue_bytes: values.bytes(settings::LOG_QUEUE)? as u64,
         concurrent_searches: searches.max(1),
         checkpoint_ops: checkpoint_ops.max(1),
-        log_max_bytes: bytes(settings::LOG_MAX)? as u64,
-        ram_segment_bytes: bytes(settings::RAM_SEGMENTS)? as u64,
-        answers_bytes: bytes(settings::REQUESTS_CACHE)?,
-        documents_bytes: bytes(settings::DOCUMENTS_CACHE)?,
-        filters_bytes: bytes(settings::QUERIES_CACHE)?,
-        derived_bytes: bytes(settings::FIELDDATA_CACHE)?,
+        log_max_bytes: values.bytes(settings::LOG_MAX)? as u64,
+        ram_segment_bytes: values.bytes(settings::RAM_SEGMENTS)? as u64,
+        answers_bytes: values.bytes(settings::REQUESTS_CACHE)?,
+        documents_bytes: values.bytes(settings::DOCUMENTS_CACHE)?,
+        filters_bytes: values.bytes(settings::QUERIES_CACHE)?,
+        derived_bytes: values.bytes(settings::FIELDDATA_CACHE)?,
         retention: embedded::Retention {
-            bytes: bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
+            bytes: values.bytes(settings::CHANGES_RETENTION_BYTES)? as u64,
             age: units::parse_duration(
                 &values.text(settings::CHANGES_RETENTION_AGE.name),
                 settings::CHANGES_RETENTION_AGE.name,
             )?,
-            unread_bytes: bytes(settings::CONSUMERS_MAX_BYTES)? as u64,
+            unread_bytes: values.bytes(settings::CONSUMERS_MAX_BYTES)? as u64,
         },
         repository_paths: repository_paths(&values.text(PATH_REPO))?,
         s3_clients: s3_clients(values)?,

@@ -100,7 +100,6 @@ impl Config {
         for setting in node_settings() {
             check_shape(setting.name, setting.default, &text(setting.name))?;
         }
-        let bytes = |setting: settings::Setting| values.bytes(setting);
         let number = |setting: settings::Setting| text(setting.name).parse::<u64>().unwrap_or(1);
         let destructive = Some(text(DESTRUCTIVE)).filter(|given| !given.is_empty());
         Ok(Config {
@@ -119,11 +118,11 @@ impl Config {
             log_format: logging::Format::parse(&text(FORMAT))?,
             changes_path: text(settings::CHANGES_PATH.name),
             product_header: values.flag("http.product_header")?,
-            body_max_bytes: bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
+            body_max_bytes: values.bytes(settings::HTTP_MAX_CONTENT_LENGTH)?,
             breaker_limits: engine::breaker::BreakerLimits {
-                total: bytes(settings::TOTAL_BREAKER)? as u64,
-                request: bytes(settings::REQUEST_BREAKER)? as u64,
-                in_flight_requests: bytes(settings::HTTP_MAX_IN_FLIGHT)? as u64,
+                total: values.bytes(settings::TOTAL_BREAKER)? as u64,
+                request: values.bytes(settings::REQUEST_BREAKER)? as u64,
+                in_flight_requests: values.bytes(settings::HTTP_MAX_IN_FLIGHT)? as u64,
             },
             tasks_kept_max: usize::try_from(number(settings::MAX_TASKS)).unwrap_or(usize::MAX),
             engine_limits: bounds::engine_limits(&values)?,
