@@ -41,8 +41,9 @@ pub fn binary() -> &'static Path {
         let binary = profile.join("pleach");
         let built = std::fs::metadata(&binary).and_then(|m| m.modified()).ok();
         if built.is_none_or(|built| newest(&root().join("crates")) > built) {
-            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-            cargo.args(["build", "-p", "server"]).current_dir(root());
+            let mut cargo = cargo();
+            // The whole workspace is selected, as by the tests: a package alone would have other features, and be built anew.
+            cargo.args(["build", "--workspace", "--bin", "pleach"]).current_dir(root());
             cargo.env(
                 "CARGO_TARGET_DIR",
                 profile.parent().expect("a profile stands in the target folder"),
@@ -54,6 +55,19 @@ pub fn binary() -> &'static Path {
         }
         binary
     })
+}
+
+/// Cargo, without the variables that the cargo of this test gives to a package: build scripts of libraries that read them (`ring`
+/// does) would run again, and all that stands on them be built again, here and in the next run outside.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
 
 /// When the newest source below a folder was changed.
