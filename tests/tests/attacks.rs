@@ -11,8 +11,10 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tests::Server;
 
@@ -317,6 +319,74 @@ fn ask_for_prompt_slices() {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 
+/// A server that reads each request to its end, refuses it and does nothing else. What a bystander of another server waits while
+/// this one is attacked is what the attackers themselves take of the machine: no server could answer it sooner.
+struct Sink {
+    address: String,
+    over: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Sink {
+    fn start() -> Sink {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let accepting = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if ended.load(Ordering::Acquire) {
+                    break;
+                }
+                std::thread::spawn(move || stream.and_then(Sink::refuse));
+            }
+        });
+        Sink {
+            address,
+            over,
+            accepting: Some(accepting),
+        }
+    }
+
+    /// Reads one request and refuses it.
+    fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
+        let (mut head, mut buffer) = (Vec::new(), vec![0; 256 << 10]);
+        let mut left: Option<usize> = None;
+        while left != Some(0) {
+            let length = stream.read(&mut buffer)?;
+            if length == 0 {
+                return Ok(());
+            }
+            if let Some(left) = &mut left {
+                *left = left.saturating_sub(length);
+                continue;
+            }
+            head.extend_from_slice(&buffer[..length]);
+            let text = String::from_utf8_lossy(&head);
+            if let Some(end) = text.find("\r\n\r\n") {
+                let length = text[..end]
+                    .split("content-length: ")
+                    .nth(1)
+                    .and_then(|rest| rest.lines().next());
+                let body: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+                left = Some(body.saturating_sub(head.len() - end - 4));
+            }
+        }
+        stream.write_all(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 14\r\nconnection: close\r\n\r\n\"reason\": [-] ")
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        // It wakes for one more connection.
+        drop(TcpStream::connect(&self.address));
+        if let Some(accepting) = self.accepting.take() {
+            drop(accepting.join());
+        }
+    }
+}
+
 /// Gives this thread, and those that it starts, the lowest priority: attackers stand for other machines, whose clients make
 /// their bodies with processors of their own. The bystander keeps its priority.
 fn leave_processors_to_the_server() {
@@ -342,17 +412,21 @@ struct Cost {
     faults: Vec<String>,
 }
 
-fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack]) -> Cost {
-    forget_highest(server);
+/// Plays attacks against `attacked`, which is the server or a [`Sink`], while a bystander asks the server.
+fn attack(server: &Server, field: Field<'_>, attacked: &str, attacks: &[Attack]) -> (Vec<Reply>, Bystander) {
     let over = AtomicBool::new(false);
     let begun = Instant::now();
+    let target = Field {
+        address: attacked,
+        ..field
+    };
     let (replies, bystander) = std::thread::scope(|scope| {
         let watch = scope.spawn(|| Bystander::watch(server, field, &over));
         let again = move |attack: fn(Field<'_>) -> Vec<Reply>| {
             leave_processors_to_the_server();
-            let mut replies = attack(field);
+            let mut replies = attack(target);
             while field.full && begun.elapsed() < ATTACKED_FOR {
-                replies.extend(attack(field));
+                replies.extend(attack(target));
             }
             replies
         };
@@ -364,7 +438,13 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
         over.store(true, Ordering::Release);
         (replies, watch.join().unwrap())
     });
-    let replies: Vec<Reply> = replies.into_iter().flat_map(Result::unwrap).collect();
+    (replies.into_iter().flat_map(Result::unwrap).collect(), bystander)
+}
+
+fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack]) -> Cost {
+    forget_highest(server);
+    let begun = Instant::now();
+    let (replies, bystander) = attack(server, field, field.address, attacks);
     let ended = Instant::now();
     let mut faults: Vec<String> = replies.iter().chain(&bystander.refused).filter_map(fault).collect();
     if let Some((status, text)) = bystander.refused.first() {
@@ -401,7 +481,7 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
         faults,
     };
     println!(
-        "| {} | {} | {} | {} | {:.1?} | {:.1?} | {:.1?} |",
+        "| {} | {} | {} | {} | {:.1?} | {} | {:.1?} | {:.1?} |",
         cost.name,
         cost.statuses
             .iter()
@@ -411,10 +491,22 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
         cost.highest_mb,
         cost.anonymous_mb,
         cost.p99,
+        if field.full {
+            floor(server, field, attacks)
+        } else {
+            String::new()
+        },
         cost.well_after,
         cost.took
     );
     cost
+}
+
+/// What the bystander waits while the attackers send the same to a server that does nothing.
+fn floor(server: &Server, field: Field<'_>, attacks: &[Attack]) -> String {
+    let sink = Sink::start();
+    let (_, bystander) = attack(server, field, &sink.address, attacks);
+    format!("{:.1?}", bystander.p99())
 }
 
 /// What is wrong with an answer to an attack: it is the server's fault, or a refusal that does not say why.
@@ -499,9 +591,11 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
         over.store(true, Ordering::Release);
         watch.join().unwrap()
     });
-    println!("| attack | answers | most resident, MB | most anonymous, MB | bystander's p99 | well again after | took |");
-    println!("|---|---|---|---|---|---|---|");
-    println!("| none | | {} | | {:.1?} | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
+    println!(
+        "| attack | answers | most resident, MB | most anonymous, MB | bystander's p99 | of a sink | well again after | took |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    println!("| none | | {} | | {:.1?} | | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
     let mut costs = Vec::new();
     let chosen: Vec<Attack> = ATTACKS.iter().filter(|(name, _)| name.contains(&only)).copied().collect();
     if full || !only.is_empty() {
@@ -516,7 +610,7 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
     let server = Server::start_with(&data, &["opensearch2"], &settings);
     assert_eq!(server.send("GET", "/bystander/_doc/1", "").unwrap().status, 200);
     let highest = memory_mb(&server, "VmHWM:");
-    println!("| a start after them | | {highest} | | | {:.1?} | |", begun.elapsed());
+    println!("| a start after them | | {highest} | | | | {:.1?} | |", begun.elapsed());
     assert!(highest < highest_mb, "a start held {highest} MB");
     let slowest = match full {
         true => (quiet.p99() * DELAY_FACTOR).max(DELAY_FLOOR),

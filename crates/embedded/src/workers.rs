@@ -106,7 +106,7 @@ impl Workers {
                 .spawn(move || {
                     if low {
                         // SAFETY: `setpriority` changes this thread's priority alone; that it fails does not matter.
-                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
+                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
                     }
                     shared.work(at_rest);
                 })

@@ -1,8 +1,8 @@
 //! The runtimes of the server: one for connections and short requests, one for requests with long bodies.
 //!
 //! A long body keeps its thread for as long as it is read and parsed. Threads of the first runtime are free for short requests, and
-//! connections move between the two (`rest::home_runtime`). Both have the same priority: with a lower one long requests starve beside
-//! other processes. Threads of the first one ask the scheduler for a shorter slice ([`PROMPT_SLICE`]), so that they run soon after they wake.
+//! connections move between the two (`rest::home_runtime`). Threads of the first one ask the scheduler for a shorter slice
+//! ([`PROMPT_SLICE`]), so that they run soon after they wake; those of the second one have a lower priority ([`LONG_NICE`]).
 //!
 //! Not here: which requests are long (`rest::long_requests`).
 
@@ -15,6 +15,10 @@ const IDLE_THREAD: Duration = Duration::from_secs(1);
 /// The slice of processor time that threads of short requests ask for. Linux from 6.12 on lets a thread that wakes preempt one with
 /// a longer slice, 3 ms by default; each still gets the same share of the time. Its least value.
 const PROMPT_SLICE: Duration = Duration::from_micros(100);
+
+/// The priority of threads of long requests, as `nice` counts it: with short requests to do, they get a quarter of a processor.
+/// Beside other services they lose nothing, because Linux divides time between control groups and sessions first.
+const LONG_NICE: i32 = 5;
 
 /// The runtime of connections and short requests.
 ///
@@ -33,7 +37,11 @@ pub(crate) fn connections() -> Result<Runtime> {
 /// # Errors
 /// The system gives no threads.
 pub(crate) fn long_requests() -> Result<Runtime> {
-    build(Builder::new_multi_thread().thread_name("long-requests"))
+    build(
+        Builder::new_multi_thread()
+            .thread_name("long-requests")
+            .on_thread_start(lower_priority),
+    )
 }
 
 fn build(builder: &mut Builder) -> Result<Runtime> {
@@ -44,6 +52,12 @@ fn build(builder: &mut Builder) -> Result<Runtime> {
         .on_thread_park(crate::memory::reclaim_at_rest)
         .build()
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))
+}
+
+/// Lowers the priority of this thread alone. Where the system refuses, no request depends on it.
+fn lower_priority() {
+    // SAFETY: it takes numbers only; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LONG_NICE) };
 }
 
 /// Asks the scheduler to run this thread soon after it wakes. Threads that it starts, as those of the engine, have usual slices:

@@ -8,6 +8,7 @@ use crate::fields::target::Target;
 use crate::scorers::constant::ConstantScorer;
 use crate::scorers::constant_score::constant_explanation;
 use crate::scorers::explain::Explained;
+use crate::scorers::live_docs::LiveDocs;
 use crate::scorers::lucene_string::with_boost;
 use crate::scorers::node::{Node, Shared, score_at};
 use crate::scorers::term_set::any_of;
@@ -184,6 +185,10 @@ impl Node for DirectoriesNode {
             Chosen::Numbers(numbers) if numbers.len() <= 1 => Ok(None),
             _ => self.set(segment).map(Some),
         }
+    }
+
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
+        Ok(self.bits(segment)?.map(|bits| sight.count_of(&bits)))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

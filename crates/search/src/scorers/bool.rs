@@ -38,16 +38,6 @@ fn all_bits<'a>(nodes: impl Iterator<Item = &'a Shared>, segment: &SegmentView) 
     Ok(Some(sets))
 }
 
-/// How many documents of a set are visible.
-fn count_visible(bits: &DocBits, sight: &LiveDocs) -> u64 {
-    if sight.sees_all() {
-        return u64::from(bits.len());
-    }
-    let mut count = 0;
-    bits.each(|doc| count += u64::from(sight.sees(doc)));
-    count
-}
-
 /// A conjunction, options, exclusions.
 #[derive(Default)]
 pub(crate) struct BoolNode {
@@ -335,7 +325,7 @@ impl Node for BoolNode {
         }
         if !self.is_choice() {
             let bits = self.bits(segment)?;
-            return Ok(bits.map(|bits| count_visible(&bits, sight)));
+            return Ok(bits.map(|bits| sight.count_of(&bits)));
         }
         let mut bits: Option<DocBits> = None;
         let mut sets = Vec::new();
@@ -370,6 +360,6 @@ impl Node for BoolNode {
         if simple {
             return Ok(Some(u64::from(bits.len())));
         }
-        Ok(Some(count_visible(&bits, sight)))
+        Ok(Some(sight.count_of(&bits)))
     }
 }

@@ -2,6 +2,7 @@
 
 use engine::See;
 use model::Result;
+use segment::doc_bits::DocBits;
 use segment::schema::IndexSchema;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -82,6 +83,16 @@ impl LiveDocs {
             return self.roots.len() as u64;
         }
         (0..self.max_doc).filter(|doc| self.sees(*doc)).count() as u64
+    }
+
+    /// How many documents of a set are visible roots.
+    pub fn count_of(&self, bits: &DocBits) -> u64 {
+        if self.everything {
+            return u64::from(bits.len());
+        }
+        let mut count = 0;
+        bits.each(|doc| count += u64::from(self.sees(doc)));
+        count
     }
 }
 
