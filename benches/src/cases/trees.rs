@@ -267,7 +267,14 @@ fn postgres(options: &Options, report: &mut Report) {
             let begun = Instant::now();
             postgres.execute(&kept_as.update.replace("FROM", from).replace("TO", to));
             theirs.push(begun.elapsed().as_secs_f64() * 1e3);
-            ours.push(move_directory(&mut http, &format!("/{from}"), &format!("/{to}")));
+            // What PostgreSQL writes later is not counted as its own, and is not to disturb ours.
+            postgres.execute("checkpoint");
+            let (from, to) = (format!("/{from}"), format!("/{to}"));
+            // Odd, so that the directory has its new name.
+            for m in 0..MOVES + 1 - MOVES % 2 {
+                let (from, to) = if m % 2 == 0 { (&from, &to) } else { (&to, &from) };
+                ours.push(move_directory(&mut http, from, to));
+            }
         }
         let (ours, theirs) = (median(ours), median(theirs));
         report.row(
@@ -305,13 +312,15 @@ fn memory(directories: usize, report: &mut Report) {
     drop(server);
     let begun = Instant::now();
     let server = super::started(folder.path());
+    let (started_ms, anonymous) = (begun.elapsed().as_secs_f64() * 1e3, super::anonymous(&server));
     let listed = server.send("GET", "/tree/_tree?size=0", "").expect("the server answers");
     assert_eq!(listed.body["total"].as_u64(), Some(directories as u64), "{}", listed.body);
+    let both_ms = begun.elapsed().as_secs_f64() * 1e3;
     report.row(
         &format!("trees: start with {directories} directories"),
+        &format!("with a first count of all documents {both_ms:.0} ms"),
         "",
-        "",
-        begun.elapsed().as_secs_f64() * 1e3,
+        started_ms,
         "ms",
         Bar::AtMost(1000.0),
     );
@@ -319,7 +328,7 @@ fn memory(directories: usize, report: &mut Report) {
         "trees: memory of a directory",
         "",
         &format!("idle {idle:.0} MB"),
-        (super::anonymous(&server) - idle) * 1024.0 * 1024.0 / directories as f64,
+        (anonymous - idle) * 1024.0 * 1024.0 / directories as f64,
         "bytes",
         Bar::AtMost(150.0),
     );

@@ -2,9 +2,10 @@
 //!
 //! Not here: how it changes (`operation`), whether a change is sound (`plan`).
 
-use imbl::{OrdMap, Vector};
+use imbl::{OrdMap, OrdSet, Vector};
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The number of a directory. It is never given twice (trees.md D1).
@@ -12,6 +13,10 @@ pub type DirId = u32;
 
 /// Stands above the roots of fields.
 pub(super) const NOWHERE: DirId = u32::MAX;
+
+/// Part of all directories from which on those below one are found from all: a step down by names takes about sixteen times as
+/// long as one up by places.
+const SWEEP_SHARE: usize = 16;
 
 /// Where a directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +33,41 @@ pub(super) enum Place {
 pub(super) struct DirectoryNode {
     pub(super) place: Place,
     pub(super) name: Arc<str>,
-    /// The number of the operation that last moved, merged or removed it; 0: none did.
-    pub(super) moved: u64,
 }
 
-/// The key of a live directory: the number of the one that it is in, and its name; in lower case where case does not count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(pub(super) DirId, pub(super) Arc<str>);
+/// A live directory as it is found: by the number of the one that it is in, and its name, in lower case where case does not
+/// count. Its own number takes no part in the order.
+#[derive(Clone, Debug)]
+pub(super) struct NamedChild {
+    pub(super) parent: DirId,
+    pub(super) id: DirId,
+    pub(super) name: Arc<str>,
+}
+
+impl PartialEq for NamedChild {
+    fn eq(&self, other: &NamedChild) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for NamedChild {}
+impl PartialOrd for NamedChild {
+    fn partial_cmp(&self, other: &NamedChild) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for NamedChild {
+    fn cmp(&self, other: &NamedChild) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
 
 /// A key that owns nothing.
 pub(super) trait AsKey {
     fn key(&self) -> (DirId, &str);
 }
-impl AsKey for Key {
+impl AsKey for NamedChild {
     fn key(&self) -> (DirId, &str) {
-        (self.0, &self.1)
+        (self.parent, &self.name)
     }
 }
 impl AsKey for (DirId, &str) {
@@ -50,7 +75,7 @@ impl AsKey for (DirId, &str) {
         *self
     }
 }
-impl<'a> Borrow<dyn AsKey + 'a> for Key {
+impl<'a> Borrow<dyn AsKey + 'a> for NamedChild {
     fn borrow(&self) -> &(dyn AsKey + 'a) {
         self
     }
@@ -82,7 +107,9 @@ pub(super) fn fold(name: &str) -> String {
 pub struct Tree {
     pub(super) nodes: Vector<DirectoryNode>,
     /// The live directories by place and name.
-    pub(super) names: OrdMap<Key, DirId>,
+    pub(super) names: OrdSet<NamedChild>,
+    /// The number of the operation that last moved, merged or removed a directory, of those that were.
+    pub(super) moves: OrdMap<DirId, u64>,
     /// Directories that were merged, by what they were merged into.
     pub(super) merged: OrdMap<(DirId, DirId), ()>,
     /// Roots of fields whose names are the same in upper and lower case.
@@ -130,7 +157,7 @@ impl Tree {
     /// A live directory by place and name.
     pub fn child(&self, parent: DirId, name: &str) -> Option<DirId> {
         let name = self.key_of(parent, name);
-        self.names.get(&(parent, &*name) as &dyn AsKey).copied()
+        self.names.get(&(parent, &*name) as &dyn AsKey).map(|found| found.id)
     }
     /// A name as the directories in one are found by it.
     pub(super) fn key_of<'n>(&self, parent: DirId, name: &'n str) -> Cow<'n, str> {
@@ -156,19 +183,20 @@ impl Tree {
     }
     /// The live directories in one, by name.
     pub fn children(&self, parent: DirId) -> impl Iterator<Item = (&str, DirId)> {
-        let first = Key(parent, "".into());
-        let range = self.names.range(first..);
-        let own = range.take_while(move |(key, _)| key.0 == parent);
-        own.map(|(_, id)| (&*self.nodes[*id as usize].name, *id))
+        let range = self
+            .names
+            .range::<_, dyn AsKey>((Bound::Included(&(parent, "") as &dyn AsKey), Bound::Unbounded));
+        let own = range.take_while(move |child| child.parent == parent);
+        own.map(|child| (&*self.nodes[child.id as usize].name, child.id))
     }
     /// The live directories in one whose names come after this one.
     pub fn children_after(&self, parent: DirId, after: &str) -> impl Iterator<Item = (&str, DirId)> {
-        let first = Key(parent, self.key_of(parent, after).into());
+        let after = self.key_of(parent, after);
         let range = self
             .names
-            .range((std::ops::Bound::Excluded(first), std::ops::Bound::Unbounded));
-        let own = range.take_while(move |(key, _)| key.0 == parent);
-        own.map(|(_, id)| (&*self.nodes[*id as usize].name, *id))
+            .range::<_, dyn AsKey>((Bound::Excluded(&(parent, &*after) as &dyn AsKey), Bound::Unbounded));
+        let own = range.take_while(move |child| child.parent == parent);
+        own.map(|child| (&*self.nodes[child.id as usize].name, child.id))
     }
     /// The live directories below one, down to `depth` levels, each with its names from there: in the order of names, each before
     /// those in it. At most `most` of them, behind the one with the names `after`, which need not be there.
@@ -272,6 +300,10 @@ impl Tree {
         }
         unreachable!("trees.md D2: the way up from [{id}] ends at a root")
     }
+    /// The number of the operation that last moved, merged or removed a directory itself; 0: none did.
+    pub(super) fn moved_at(&self, id: DirId) -> u64 {
+        self.moves.get(&id).copied().unwrap_or(0)
+    }
     /// Whether the path of a directory may be another since an operation, by the numbers of those on the way up.
     pub fn moved_since(&self, id: DirId, seq: u64) -> bool {
         if self.moved <= seq {
@@ -282,7 +314,7 @@ impl Tree {
             let Some(node) = self.nodes.get(at as usize) else {
                 return true;
             };
-            if node.moved > seq {
+            if self.moved_at(at) > seq {
                 return true;
             }
             match node.place {
@@ -370,20 +402,59 @@ impl Tree {
     }
     /// Every number that stands for a live directory or one below it, in order.
     pub fn subtree(&self, id: DirId) -> Vec<DirId> {
-        let mut out = Vec::new();
-        self.each_within(id, |id, _| out.extend(self.numbers_of(id)));
-        out.sort_unstable();
+        let most = self.nodes.len() / SWEEP_SHARE;
+        let out = self.walk_below(id, most).unwrap_or_else(|| self.sweep_below(id));
         debug_assert!(
             out.windows(2).all(|two| two[0] < two[1]),
             "trees.md D2: a directory is in one place"
         );
         out
     }
+    /// [`Tree::subtree`] by names, downwards; `None`: there are more than `most`.
+    pub(super) fn walk_below(&self, id: DirId, most: usize) -> Option<Vec<DirId>> {
+        let (mut out, mut open) = (Vec::new(), vec![id]);
+        while let Some(dir) = open.pop() {
+            out.extend(self.numbers_of(dir));
+            open.extend(self.children(dir).map(|(_, child)| child));
+            if out.len() + open.len() > most {
+                return None;
+            }
+        }
+        out.sort_unstable();
+        Some(out)
+    }
+    /// [`Tree::subtree`] by places, upwards from every directory; the way up from each stops where its outcome is known.
+    pub(super) fn sweep_below(&self, id: DirId) -> Vec<DirId> {
+        let mut known: Vec<Option<bool>> = vec![None; self.nodes.len()];
+        let mut way = Vec::new();
+        for start in 0..self.nodes.len() as DirId {
+            let mut at = start;
+            // Ends: the way up leads to a root (trees.md D2), which no place above has.
+            let is_below = loop {
+                if at == id {
+                    break true;
+                }
+                match known.get(at as usize) {
+                    None => break false,
+                    Some(Some(outcome)) => break *outcome,
+                    Some(None) => way.push(at),
+                }
+                debug_assert!(way.len() <= self.nodes.len(), "trees.md D2, D3: ways up have no circles");
+                match self.nodes[at as usize].place {
+                    Place::In(next) | Place::MergedInto(next) => at = next,
+                    Place::Gone => break false,
+                }
+            };
+            way.drain(..).for_each(|dir| known[dir as usize] = Some(is_below));
+        }
+        let is_below = |dir: &DirId| *dir == id || known[*dir as usize] == Some(true);
+        (0..self.nodes.len() as DirId).filter(is_below).collect()
+    }
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         let names: usize = self.nodes.iter().map(|node| node.name.len().next_multiple_of(8) + 16).sum();
         // Chunks of persistent collections are two thirds full on average.
-        let each = size_of::<DirectoryNode>() + size_of::<(Key, DirId)>();
-        names + self.nodes.len() * each * 3 / 2 + (self.merged.len() + self.removed.len()) * 12
+        let each = size_of::<DirectoryNode>() + size_of::<NamedChild>();
+        names + self.nodes.len() * each * 3 / 2 + (self.merged.len() + self.removed.len() + self.moves.len()) * 12
     }
 }

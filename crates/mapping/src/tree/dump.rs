@@ -31,7 +31,7 @@ impl Tree {
             };
             out.push(tag);
             out.extend_from_slice(&other.to_le_bytes());
-            out.extend_from_slice(&node.moved.to_le_bytes());
+            out.extend_from_slice(&self.moved_at(id as DirId).to_le_bytes());
             out.extend_from_slice(&(node.name.len() as u32).to_le_bytes());
             out.extend_from_slice(node.name.as_bytes());
         }
@@ -76,7 +76,10 @@ fn read(bytes: &[u8]) -> Option<Tree> {
             GONE => Place::Gone,
             _ => return None,
         };
-        nodes.push(DirectoryNode { place, name, moved });
+        if moved > 0 {
+            tree.moves.insert(id, moved);
+        }
+        nodes.push(DirectoryNode { place, name });
     }
     tree.nodes = nodes.into_iter().collect();
     tree.index();
@@ -90,9 +93,9 @@ impl Tree {
         for (id, node) in self.nodes.iter().enumerate() {
             let id = id as DirId;
             match node.place {
-                Place::In(parent) => names.push((self.key(parent, &node.name), id)),
+                Place::In(parent) => names.push(self.named(parent, &node.name, id)),
                 Place::MergedInto(into) => merged.push(((into, id), ())),
-                Place::Gone => removed.push((node.moved, id)),
+                Place::Gone => removed.push((self.moved_at(id), id)),
             }
         }
         names.sort_unstable();

@@ -3,7 +3,7 @@
 //! Not here: which operations a wish needs, and refusals (`plan`).
 
 use super::DirId;
-use super::directories::{DirectoryNode, Key, NOWHERE, Place, Tree};
+use super::directories::{DirectoryNode, NOWHERE, NamedChild, Place, Tree};
 use model::{Error, ErrorKind};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -153,57 +153,57 @@ impl Tree {
             id < NOWHERE,
             "trees.md D1: numbers of directories are below the limit of the index"
         );
-        let key = self.key(parent, &name);
         // One search of the names where there mostly is nothing: a full tree is deep.
-        if let Some(there) = self.names.insert(key.clone(), id) {
-            self.names.insert(key, there);
-            return Some(there);
+        if let Some(there) = self.names.insert(self.named(parent, &name, id)) {
+            let there_id = there.id;
+            self.names.insert(there);
+            return Some(there_id);
         }
         self.nodes.push_back(DirectoryNode {
             place: Place::In(parent),
             name,
-            moved: 0,
         });
         None
     }
 
-    /// The key of a name in a directory, which shares the name where it is the same.
-    pub(super) fn key(&self, parent: DirId, name: &Arc<str>) -> Key {
-        match self.key_of(parent, name) {
-            Cow::Borrowed(_) => Key(parent, name.clone()),
-            Cow::Owned(folded) => Key(parent, folded.into()),
-        }
+    /// A directory as it is found in another one. It shares the name where that is the same.
+    pub(super) fn named(&self, parent: DirId, name: &Arc<str>, id: DirId) -> NamedChild {
+        let name = match self.key_of(parent, name) {
+            Cow::Borrowed(_) => name.clone(),
+            Cow::Owned(folded) => folded.into(),
+        };
+        NamedChild { parent, id, name }
     }
 
     /// Its place and name are free.
     fn unname(&mut self, id: DirId) {
         let Some(node) = self.nodes.get(id as usize) else { return };
         if let Place::In(parent) = node.place {
-            let key = self.key(parent, &node.name);
-            let was = self.names.remove(&key);
-            debug_assert_eq!(was, Some(id), "trees.md D2: a directory is found by its place and name");
+            let was = self.names.remove(&self.named(parent, &node.name, id));
+            debug_assert_eq!(
+                was.map(|was| was.id),
+                Some(id),
+                "trees.md D2: a directory is found by its place and name"
+            );
         }
     }
 
     fn put(&mut self, id: DirId, parent: DirId, name: Arc<str>) {
-        let key = self.key(parent, &name);
-        let before = self.names.insert(key, id);
+        let before = self.names.insert(self.named(parent, &name, id));
         debug_assert!(before.is_none(), "trees.md D2: a name is that of one directory");
-        let moved = self.seq + 1;
+        self.moves.insert(id, self.seq + 1);
         if let Some(node) = self.nodes.get_mut(id as usize) {
             *node = DirectoryNode {
                 place: Place::In(parent),
                 name,
-                moved,
             };
         }
     }
 
     fn set(&mut self, id: DirId, place: Place) {
-        let moved = self.seq + 1;
+        self.moves.insert(id, self.seq + 1);
         if let Some(node) = self.nodes.get_mut(id as usize) {
             node.place = place;
-            node.moved = moved;
         }
     }
 

@@ -124,6 +124,12 @@ impl Real {
             }
             // A query of a directory and one of its subtree find what the model has there.
             let own: BTreeSet<u32> = self.tree.numbers_of(dir).into_iter().collect();
+            let swept = self.tree.sweep_below(dir);
+            assert_eq!(
+                self.tree.walk_below(dir, usize::MAX).as_deref(),
+                Some(&*swept),
+                "{say}: below {path}, downwards and upwards"
+            );
             let all: BTreeSet<u32> = self.tree.subtree(dir).into_iter().collect();
             for (n, (_, placed)) in self.docs.iter().enumerate() {
                 let here = model.docs[n].as_deref();

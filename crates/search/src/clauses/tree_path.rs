@@ -21,8 +21,8 @@ use segment::doc_bits::{BitsDocs, DocBits};
 use segment::schema::Slot;
 use segment::segment_view::SegmentView;
 use segment::tree_columns::directories;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tantivy::query::Scorer;
 use tantivy::{DocId, Term};
 use tantivy_fst::Automaton;
@@ -151,6 +151,7 @@ fn documents(target: &Target<'_>, chosen: Chosen, key: Option<String>, what: Str
         key,
         what,
         boost,
+        below: OnceLock::new(),
     })
 }
 
@@ -161,6 +162,8 @@ struct DirectoriesNode {
     key: Option<String>,
     what: String,
     boost: f32,
+    /// The numbers of [`Chosen::Below`], once a segment needs them.
+    below: OnceLock<Vec<DirId>>,
 }
 
 impl Node for DirectoriesNode {
@@ -240,7 +243,7 @@ impl DirectoriesNode {
             .fetch_add(1, Ordering::Relaxed)
             == 0;
         if is_first {
-            return self.with_numbers(segment, &tree.subtree(dir));
+            return self.with_numbers(segment, self.below.get_or_init(|| tree.subtree(dir)));
         }
         let order = DirectoryOrder::of(segment, &self.slot, tree)?;
         let mut bits = DocBits::new(segment.reader.max_doc());
