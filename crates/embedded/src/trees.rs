@@ -44,9 +44,43 @@ pub(crate) struct TreeCell {
     flushed_seq: AtomicU64,
 }
 
+/// How many paths are kept with their directories: as many as there are threads that write to one index, and some more.
+const RECENT_PATHS: usize = 4;
+
+/// A path that was looked up just now: files of one directory are mostly written together.
+struct RecentPath {
+    field: Arc<str>,
+    text: String,
+    dir: DirId,
+    /// The moves of the tree that it was looked up in; with as many it has the same directory.
+    last_move_seq: u64,
+}
+
+/// The paths that were looked up last; the oldest gives way.
+#[derive(Default)]
+struct RecentPaths {
+    paths: Vec<RecentPath>,
+    oldest: usize,
+}
+
+impl RecentPaths {
+    fn find(&self, field: &str, text: &str, last_move_seq: u64) -> Option<DirId> {
+        let is_it = |path: &&RecentPath| path.last_move_seq == last_move_seq && path.text == text && &*path.field == field;
+        self.paths.iter().find(is_it).map(|path| path.dir)
+    }
+    fn put(&mut self, path: RecentPath) {
+        if self.paths.len() < RECENT_PATHS {
+            return self.paths.push(path);
+        }
+        self.paths[self.oldest] = path;
+        self.oldest = (self.oldest + 1) % RECENT_PATHS;
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct TreeState {
     pub(crate) newest: Arc<Tree>,
+    recent: RecentPaths,
     /// The last operations of `newest` that are in no record yet. They only make directories (trees.md D4).
     pub(crate) unlogged: Vec<Operation>,
     /// The trees before records that moved something and that not every search sees yet, each with the end of its record.
@@ -134,7 +168,10 @@ impl TreeCell {
         };
         let seq = older.as_ref().map_or(state.newest.seq(), |tree| tree.seq());
         let one = |path: &String| {
-            let found = state.intern(older.as_deref(), paths, path, nodes_max);
+            let found = match &older {
+                None => state.intern_newest(paths, path, nodes_max),
+                Some(older) => state.intern(Some(older), paths, path, nodes_max),
+            };
             found.map_err(|cause| path_refusal(&paths.field, cause))
         };
         Ok(Placed {
@@ -146,6 +183,27 @@ impl TreeCell {
 }
 
 impl TreeState {
+    /// [`TreeState::intern`] of a path that was read by the newest tree.
+    fn intern_newest(&mut self, paths: &PathsOf, path: &str, nodes_max: u64) -> Result<DirId> {
+        let last_move_seq = self.newest.last_move_seq();
+        if let Some(dir) = self.recent.find(&paths.field, path, last_move_seq) {
+            debug_assert_eq!(
+                self.intern(None, paths, path, nodes_max).ok(),
+                Some(dir),
+                "trees.md D2: between two moves a path has one directory"
+            );
+            return Ok(dir);
+        }
+        let dir = self.intern(None, paths, path, nodes_max)?;
+        self.recent.put(RecentPath {
+            field: paths.field.clone(),
+            text: path.to_owned(),
+            dir,
+            last_move_seq,
+        });
+        Ok(dir)
+    }
+
     fn intern(&mut self, older: Option<&Tree>, paths: &PathsOf, path: &str, nodes_max: u64) -> Result<DirId> {
         let components = paths.syntax.components(path)?;
         let then = older.unwrap_or(&self.newest);
