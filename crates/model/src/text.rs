@@ -40,7 +40,7 @@ pub fn push_digits(out: &mut String, mut number: u64, width: usize) {
 
 /// JSON on one line, as lines of JSON have it. An end of a line in JSON stands between its tokens, never inside a string.
 pub fn one_line(json: &str) -> Cow<'_, str> {
-    match json.contains(['\n', '\r']) {
+    match memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_some() {
         true => Cow::Owned(json.replace(['\n', '\r'], " ")),
         false => Cow::Borrowed(json),
     }

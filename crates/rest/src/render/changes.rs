@@ -4,25 +4,27 @@
 
 use engine::changes::{Change, IndexState, Operation};
 use engine::{Document, TreeAct};
-use model::text::one_line;
-use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
-use serde_json::{Map, Value, json};
+use model::text::{one_line, push_number, quote};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
+use serde_json::{Value, json};
 
-/// A change on one line of JSON: its `commit_seq`, and its operations in order. `with_source`: documents with their `_source`.
+/// Appends a change on one line of JSON: its `commit_seq`, and its operations in order. `with_source`: documents with their `_source`.
 ///
 /// # Errors
 /// Corruption: a source that is no text.
-pub(crate) fn change(change: &Change, with_source: bool) -> Result<String> {
-    let mut out = format!("{{\"commit_seq\":{},\"operations\":[", change.commit_seq);
-    append(&change.operations, with_source, &mut out)?;
+pub(crate) fn append_change(change: &Change, with_source: bool, out: &mut String) -> Result<()> {
+    out.push_str("{\"commit_seq\":");
+    push_number(out, change.commit_seq);
+    out.push_str(",\"operations\":[");
+    append(&change.operations, with_source, out)?;
     out.push_str("]}");
-    Ok(out)
+    Ok(())
 }
 
 /// A part of an initial copy on one line of JSON: the state of its moment, which is no change of its own.
 ///
 /// # Errors
-/// As [`change`].
+/// As [`append_change`].
 pub(crate) fn initial_part(moment: CommitSeq, operations: &[Operation], with_source: bool) -> Result<String> {
     let mut out = format!("{{\"commit_seq\":{moment},\"initial\":true,\"operations\":[");
     append(operations, with_source, &mut out)?;
@@ -37,7 +39,27 @@ fn append(operations: &[Operation], with_source: bool, out: &mut String) -> Resu
         }
         match one {
             Operation::Index(document) => append_document(document, with_source, out)?,
-            one => out.push_str(&operation(one).to_string()),
+            Operation::Delete { at, stamp } => {
+                append_head("delete", at, stamp, out);
+                out.push('}');
+            }
+            Operation::CreateIndex(state) => append_value(&index("create_index", state), out),
+            Operation::RestoreIndex(state) => append_value(&index("restore_index", state), out),
+            Operation::AlterIndex(state) => append_value(&index("alter_index", state), out),
+            Operation::PutMapping {
+                index,
+                doc_type,
+                mapping,
+            } => append_value(&put_mapping(index, doc_type.as_deref(), mapping), out),
+            Operation::Directory {
+                index,
+                field,
+                act,
+                tree_seq,
+            } => append_value(&directory(index, field, act, *tree_seq), out),
+            Operation::DeleteIndex(index) => {
+                append_value(&json!({ "op": "delete_index", "_index": index.as_str() }), out);
+            }
         }
     }
     Ok(())
@@ -45,18 +67,21 @@ fn append(operations: &[Operation], with_source: bool, out: &mut String) -> Resu
 
 /// A document, with its source as it is stored. One that is not stored is left out.
 fn append_document(document: &Document, with_source: bool, out: &mut String) -> Result<()> {
-    let mut members = head("index", &document.at, &document.stamp);
-    let mut optional = |name: &str, value: Option<Value>| {
+    append_head("index", &document.at, &document.stamp, out);
+    let mut optional = |name: &str, value: Option<&Value>| {
         if let Some(value) = value {
-            members.insert(name.to_owned(), value);
+            out.push_str(",\"");
+            out.push_str(name);
+            out.push_str("\":");
+            out.push_str(&value.to_string());
         }
     };
-    optional("_routing", document.routing.clone().map(Value::from));
-    optional("_parent", document.parent.clone().map(Value::from));
-    optional("_timestamp", document.times.timestamp.map(Value::from));
-    out.push_str(&Value::Object(members).to_string());
+    optional("_routing", document.routing.as_deref().map(Value::from).as_ref());
+    optional("_parent", document.parent.as_deref().map(Value::from).as_ref());
+    optional("_timestamp", document.times.timestamp.map(Value::from).as_ref());
     let source = document.source.0.as_ref();
     if !with_source || source.is_empty() {
+        out.push('}');
         return Ok(());
     }
     let text = std::str::from_utf8(source).map_err(|cause| {
@@ -64,8 +89,6 @@ fn append_document(document: &Document, with_source: bool, out: &mut String) -> 
         let reason = format!("the stored source of [{index}][{id}] is no text: {cause}");
         Error::new(ErrorKind::Corruption, reason)
     })?;
-    // The object that was just written has members, and goes on.
-    out.pop();
     out.push_str(",\"_source\":");
     // A change is one line.
     out.push_str(&one_line(text));
@@ -73,56 +96,49 @@ fn append_document(document: &Document, with_source: bool, out: &mut String) -> 
     Ok(())
 }
 
-/// An operation on an index, or the deletion of a document.
-fn operation(operation: &Operation) -> Value {
-    match operation {
-        Operation::Index(document) => Value::Object(head("index", &document.at, &document.stamp)),
-        Operation::Delete { at, stamp } => Value::Object(head("delete", at, stamp)),
-        Operation::CreateIndex(state) => index("create_index", state),
-        Operation::RestoreIndex(state) => index("restore_index", state),
-        Operation::AlterIndex(state) => index("alter_index", state),
-        Operation::PutMapping {
-            index,
-            doc_type,
-            mapping,
-        } => {
-            let mut out = json!({ "op": "put_mapping", "_index": index.as_str(), "mappings": mapping });
-            if let Some(doc_type) = doc_type {
-                out["_type"] = doc_type.as_str().into();
-            }
-            out
-        }
-        Operation::Directory {
-            index,
-            field,
-            act,
-            tree_seq,
-        } => {
-            let mut out = match act {
-                TreeAct::Move { from, to, merge } => json!({ "op": "move", "from": from, "to": to, "merge": merge }),
-                TreeAct::Remove { path } => json!({ "op": "remove", "path": path }),
-            };
-            out["_index"] = index.as_str().into();
-            out["field"] = field.as_str().into();
-            out["tree_seq"] = (*tree_seq).into();
-            out
-        }
-        Operation::DeleteIndex(index) => json!({ "op": "delete_index", "_index": index.as_str() }),
-    }
+fn append_value(value: &Value, out: &mut String) {
+    out.push_str(&value.to_string());
 }
 
-fn head(op: &str, at: &DocAddress, stamp: &Stamp) -> Map<String, Value> {
-    let mut out = Map::new();
-    out.insert("op".into(), op.into());
-    out.insert("_index".into(), at.index.as_str().into());
-    if let Some(doc_type) = &at.id.doc_type {
-        out.insert("_type".into(), doc_type.to_string().into());
+fn put_mapping(index: &IndexName, doc_type: Option<&str>, mapping: &Value) -> Value {
+    let mut out = json!({ "op": "put_mapping", "_index": index.as_str(), "mappings": mapping });
+    if let Some(doc_type) = doc_type {
+        out["_type"] = doc_type.into();
     }
-    out.insert("_id".into(), at.id.id.to_string().into());
-    out.insert("_version".into(), stamp.version.into());
-    out.insert("_seq_no".into(), stamp.seq_no.into());
-    out.insert("_primary_term".into(), stamp.primary_term.into());
     out
+}
+
+fn directory(index: &IndexName, field: &str, act: &TreeAct, tree_seq: u64) -> Value {
+    let mut out = match act {
+        TreeAct::Move { from, to, merge } => json!({ "op": "move", "from": from, "to": to, "merge": merge }),
+        TreeAct::Remove { path } => json!({ "op": "remove", "path": path }),
+    };
+    out["_index"] = index.as_str().into();
+    out["field"] = field.into();
+    out["tree_seq"] = tree_seq.into();
+    out
+}
+
+/// Begins an operation on a document; what else it has and its end are up to the caller.
+fn append_head(op: &str, at: &DocAddress, stamp: &Stamp, out: &mut String) {
+    out.push_str("{\"op\":");
+    quote(out, op);
+    out.push_str(",\"_index\":");
+    quote(out, at.index.as_str());
+    if let Some(doc_type) = &at.id.doc_type {
+        out.push_str(",\"_type\":");
+        quote(out, doc_type);
+    }
+    out.push_str(",\"_id\":");
+    quote(out, &at.id.id);
+    for (name, number) in [
+        (",\"_version\":", stamp.version),
+        (",\"_seq_no\":", stamp.seq_no),
+        (",\"_primary_term\":", stamp.primary_term),
+    ] {
+        out.push_str(name);
+        push_number(out, number);
+    }
 }
 
 fn index(op: &str, state: &IndexState) -> Value {
@@ -137,7 +153,7 @@ mod tests {
     use super::*;
     use engine::Source;
     use mapping::Times;
-    use model::{DocId, IndexName};
+    use model::DocId;
 
     fn check(source: &str, with_source: bool, expected: &str) {
         let document = Document {
@@ -161,7 +177,8 @@ mod tests {
                 Operation::DeleteIndex(IndexName::new("a")),
             ],
         };
-        let line = change(&one, with_source).expect("it is text");
+        let mut line = String::new();
+        append_change(&one, with_source, &mut line).expect("it is text");
         let value: Value = serde_json::from_str(&line).expect("it is JSON");
         assert_eq!(value["operations"][1]["op"], "delete_index", "{line}");
         assert_eq!(value["operations"][0]["_routing"], "r", "{line}");

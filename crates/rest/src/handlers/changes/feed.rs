@@ -51,19 +51,60 @@ pub(crate) async fn changes(mut call: Call) -> Result<Answer> {
     if call.wanted == AnswerForm::Events {
         return stream(&call, place, shown).await;
     }
-    let FeedPart { mut text, next } = match place {
-        ReaderPosition::Copy(place) => copy_part(&call, feed, place, &shown, limit).await?,
-        ReaderPosition::Position(since) => part(&call, feed, since, &shown, limit, wait).await?,
+    let as_lines = call.wanted == AnswerForm::Lines;
+    let list = ChangeList::new(as_lines);
+    let FeedPart { list, next } = match place {
+        ReaderPosition::Copy(place) => copy_part(&call, feed, place, &shown, limit, list).await?,
+        ReaderPosition::Position(since) => part(&call, feed, since, &shown, limit, wait, list).await?,
     };
     let Retained { oldest, newest } = feed.retained_range();
     let place = format!("\"next\":{},\"newest\":{newest},\"oldest\":{oldest}", next.to_json());
-    if call.wanted == AnswerForm::Lines {
-        text.push_str(&format!("{{{place}}}\n"));
-        return Ok(Answer::lines(text));
+    let text = list.end(&place);
+    match as_lines {
+        true => Ok(Answer::lines(text)),
+        false => call.raw_answer(text),
     }
-    // Each change ends its line.
-    let list = text.trim_end().replace('\n', ",");
-    call.raw_answer(format!("{{\"changes\":[{list}],{place}}}"))
+}
+
+/// The text of an answer while changes are added: an object with a list of them, or a line each.
+struct ChangeList {
+    text: String,
+    as_lines: bool,
+    count: usize,
+}
+
+/// How an object with changes begins.
+const OBJECT_BEGIN: &str = "{\"changes\":[";
+
+impl ChangeList {
+    fn new(as_lines: bool) -> ChangeList {
+        ChangeList {
+            text: if as_lines { String::new() } else { OBJECT_BEGIN.to_owned() },
+            as_lines,
+            count: 0,
+        }
+    }
+    /// Adds what `append` appends, which is JSON on one line; says how many bytes that were.
+    fn push(&mut self, append: impl FnOnce(&mut String) -> Result<()>) -> Result<usize> {
+        let before = self.text.len();
+        if !self.as_lines && self.count > 0 {
+            self.text.push(',');
+        }
+        append(&mut self.text)?;
+        if self.as_lines {
+            self.text.push('\n');
+        }
+        self.count += 1;
+        Ok(self.text.len() - before)
+    }
+    /// The whole text. `place`: the members that say where the reader is.
+    fn end(mut self, place: &str) -> String {
+        match self.as_lines {
+            true => self.text.push_str(&format!("{{{place}}}\n")),
+            false => self.text.push_str(&format!("],{place}}}")),
+        }
+        self.text
+    }
 }
 
 /// Where a reader is.
@@ -177,26 +218,37 @@ impl Shown {
     }
 }
 
-/// Changes of an answer, a line of JSON each, and where to go on.
+/// Changes of an answer, and where to go on.
 struct FeedPart {
-    text: String,
+    list: ChangeList,
     next: ReaderPosition,
 }
 
 /// The next part of an initial copy, as one change.
-async fn copy_part(call: &Call, feed: &dyn ChangeFeed, place: CopyPlace, shown: &Shown, limit: usize) -> Result<FeedPart> {
+async fn copy_part(
+    call: &Call,
+    feed: &dyn ChangeFeed,
+    place: CopyPlace,
+    shown: &Shown,
+    limit: usize,
+    mut list: ChangeList,
+) -> Result<FeedPart> {
     let bounds = (limit, READ_BYTES);
     let (operations, place) = initial_copy::read(&call.rest, feed, place, bounds, &call.client_gone).await?;
     if operations.is_empty() {
         return Ok(FeedPart {
-            text: String::new(),
+            list,
             next: ReaderPosition::Position(place.moment()),
         });
     }
     let line = changes::initial_part(place.moment(), &operations, shown.with_source)?;
     call.book(line.len() + 1)?;
+    list.push(|out| {
+        out.push_str(&line);
+        Ok(())
+    })?;
     Ok(FeedPart {
-        text: format!("{line}\n"),
+        list,
         next: ReaderPosition::Copy(place),
     })
 }
@@ -210,13 +262,14 @@ async fn part(
     shown: &Shown,
     limit: usize,
     wait: Duration,
+    mut list: ChangeList,
 ) -> Result<FeedPart> {
     let until = Instant::now() + wait;
     let mut stopping = call.rest.stopping.subscribe();
     let bytes_max = node_count(FEED_MAX_BYTES);
-    let (mut text, mut next) = (String::new(), since);
-    let part = |text: String, next: CommitSeq| FeedPart {
-        text,
+    let mut next = since;
+    let part = |list: ChangeList, next: CommitSeq| FeedPart {
+        list,
         next: ReaderPosition::Position(next),
     };
     let mut operations = 0;
@@ -227,36 +280,33 @@ async fn part(
             let commit_seq = change.commit_seq;
             if let Some(change) = shown.of(change) {
                 if operations > 0 && operations + change.operations.len() > limit {
-                    return Ok(part(text, next));
+                    return Ok(part(list, next));
                 }
                 operations += change.operations.len();
-                let line = changes::change(&change, shown.with_source)?;
-                call.book(line.len() + 1)?;
-                text.push_str(&line);
-                text.push('\n');
+                call.book(list.push(|out| changes::append_change(&change, shown.with_source, out))?)?;
             }
             next = commit_seq;
-            if text.len() >= bytes_max {
-                return Ok(part(text, next));
+            if list.text.len() >= bytes_max {
+                return Ok(part(list, next));
             }
         }
         next = next.max(read.next);
         if operations >= limit {
-            return Ok(part(text, next));
+            return Ok(part(list, next));
         }
         if !is_end {
             continue;
         }
         let left = until.saturating_duration_since(Instant::now());
         if operations > 0 || left.is_zero() {
-            return Ok(part(text, next));
+            return Ok(part(list, next));
         }
         tokio::select! {
             changed = tokio::time::timeout(left, feed.wait_for_changes(next)) => match changed {
                 Ok(changed) => changed?,
-                Err(_) => return Ok(part(text, next)),
+                Err(_) => return Ok(part(list, next)),
             },
-            _ = stopping.changed() => return Ok(part(text, next)),
+            _ = stopping.changed() => return Ok(part(list, next)),
         }
     }
 }
@@ -299,8 +349,9 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
         for change in read.changes {
             let commit_seq = change.commit_seq;
             let Some(change) = shown.of(change) else { continue };
-            let data = changes::change(&change, shown.with_source)?;
-            let event = format!("id: {commit_seq}\nevent: change\ndata: {data}\n\n");
+            let mut event = format!("id: {commit_seq}\nevent: change\ndata: ");
+            changes::append_change(&change, shown.with_source, &mut event)?;
+            event.push_str("\n\n");
             if sender.send(Bytes::from(event)).await.is_err() {
                 return Ok(());
             }
