@@ -372,6 +372,44 @@ fn a_request_waits_for_the_next_change() {
     });
 }
 
+/// With a long `changes.feed.linger` several writes come in one answer; one that is full does not wait for it.
+#[test]
+fn a_follower_of_a_busy_server_gets_several_changes_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = started(folder.path(), &["changes.feed.linger=2s"]);
+    server.ok("PUT", "/a/_doc/0", &json!({ "n": 0 }));
+    let now = server.ok("GET", "/_changes?since=now", &Value::Null)["next"].clone();
+    let path = format!("/_changes?since={now}&timeout=30s");
+    let (waited, answer) = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| {
+            let begun = Instant::now();
+            let answer = server.ok("GET", &path, &Value::Null);
+            (begun.elapsed(), answer)
+        });
+        for n in 1..=3 {
+            server.ok("PUT", &format!("/a/_doc/{n}"), &json!({ "n": n }));
+        }
+        follower.join().unwrap()
+    });
+    // A follower that began behind some of the writes has them as well: it is behind `now`.
+    let ids: Vec<&Value> = answer["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| &change["operations"][0]["_id"])
+        .collect();
+    assert_eq!(ids, ["1", "2", "3"], "{answer}");
+    assert!(waited >= Duration::from_secs(2), "{waited:?}");
+    let begun = Instant::now();
+    let full = server.ok("GET", &format!("{path}&limit=3"), &Value::Null);
+    assert_eq!(full["changes"].as_array().unwrap().len(), 3, "{full}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // Nobody who does not wait waits for it.
+    let begun = Instant::now();
+    server.ok("GET", &format!("/_changes?since={now}"), &Value::Null);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
 /// Reads a copy to its end in parts of so many operations. Gives the documents, and the position behind it.
 fn copied(server: &Server, limit: u32, parameters: &str) -> (Documents, u64) {
     let mut follower = Follower::default();

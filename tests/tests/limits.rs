@@ -288,6 +288,7 @@ fn row(name: &str) -> Option<Row> {
             400,
         ),
         "changes.feed.max_bytes" => Elsewhere("feed: an_answer_has_bounded_bytes_and_whole_changes"),
+        "changes.feed.linger" => Elsewhere("feed: a_follower_of_a_busy_server_gets_several_changes_at_a_time"),
         "changes.feed.keep_alive" => Elsewhere("feed: positions_and_bounds_are_refused_by_name"),
         "changes.consumers.max" => Elsewhere("feed: consumers_keep_their_position_and_their_changes"),
         "changes.consumers.max_bytes" => Elsewhere("embedded: log::tests::unread_files_stay_within_their_own_bound"),

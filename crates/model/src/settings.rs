@@ -90,6 +90,7 @@ settings! {
     FEED_MAX_OPERATIONS: "changes.feed.max_operations" = "10000", Node, "The most that `limit` of `_changes` may be.";
     FEED_MAX_BYTES: "changes.feed.max_bytes" = "8mb", Node, "An answer of `_changes` ends behind the change with which it has so many bytes.";
     FEED_MAX_WAIT: "changes.feed.max_wait" = "5m", Node, "The most that `timeout` of `_changes` may be.";
+    FEED_LINGER: "changes.feed.linger" = "2ms", Node, "A request to `_changes` with a `timeout` is answered so long after it came at the earliest, unless its answer is full: followers of a busy server ask for many changes at a time.";
     FEED_KEEP_ALIVE: "changes.feed.keep_alive" = "5m", Node, "How long the initial copy of `_changes` stays open after its last part was read.";
     CONSUMERS_MAX: "changes.consumers.max" = "1000", Node, "Named consumers of `_changes`.";
     CONSUMERS_MAX_BYTES: "changes.consumers.max_bytes" = "1gb", Node, "Log that stays beyond the retention because a consumer of `_changes` has not read it; a full disk takes it back.";

@@ -27,8 +27,10 @@ pub struct Followed {
 
 /// Places of readers that are kept.
 const PLACES: usize = 64;
-/// Bytes of a file that are read at once.
-const WINDOW_BYTES: usize = 256 << 10;
+/// Bytes of a file that are read at once: first so many, as a reader that follows needs them, then up to [`WINDOW_BYTES_MAX`].
+const WINDOW_BYTES: usize = 16 << 10;
+/// The most of it, for a reader that catches up.
+const WINDOW_BYTES_MAX: usize = 256 << 10;
 
 /// Where a frame begins.
 #[derive(Clone, Copy, Debug)]
@@ -128,8 +130,7 @@ impl Log {
             _ => FollowError::Failed(refusal("reading the log", &file.path, &cause)),
         };
         let mut window = Window::new(self.disk().open(&file.path).map_err(failed)?);
-        let head = window.bytes(0, FILE_HEADER_BYTES as usize).map_err(failed)?;
-        let header = FileHeader::read(head).map_err(FollowError::Failed)?;
+        let header = FileHeader::read(&window.header().map_err(failed)?).map_err(FollowError::Failed)?;
         let end = file.end.unwrap_or(durable).min(durable);
         let since = followed.next;
         let mut place = self.places().find(file.number, since).unwrap_or(FramePlace {
@@ -205,6 +206,8 @@ struct Window {
     file: Arc<dyn DiskFile>,
     at: u64,
     content: Vec<u8>,
+    /// Bytes of the next read.
+    next_bytes: usize,
 }
 
 impl Window {
@@ -213,14 +216,24 @@ impl Window {
             file,
             at: 0,
             content: Vec::new(),
+            next_bytes: WINDOW_BYTES,
         }
+    }
+
+    /// The header of the file, fewer bytes only if it is shorter.
+    fn header(&self) -> io::Result<Vec<u8>> {
+        let mut head = vec![0; FILE_HEADER_BYTES as usize];
+        let read = self.file.read_at(&mut head, 0)?;
+        head.truncate(read);
+        Ok(head)
     }
 
     /// So many bytes at `offset`, fewer only at the file's end.
     fn bytes(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let is_inside = offset >= self.at && offset + length as u64 <= self.at + self.content.len() as u64;
         if !is_inside {
-            self.content.resize(length.max(WINDOW_BYTES), 0);
+            self.content.resize(length.max(self.next_bytes), 0);
+            self.next_bytes = (self.next_bytes * 4).min(WINDOW_BYTES_MAX);
             let read = self.file.read_at(&mut self.content, offset)?;
             self.content.truncate(read);
             self.at = offset;

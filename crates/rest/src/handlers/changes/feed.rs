@@ -16,7 +16,7 @@ use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use bytes::Bytes;
 use engine::changes::{Change, ChangeFeed, Operation, Retained};
-use model::settings::{FEED_MAX_BYTES, FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
+use model::settings::{FEED_LINGER, FEED_MAX_BYTES, FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
 use model::{Cancellation, CommitSeq, Error, Result, path, units};
 use serde_json::Value;
 use std::sync::Arc;
@@ -254,7 +254,7 @@ async fn copy_part(
 }
 
 /// The next changes that a request wants: about `limit` operations, and about `changes.feed.max_bytes`, but whole changes and at
-/// least one. Waits for the first.
+/// least one. Waits for the first; who waits also gets those that follow it within [`FEED_LINGER`] of the request.
 async fn part(
     call: &Call,
     feed: &dyn ChangeFeed,
@@ -264,7 +264,8 @@ async fn part(
     wait: Duration,
     mut list: ChangeList,
 ) -> Result<FeedPart> {
-    let until = Instant::now() + wait;
+    let begun = Instant::now();
+    let (until, earliest) = (begun + wait, begun + wait.min(node_duration(FEED_LINGER)));
     let mut stopping = call.rest.stopping.subscribe();
     let bytes_max = node_count(FEED_MAX_BYTES);
     let mut next = since;
@@ -297,7 +298,12 @@ async fn part(
         if !is_end {
             continue;
         }
-        let left = until.saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        if operations > 0 && now < earliest {
+            tokio::time::sleep_until(earliest.into()).await;
+            continue;
+        }
+        let left = until.saturating_duration_since(now);
         if operations > 0 || left.is_zero() {
             return Ok(part(list, next));
         }
@@ -343,7 +349,10 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
             moment
         }
     };
+    let mut earliest = Instant::now();
     loop {
+        tokio::time::sleep_until(earliest.into()).await;
+        earliest = Instant::now() + node_duration(FEED_LINGER);
         let read = feed.changes(next, READ_BYTES).await?;
         let is_end = read.next == next;
         for change in read.changes {
@@ -356,7 +365,11 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
                 return Ok(());
             }
         }
+        let is_full = read.next.saturating_sub(next) >= READ_BYTES;
         next = next.max(read.next);
+        if is_full {
+            earliest = Instant::now();
+        }
         if !is_end {
             continue;
         }
