@@ -200,7 +200,7 @@ fn delay(options: &Options, report: &mut Report, source: &Server) {
         &format!("durable PUT {:.0}/s", written.per_second),
         at(0.99),
         "ms",
-        Bar::AtMost(50.0),
+        Bar::AtMost(5.0),
     );
 }
 
@@ -254,6 +254,6 @@ fn beside_followers(options: &Options, report: &mut Report, source: &Server) {
         &format!("without {:.0}/s, p99 {:.0} µs", seen.theirs.per_second, seen.theirs.p99_us),
         seen.rate,
         "",
-        Bar::AtLeast(0.8),
+        Bar::AtLeast(0.9),
     );
 }
