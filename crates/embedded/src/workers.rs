@@ -14,6 +14,9 @@ use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// The priority of threads of long searches, as `nice` counts it: they leave the processors to short requests.
+const LONG_NICE: i32 = 10;
+
 /// The threads and what waits for them.
 pub(crate) struct Workers {
     shared: Arc<WorkerQueue>,
@@ -106,7 +109,7 @@ impl Workers {
                 .spawn(move || {
                     if low {
                         // SAFETY: `setpriority` changes this thread's priority alone; that it fails does not matter.
-                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LONG_NICE) };
                     }
                     shared.work(at_rest);
                 })

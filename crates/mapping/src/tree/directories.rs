@@ -14,8 +14,8 @@ pub type DirId = u32;
 /// Stands above the roots of fields.
 pub(super) const NOWHERE: DirId = u32::MAX;
 
-/// Part of all directories from which on those below one are found from all: a step down by names takes about sixteen times as
-/// long as one up by places.
+/// If more than this part of all directories is below one, they are found by going through all: a step down by names takes
+/// some ten times as long as one up by places.
 const SWEEP_SHARE: usize = 16;
 
 /// Where a directory is.
@@ -301,7 +301,7 @@ impl Tree {
         unreachable!("trees.md D2: the way up from [{id}] ends at a root")
     }
     /// The number of the operation that last moved, merged or removed a directory itself; 0: none did.
-    pub(super) fn moved_at(&self, id: DirId) -> u64 {
+    pub(super) fn last_move_of(&self, id: DirId) -> u64 {
         self.moves.get(&id).copied().unwrap_or(0)
     }
     /// Whether the path of a directory may be another since an operation, by the numbers of those on the way up.
@@ -314,7 +314,7 @@ impl Tree {
             let Some(node) = self.nodes.get(at as usize) else {
                 return true;
             };
-            if self.moved_at(at) > seq {
+            if self.last_move_of(at) > seq {
                 return true;
             }
             match node.place {

@@ -31,7 +31,7 @@ impl Tree {
             };
             out.push(tag);
             out.extend_from_slice(&other.to_le_bytes());
-            out.extend_from_slice(&self.moved_at(id as DirId).to_le_bytes());
+            out.extend_from_slice(&self.last_move_of(id as DirId).to_le_bytes());
             out.extend_from_slice(&(node.name.len() as u32).to_le_bytes());
             out.extend_from_slice(node.name.as_bytes());
         }
@@ -93,9 +93,9 @@ impl Tree {
         for (id, node) in self.nodes.iter().enumerate() {
             let id = id as DirId;
             match node.place {
-                Place::In(parent) => names.push(self.named(parent, &node.name, id)),
+                Place::In(parent) => names.push(self.named_child(parent, &node.name, id)),
                 Place::MergedInto(into) => merged.push(((into, id), ())),
-                Place::Gone => removed.push((self.moved_at(id), id)),
+                Place::Gone => removed.push((self.last_move_of(id), id)),
             }
         }
         names.sort_unstable();

@@ -154,7 +154,7 @@ impl Tree {
             "trees.md D1: numbers of directories are below the limit of the index"
         );
         // One search of the names where there mostly is nothing: a full tree is deep.
-        if let Some(there) = self.names.insert(self.named(parent, &name, id)) {
+        if let Some(there) = self.names.insert(self.named_child(parent, &name, id)) {
             let there_id = there.id;
             self.names.insert(there);
             return Some(there_id);
@@ -167,7 +167,7 @@ impl Tree {
     }
 
     /// A directory as it is found in another one. It shares the name where that is the same.
-    pub(super) fn named(&self, parent: DirId, name: &Arc<str>, id: DirId) -> NamedChild {
+    pub(super) fn named_child(&self, parent: DirId, name: &Arc<str>, id: DirId) -> NamedChild {
         let name = match self.key_of(parent, name) {
             Cow::Borrowed(_) => name.clone(),
             Cow::Owned(folded) => folded.into(),
@@ -179,7 +179,7 @@ impl Tree {
     fn unname(&mut self, id: DirId) {
         let Some(node) = self.nodes.get(id as usize) else { return };
         if let Place::In(parent) = node.place {
-            let was = self.names.remove(&self.named(parent, &node.name, id));
+            let was = self.names.remove(&self.named_child(parent, &node.name, id));
             debug_assert_eq!(
                 was.map(|was| was.id),
                 Some(id),
@@ -189,7 +189,7 @@ impl Tree {
     }
 
     fn put(&mut self, id: DirId, parent: DirId, name: Arc<str>) {
-        let before = self.names.insert(self.named(parent, &name, id));
+        let before = self.names.insert(self.named_child(parent, &name, id));
         debug_assert!(before.is_none(), "trees.md D2: a name is that of one directory");
         self.moves.insert(id, self.seq + 1);
         if let Some(node) = self.nodes.get_mut(id as usize) {

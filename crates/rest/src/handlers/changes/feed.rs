@@ -300,8 +300,10 @@ async fn part(
         }
         let now = Instant::now();
         if operations > 0 && now < earliest {
-            tokio::time::sleep_until(earliest.into()).await;
-            continue;
+            tokio::select! {
+                () = tokio::time::sleep_until(earliest.into()) => continue,
+                _ = stopping.changed() => return Ok(part(list, next)),
+            }
         }
         let left = until.saturating_duration_since(now);
         if operations > 0 || left.is_zero() {
@@ -351,7 +353,11 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
     };
     let mut earliest = Instant::now();
     loop {
-        tokio::time::sleep_until(earliest.into()).await;
+        tokio::select! {
+            () = tokio::time::sleep_until(earliest.into()) => {}
+            () = sender.closed() => return Ok(()),
+            _ = stopping.changed() => return Ok(()),
+        }
         earliest = Instant::now() + node_duration(FEED_LINGER);
         let read = feed.changes(next, READ_BYTES).await?;
         let is_end = read.next == next;
