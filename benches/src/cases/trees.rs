@@ -267,7 +267,7 @@ fn postgres(options: &Options, report: &mut Report) {
             let begun = Instant::now();
             postgres.execute(&kept_as.update.replace("FROM", from).replace("TO", to));
             theirs.push(begun.elapsed().as_secs_f64() * 1e3);
-            // What PostgreSQL writes later is not counted as its own, and is not to disturb ours.
+            // PostgreSQL writes its pages out here: neither its own time nor that of our moves has them.
             postgres.execute("checkpoint");
             let (from, to) = (format!("/{from}"), format!("/{to}"));
             // Odd, so that the directory has its new name.

@@ -47,7 +47,7 @@ pub fn write_segment(disk: &dyn Disk, path: &Path, components: &[(String, &[u8])
 /// Writes components as a file, from its beginning to its end; says where each lies.
 ///
 /// # Errors
-/// Those of the writer. A part of the file may be written by then.
+/// The writer fails; a part of the file may be written by then.
 pub fn write_to(to: &mut dyn io::Write, components: &[(String, &[u8])]) -> io::Result<Layout> {
     let mut out = Blocks::new(to);
     let mut layout = Layout::new();
