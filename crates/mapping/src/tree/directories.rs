@@ -391,7 +391,7 @@ impl Tree {
     pub fn removed_since(&self, seq: u64) -> Vec<DirId> {
         let mut out = Vec::new();
         for (_, top) in self.removed.range(seq + 1..) {
-            self.each_within(*top, |id, _| out.extend(self.numbers_of(id)));
+            out.extend(self.subtree(*top));
         }
         out.sort_unstable();
         debug_assert!(
