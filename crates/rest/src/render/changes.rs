@@ -4,7 +4,7 @@
 
 use engine::changes::{Change, IndexState, Operation};
 use engine::{Document, TreeAct};
-use model::text::{one_line, push_number, quote};
+use model::text::{one_line, push_number, quote, to_json_string};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::{Value, json};
 
@@ -21,15 +21,22 @@ pub(crate) fn append_change(change: &Change, with_source: bool, out: &mut String
     Ok(())
 }
 
-/// A part of an initial copy on one line of JSON: the state of its moment, which is no change of its own.
+/// Appends a part of an initial copy on one line of JSON: the state of its moment, which is no change of its own.
 ///
 /// # Errors
 /// As [`append_change`].
-pub(crate) fn initial_part(moment: CommitSeq, operations: &[Operation], with_source: bool) -> Result<String> {
-    let mut out = format!("{{\"commit_seq\":{moment},\"initial\":true,\"operations\":[");
-    append(operations, with_source, &mut out)?;
+pub(crate) fn append_initial_part(
+    moment: CommitSeq,
+    operations: &[Operation],
+    with_source: bool,
+    out: &mut String,
+) -> Result<()> {
+    out.push_str("{\"commit_seq\":");
+    push_number(out, moment);
+    out.push_str(",\"initial\":true,\"operations\":[");
+    append(operations, with_source, out)?;
     out.push_str("]}");
-    Ok(out)
+    Ok(())
 }
 
 fn append(operations: &[Operation], with_source: bool, out: &mut String) -> Result<()> {
@@ -68,17 +75,17 @@ fn append(operations: &[Operation], with_source: bool, out: &mut String) -> Resu
 /// A document, with its source as it is stored. One that is not stored is left out.
 fn append_document(document: &Document, with_source: bool, out: &mut String) -> Result<()> {
     append_head("index", &document.at, &document.stamp, out);
-    let mut optional = |name: &str, value: Option<&Value>| {
-        if let Some(value) = value {
+    let mut optional = |name: &str, json: Option<String>| {
+        if let Some(json) = json {
             out.push_str(",\"");
             out.push_str(name);
             out.push_str("\":");
-            out.push_str(&value.to_string());
+            out.push_str(&json);
         }
     };
-    optional("_routing", document.routing.as_deref().map(Value::from).as_ref());
-    optional("_parent", document.parent.as_deref().map(Value::from).as_ref());
-    optional("_timestamp", document.times.timestamp.map(Value::from).as_ref());
+    optional("_routing", document.routing.as_deref().map(to_json_string));
+    optional("_parent", document.parent.as_deref().map(to_json_string));
+    optional("_timestamp", document.times.timestamp.map(|millis| millis.to_string()));
     let source = document.source.0.as_ref();
     if !with_source || source.is_empty() {
         out.push('}');

@@ -241,12 +241,8 @@ async fn copy_part(
             next: ReaderPosition::Position(place.moment()),
         });
     }
-    let line = changes::initial_part(place.moment(), &operations, shown.with_source)?;
-    call.book(line.len() + 1)?;
-    list.push(|out| {
-        out.push_str(&line);
-        Ok(())
-    })?;
+    let append = |out: &mut String| changes::append_initial_part(place.moment(), &operations, shown.with_source, out);
+    call.book(list.push(append)?)?;
     Ok(FeedPart {
         list,
         next: ReaderPosition::Copy(place),
@@ -353,10 +349,13 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
     };
     let mut earliest = Instant::now();
     loop {
-        tokio::select! {
-            () = tokio::time::sleep_until(earliest.into()) => {}
-            () = sender.closed() => return Ok(()),
-            _ = stopping.changed() => return Ok(()),
+        // What was there before a server stops is read and sent, so the first part does not wait.
+        if Instant::now() < earliest {
+            tokio::select! {
+                () = tokio::time::sleep_until(earliest.into()) => {}
+                () = sender.closed() => return Ok(()),
+                _ = stopping.changed() => return Ok(()),
+            }
         }
         earliest = Instant::now() + node_duration(FEED_LINGER);
         let read = feed.changes(next, READ_BYTES).await?;
@@ -407,8 +406,10 @@ async fn send_copy(
         let event = match operations.is_empty() {
             true => format!("id: {}\nevent: copied\ndata: {{}}\n\n", next.moment()),
             false => {
-                let data = changes::initial_part(next.moment(), &operations, shown.with_source)?;
-                format!("id: {}\nevent: change\ndata: {data}\n\n", next.render())
+                let mut event = format!("id: {}\nevent: change\ndata: ", next.render());
+                changes::append_initial_part(next.moment(), &operations, shown.with_source, &mut event)?;
+                event.push_str("\n\n");
+                event
             }
         };
         if sender.send(Bytes::from(event)).await.is_err() {
