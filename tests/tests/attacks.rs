@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tests::Server;
 
@@ -319,72 +318,47 @@ fn ask_for_prompt_slices() {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 
-/// A server that reads each request to its end, refuses it and does nothing else. What a bystander of another server waits while
-/// this one is attacked is what the attackers themselves take of the machine: no server could answer it sooner.
-struct Sink {
-    address: String,
-    over: Arc<AtomicBool>,
-    accepting: Option<JoinHandle<()>>,
-}
-
-impl Sink {
-    fn start() -> Sink {
+/// The address of a server that reads each request to its end, refuses it and does nothing else. It ends with the process. While it
+/// is attacked, a bystander of another server shows the delay that the attackers cause by themselves: no server could answer it sooner.
+fn sink() -> &'static str {
+    static ADDRESS: OnceLock<String> = OnceLock::new();
+    ADDRESS.get_or_init(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&over);
-        let accepting = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if ended.load(Ordering::Acquire) {
-                    break;
-                }
-                std::thread::spawn(move || stream.and_then(Sink::refuse));
+                std::thread::spawn(move || stream.and_then(refuse));
             }
         });
-        Sink {
-            address,
-            over,
-            accepting: Some(accepting),
-        }
-    }
-
-    /// Reads one request and refuses it.
-    fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
-        let (mut head, mut buffer) = (Vec::new(), vec![0; 256 << 10]);
-        let mut left: Option<usize> = None;
-        while left != Some(0) {
-            let length = stream.read(&mut buffer)?;
-            if length == 0 {
-                return Ok(());
-            }
-            if let Some(left) = &mut left {
-                *left = left.saturating_sub(length);
-                continue;
-            }
-            head.extend_from_slice(&buffer[..length]);
-            let text = String::from_utf8_lossy(&head);
-            if let Some(end) = text.find("\r\n\r\n") {
-                let length = text[..end]
-                    .split("content-length: ")
-                    .nth(1)
-                    .and_then(|rest| rest.lines().next());
-                let body: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-                left = Some(body.saturating_sub(head.len() - end - 4));
-            }
-        }
-        stream.write_all(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 14\r\nconnection: close\r\n\r\n\"reason\": [-] ")
-    }
+        address
+    })
 }
 
-impl Drop for Sink {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        // It wakes for one more connection.
-        drop(TcpStream::connect(&self.address));
-        if let Some(accepting) = self.accepting.take() {
-            drop(accepting.join());
+/// Reads one request and refuses it.
+fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
+    let (mut head, mut buffer) = (Vec::new(), vec![0; 256 << 10]);
+    let mut left: Option<usize> = None;
+    while left != Some(0) {
+        let length = stream.read(&mut buffer)?;
+        if length == 0 {
+            return Ok(());
+        }
+        if let Some(left) = &mut left {
+            *left = left.saturating_sub(length);
+            continue;
+        }
+        head.extend_from_slice(&buffer[..length]);
+        let text = String::from_utf8_lossy(&head);
+        if let Some(end) = text.find("\r\n\r\n") {
+            let length = text[..end]
+                .split("content-length: ")
+                .nth(1)
+                .and_then(|rest| rest.lines().next());
+            let body: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+            left = Some(body.saturating_sub(head.len() - end - 4));
         }
     }
+    stream.write_all(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 14\r\nconnection: close\r\n\r\n\"reason\": [-] ")
 }
 
 /// Gives this thread, and those that it starts, the lowest priority: attackers stand for other machines, whose clients make
@@ -412,7 +386,7 @@ struct Cost {
     faults: Vec<String>,
 }
 
-/// Plays attacks against `attacked`, which is the server or a [`Sink`], while a bystander asks the server.
+/// Plays attacks against `attacked`, which is the server or the [`sink`], while a bystander asks the server.
 fn attack(server: &Server, field: Field<'_>, attacked: &str, attacks: &[Attack]) -> (Vec<Reply>, Bystander) {
     let over = AtomicBool::new(false);
     let begun = Instant::now();
@@ -502,10 +476,9 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
     cost
 }
 
-/// What the bystander waits while the attackers send the same to a server that does nothing.
+/// The p99 of the bystander while the attackers send the same requests to the [`sink`].
 fn floor(server: &Server, field: Field<'_>, attacks: &[Attack]) -> String {
-    let sink = Sink::start();
-    let (_, bystander) = attack(server, field, &sink.address, attacks);
+    let (_, bystander) = attack(server, field, sink(), attacks);
     format!("{:.1?}", bystander.p99())
 }
 
