@@ -178,7 +178,7 @@ fn check(server: &Server, path: &str, status: u16, told: &str) -> Value {
 #[test]
 fn positions_and_bounds_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = ["changes.feed.max_operations=20", "changes.feed.keep_alive=1ms"];
+    let settings = ["changes.feed.max_operations=20", "changes.feed.keep_alive=2s"];
     let server = started(&folder.path().join("data"), &settings);
     server.ok("PUT", "/a/_doc/1", &json!({ "n": 1 }));
     check(&server, "/_changes", 400, "[since] is missing");
@@ -192,7 +192,8 @@ fn positions_and_bounds_are_refused_by_name() {
     check(&server, "/_changes?since=copy-x", 400, "[since] is [copy-x]");
     let copy = check(&server, "/_changes?since=0&initial=true&limit=1", 200, "copy-");
     let path = format!("/_changes?since={}", copy["next"].as_str().unwrap());
-    std::thread::sleep(Duration::from_millis(50));
+    // The pause is longer than the copy is kept, and the keep-alive is longer than a busy machine takes from opening to reading.
+    std::thread::sleep(Duration::from_millis(2500));
     check(&server, &path, 410, "changes.feed.keep_alive");
     check(&server, "/_changes?consumer=none", 404, "there is no consumer [none]");
     check(&server, "/_changes?consumer=none&since=0", 400, "give one of them");
