@@ -398,6 +398,7 @@ fn tasks_are_listed_and_ended() {
     for (id, code, reason) in [
         ("nonsense", 1, "malformed task id"),
         ("nowhere:1", 3, "No such node [nowhere]"),
+        ("-Xu5:1", 3, "No such node [-Xu5]"),
     ] {
         let (got, out, errors) = run(&server, &["tasks", "--cancel", id], "");
         assert!(got == code && errors.contains(reason), "{id}: {got} {out}{errors}");

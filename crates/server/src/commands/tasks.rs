@@ -17,7 +17,8 @@ pub(crate) struct TasksFlags {
     #[arg(long, value_name = "NAMES")]
     actions: Option<String>,
     /// End the task with this id, as the list has it.
-    #[arg(long, value_name = "TASK", conflicts_with = "actions")]
+    // Ids of nodes are random and may begin with a hyphen.
+    #[arg(long, value_name = "TASK", conflicts_with = "actions", allow_hyphen_values = true)]
     cancel: Option<String>,
     #[command(flatten)]
     common: Common,
