@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tantivy::DocId;
 
-/// Parts with a lock of their own.
+/// Parts with a lock of their own, where values are small.
 const PARTS: usize = 8;
 /// Bytes of an entry beside its value.
 pub(crate) const ENTRY_BYTES: usize = 96;
@@ -48,6 +48,15 @@ struct CacheSlot<K, V> {
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// Empty, for values of so many bytes in all.
     pub fn new(max_bytes: usize) -> Cache<K, V> {
+        Cache::in_parts(max_bytes, PARTS)
+    }
+
+    /// The same with one lock, so that a value may take an eighth of all.
+    pub fn of_large_values(max_bytes: usize) -> Cache<K, V> {
+        Cache::in_parts(max_bytes, 1)
+    }
+
+    fn in_parts(max_bytes: usize, parts: usize) -> Cache<K, V> {
         let part = || {
             Mutex::new(CacheShard {
                 places: FxHashMap::default(),
@@ -57,8 +66,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
             })
         };
         Cache {
-            parts: (0..PARTS).map(|_| part()).collect(),
-            part_max_bytes: max_bytes / PARTS,
+            parts: (0..parts).map(|_| part()).collect(),
+            part_max_bytes: max_bytes / parts,
         }
     }
 
@@ -66,7 +75,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         let mut hasher = FxHasher::default();
         key.hash(&mut hasher);
         // The highest bits: the maps use the others.
-        &self.parts[(hasher.finish() >> 61) as usize % PARTS]
+        &self.parts[(hasher.finish() >> 61) as usize % self.parts.len()]
     }
 
     /// Bytes of what is kept.
@@ -76,7 +85,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
 
     /// Drops values until all take so many bytes at most; says how many bytes went.
     pub fn shrink_to(&self, max_bytes: usize) -> usize {
-        let each = max_bytes / PARTS;
+        let each = max_bytes / self.parts.len();
         let shrink = |part: &Mutex<CacheShard<K, V>>| {
             let mut part = part.lock();
             let before = part.bytes;
@@ -236,6 +245,21 @@ mod tests {
         assert!((0..200).all(|doc| cache.get(&(1, doc)).is_none()));
         put(&cache, 1, 7, b"x");
         assert!(cache.get(&(1, 7)).is_some(), "it keeps others afterwards");
+    }
+
+    #[test]
+    fn a_large_value_takes_an_eighth_of_all() {
+        let is_kept = |cache: DocumentCache, bytes: usize| {
+            put(&cache, 1, 1, &vec![0; bytes]);
+            cache.get(&(1, 1)).is_some()
+        };
+        let largest = 80_000 / LARGEST - ENTRY_BYTES;
+        assert!(is_kept(DocumentCache::of_large_values(80_000), largest));
+        assert!(!is_kept(DocumentCache::of_large_values(80_000), largest + 1));
+        assert!(
+            !is_kept(DocumentCache::new(80_000), largest),
+            "its part is an eighth as large"
+        );
     }
 
     #[test]

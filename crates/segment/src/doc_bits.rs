@@ -135,6 +135,15 @@ impl DocBits {
         words.reverse();
         DocBits::of_words(words)
     }
+    /// Calls `show` with the documents that are in all of several sets of one segment, some words of bits at a time: the number of the
+    /// first word, and the words. `false` ends it.
+    pub fn each_in_all(sets: &[Arc<DocBits>], show: &mut dyn FnMut(usize, &[u64]) -> bool) {
+        each_combined(sets, |word, other| *word &= other, show);
+    }
+    /// The same of the documents that are in any of them.
+    pub fn each_in_any(sets: &[Arc<DocBits>], show: &mut dyn FnMut(usize, &[u64]) -> bool) {
+        each_combined(sets, |word, other| *word |= other, show);
+    }
     fn of_words(words: Vec<u64>) -> DocBits {
         let count = words.iter().map(|word| word.count_ones()).sum();
         debug_assert!(u64::from(count) <= words.len() as u64 * 64, "no more documents than bits");
@@ -178,6 +187,27 @@ impl DocBits {
             }
             at = at.checked_sub(1)?;
             word = *self.words.get(at)?;
+        }
+    }
+}
+
+/// Words of several sets that are combined at a time.
+const WORDS: usize = 256;
+
+fn each_combined(sets: &[Arc<DocBits>], combine: impl Fn(&mut u64, u64), show: &mut dyn FnMut(usize, &[u64]) -> bool) {
+    let Some((first, others)) = sets.split_first() else { return };
+    let mut words = [0; WORDS];
+    for (number, part) in first.words.chunks(WORDS).enumerate() {
+        let start = number * WORDS;
+        let words = &mut words[..part.len()];
+        words.copy_from_slice(part);
+        for other in others {
+            debug_assert_eq!(first.words.len(), other.words.len(), "sets of one segment");
+            let of_other = other.words.get(start..).unwrap_or_default();
+            words.iter_mut().zip(of_other).for_each(|(word, other)| combine(word, *other));
+        }
+        if !show(start, words) {
+            return;
         }
     }
 }
@@ -249,6 +279,32 @@ mod tests {
         ahead.each(|doc| found.push(doc));
         assert_eq!(found, expected, "of {last:?} ahead of {inside:?}");
         assert_eq!(ahead.len() as usize, expected.len());
+    }
+
+    #[test]
+    fn several_sets_are_combined_part_by_part() {
+        let max_doc = 64 * WORDS as DocId * 2 + 100;
+        let mut random = model::random::random(8);
+        let mut set = |part: u64| Arc::new(bits(max_doc, (0..max_doc).filter(|_| random(part) == 0).collect::<Vec<_>>()));
+        let sets = [set(2), set(3), set(50)];
+        type Each = fn(&[Arc<DocBits>], &mut dyn FnMut(usize, &[u64]) -> bool);
+        let check = |each: Each, expected: DocBits| {
+            let (mut words, mut calls) = (Vec::new(), 0);
+            each(&sets, &mut |start, part| {
+                assert_eq!(start, words.len());
+                words.extend_from_slice(part);
+                true
+            });
+            assert_eq!(DocBits::of_words(words), expected);
+            each(&sets, &mut |_, _| {
+                calls += 1;
+                calls < 2
+            });
+            assert_eq!(calls, 2, "it ends where nobody wants more");
+        };
+        check(DocBits::each_in_all, DocBits::all_of(&sets));
+        check(DocBits::each_in_any, DocBits::any_of(&sets));
+        DocBits::each_in_all(&[], &mut |_, _| panic!("there is no set"));
     }
 
     #[test]

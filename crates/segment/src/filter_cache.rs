@@ -2,7 +2,7 @@
 //!
 //! A set of a term is made at the third use in a segment, where both are large enough: a rare term is read faster from its list. That
 //! of a range costs a walk over its column, so it is made at the tenth; a search asks about three times.
-//! The budget is `indices.queries.cache.size`.
+//! The budget is `indices.queries.cache.size`. A set may take an eighth of it, that of 15,000,000 documents by default.
 //!
 //! Not here: which clauses are filters (`scorers::bool` of `search`).
 
@@ -79,7 +79,7 @@ impl FilterCache {
     pub fn new(max_bytes: usize) -> Arc<FilterCache> {
         Arc::new(FilterCache {
             asked: Cache::new(max_bytes / 16),
-            made: Cache::new(max_bytes - max_bytes / 16),
+            made: Cache::of_large_values(max_bytes - max_bytes / 16),
         })
     }
 

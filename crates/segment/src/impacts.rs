@@ -5,7 +5,10 @@
 //! Lucene's impacts (A. Grand, R. Muir, J. Ferenczi, J. Lin: From MaxScore to Block-Max WAND, ECIR 2020). tantivy keeps one pair for
 //! each block, the best by its own statistics of the segment.
 //!
-//! Made at first use of a term in a segment, some 8 bytes for each 128 documents, and kept with what is derived from it.
+//! Beside them stands the norm of each document of the list, so that a search reads norms in the order of the list and not from
+//! all over the column.
+//!
+//! Made at first use of a term in a segment, some 136 bytes for each 128 documents, and kept with what is derived from it.
 //!
 //! Not here: scores, and how searches pass over blocks (`scorers::block_max` of `search`).
 
@@ -45,12 +48,18 @@ pub struct Impacts {
     places: Vec<u32>,
     /// Different lists of pairs: the frequency falls, and so does the length.
     lists: Vec<Box<[Impact]>>,
+    /// The norm of each document, in the order of the list.
+    norms: Vec<u8>,
 }
 
 impl Footprint for Impacts {
     fn heap_bytes(&self) -> usize {
         let pairs: usize = self.lists.iter().map(|list| size_of_val(list.as_ref())).sum();
-        self.ends.heap_bytes() + self.places.heap_bytes() + self.lists.capacity() * size_of::<Box<[Impact]>>() + pairs
+        self.ends.heap_bytes()
+            + self.places.heap_bytes()
+            + self.norms.heap_bytes()
+            + self.lists.capacity() * size_of::<Box<[Impact]>>()
+            + pairs
     }
 }
 
@@ -88,11 +97,15 @@ impl Impacts {
     fn read(mut list: BlockSegmentPostings, norms: &FieldNormReader) -> Impacts {
         let mut impacts = Impacts::default();
         let mut known: FxHashMap<Box<[Impact]>, u32> = FxHashMap::default();
-        let mut docs = 0;
+        impacts.norms.reserve_exact(list.doc_freq() as usize);
         while let Some(last) = list.docs().last() {
-            let pairs = best_pairs((0..list.block_len()).map(|at| Impact {
-                freq: list.freq(at),
-                norm: norms.fieldnorm_id(list.doc(at)),
+            let pairs = best_pairs((0..list.block_len()).map(|at| {
+                let norm = norms.fieldnorm_id(list.doc(at));
+                impacts.norms.push(norm);
+                Impact {
+                    freq: list.freq(at),
+                    norm,
+                }
             }));
             let place = known.get(pairs.as_slice()).copied().unwrap_or_else(|| {
                 let (place, pairs): (u32, Box<[Impact]>) = (impacts.lists.len() as u32, pairs.into());
@@ -102,11 +115,10 @@ impl Impacts {
             });
             impacts.ends.push(*last);
             impacts.places.push(place);
-            docs += list.block_len();
             list.advance();
         }
         debug_assert_eq!(
-            docs,
+            impacts.norms.len(),
             list.doc_freq() as usize,
             "search.md S10: each document of a list is in one block"
         );
@@ -125,6 +137,14 @@ impl Impacts {
     /// For each block the place of its pairs among [`Impacts::lists`].
     pub fn places(&self) -> &[u32] {
         &self.places
+    }
+
+    /// The norms of the documents of a block; none behind the last one.
+    #[inline]
+    pub fn norms_of(&self, block: usize) -> &[u8] {
+        let first = block * BLOCK_DOCS;
+        let end = self.norms.len().min(first + BLOCK_DOCS);
+        self.norms.get(first..end).unwrap_or_default()
     }
 
     /// The different lists of pairs.

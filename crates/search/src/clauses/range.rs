@@ -22,7 +22,6 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, TERMINATED};
 
 /// From here on a number is nearer to 2^16 than to the last half float, 65504.
 const HALF_FLOAT_END: f64 = 65_520.0;
@@ -498,30 +497,11 @@ impl Planner<'_> {
                     None => range,
                 };
                 let mut stream = range.into_stream().map_err(broken)?;
-                let mut lists = Vec::new();
-                let mut bits: Option<DocBits> = None;
-                while stream.advance() {
-                    let mut list = index
-                        .read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic)
-                        .map_err(broken)?;
-                    if lists.len() < 16 && bits.is_none() {
-                        lists.push(list);
-                        continue;
-                    }
-                    let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
-                    while list.doc() != TERMINATED {
-                        bits.insert(list.doc());
-                        list.advance();
-                    }
-                }
-                let some = union(segment, lists);
-                Ok(match bits {
-                    None => some,
-                    Some(bits) => {
-                        let rest = Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0));
-                        crate::scorers::disjunction::or(vec![some, rest], 1, crate::scorers::disjunction::Sum::Added)
-                    }
-                })
+                let next = || {
+                    let has_next = stream.advance();
+                    has_next.then(|| index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic))
+                };
+                union(segment, std::iter::from_fn(next).map(|list| list.map_err(broken)))
             },
         })
     }

@@ -8,6 +8,7 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::FieldStatistics;
 use crate::scorers::term::TermNode;
+use crate::scorers::term_set::union;
 use dsl::query::TermQuery;
 use mapping::{FieldValue, Kind};
 use model::{Error, Result};
@@ -16,7 +17,7 @@ use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
 use tantivy::Term;
-use tantivy::postings::SegmentPostings;
+use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 
 impl Planner<'_> {
@@ -229,16 +230,15 @@ pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
     Ok(Some((address & !rest, address | rest)))
 }
 
-/// The lists of all terms of a field that a pattern matches.
-pub(super) fn lists(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Vec<SegmentPostings>> {
-    let index = segment.reader.inverted_index(field).map_err(segment::error::broken)?;
-    let mut found = Vec::new();
-    let mut stream = index.terms().search(pattern).into_stream().map_err(segment::error::broken)?;
-    while stream.advance() {
-        let list = index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic);
-        found.push(list.map_err(segment::error::broken)?);
-    }
-    Ok(found)
+/// The documents of a segment with any term of a field that a pattern matches.
+pub(super) fn documents_of(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Box<dyn Scorer>> {
+    let index = segment.reader.inverted_index(field).map_err(broken)?;
+    let mut stream = index.terms().search(pattern).into_stream().map_err(broken)?;
+    let next = || {
+        let has_next = stream.advance();
+        has_next.then(|| index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic))
+    };
+    union(segment, std::iter::from_fn(next).map(|list| list.map_err(broken)))
 }
 
 impl Planner<'_> {
@@ -251,7 +251,7 @@ impl Planner<'_> {
         Arc::new(FilterNode {
             boost,
             what,
-            docs: move |segment: &SegmentView| Ok(crate::scorers::term_set::union(segment, lists(segment, field, &pattern)?)),
+            docs: move |segment: &SegmentView| documents_of(segment, field, &pattern),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Documents that may score more than a threshold, by the bounds of blocks of the lists of terms.
 //!
 //! A choice of terms is gone through by MaxScore: lists whose bounds together do not exceed the threshold are only looked at for
-//! documents that another list has. Required terms are gone through by blocks, too: where the bounds of all of them together do not
+//! documents that another list has. The same is judged again for each window, up to the first end of a block. A list without which the
+//! bounds of all others do not exceed the threshold is required like one of a conjunction. Required terms are gone through by blocks, too: where the bounds of all of them together do not
 //! exceed the threshold, the documents up to the next end of a block are passed over. Sources: H. Turtle, J. Flood: Query evaluation:
 //! strategies and optimizations (1995); S. Ding, T. Suel: Faster top-k document retrieval using block-max indexes (SIGIR 2011).
 //!
@@ -33,11 +34,12 @@ struct BoundedList {
     /// The block that was asked for last.
     block: usize,
     postings: BlockSegmentPostings,
-    /// Where it is in the block that is unpacked.
+    /// The block that is unpacked.
+    unpacked: usize,
+    /// Where it is in that block; its length: behind it.
     place: usize,
-    norms: FieldNormReader,
     bm25: Bm25,
-    /// For each norm the score of a term that is there once, as most are.
+    /// For each norm the score of a term that is there once, as most are. It falls with the norm.
     once: Box<[f32; 256]>,
 }
 
@@ -46,6 +48,18 @@ const POSITIONS_TIMES: u64 = 4;
 
 /// So many places of an unpacked block are looked at one by one before the block is searched.
 const NEAR: usize = 8;
+
+/// The first of ascending ends, from a place on, that is not before a document. The nearer it is, the fewer steps it takes.
+#[inline]
+fn first_end(ends: &[DocId], from: usize, doc: DocId) -> usize {
+    let (mut low, mut step) = (from, 1);
+    while ends.get(low + step - 1).is_some_and(|end| *end < doc) {
+        low += step;
+        step *= 2;
+    }
+    let high = ends.len().min(low + step - 1);
+    low + ends[low..high].partition_point(|end| *end < doc)
+}
 
 impl BoundedList {
     fn open(term: &Term, bm25: &Bm25, segment: &SegmentView) -> Result<Option<BoundedList>> {
@@ -61,22 +75,27 @@ impl BoundedList {
             scores.fold(0.0, f32::max)
         };
         let bounds: Vec<f32> = impacts.lists().iter().map(|pairs| bound(pairs)).collect();
+        let once: [f32; 256] = std::array::from_fn(|norm| bm25.score(1.0, norm as u8));
+        debug_assert!(
+            once.is_sorted_by(|a, b| a >= b),
+            "search.md S10: a longer field scores no more"
+        );
         Ok(Some(BoundedList {
             most: bounds.iter().copied().fold(0.0, f32::max),
             bounds,
             impacts,
             block: 0,
             postings,
+            unpacked: 0,
             place: 0,
-            norms,
             bm25: bm25.clone(),
-            once: Box::new(std::array::from_fn(|norm| bm25.score(1.0, norm as u8))),
+            once: Box::new(once),
         }))
     }
 
     /// No document of the list scores less: a term that is there more often scores more.
     fn least(&self) -> f32 {
-        self.once.iter().copied().fold(f32::MAX, f32::min)
+        self.once[255]
     }
 
     /// The block that would hold a document: its last document, and its bound. Asked for in ascending order.
@@ -84,12 +103,7 @@ impl BoundedList {
     #[inline]
     fn block_at(&mut self, doc: DocId) -> (DocId, f32) {
         let ends = self.impacts.ends();
-        if ends.get(self.block).is_some_and(|end| *end < doc) {
-            self.block += 1;
-            if ends.get(self.block).is_some_and(|end| *end < doc) {
-                self.block += ends[self.block..].partition_point(|end| *end < doc);
-            }
-        }
+        self.block = first_end(ends, self.block, doc);
         match ends.get(self.block) {
             Some(end) => (*end, self.bounds[self.impacts.places()[self.block] as usize]),
             None => (TERMINATED, 0.0),
@@ -113,6 +127,7 @@ impl BoundedList {
             }
         }
         self.place = self.postings.seek(target);
+        self.unpacked = first_end(self.impacts.ends(), self.unpacked, target);
         self.doc()
     }
 
@@ -121,6 +136,7 @@ impl BoundedList {
         self.place += 1;
         if self.place == BLOCK_DOCS {
             self.postings.advance();
+            self.unpacked += 1;
             self.place = 0;
         }
     }
@@ -132,7 +148,7 @@ impl BoundedList {
 
     #[inline]
     fn score_at(&self, place: usize) -> f32 {
-        let norm = self.norms.fieldnorm_id(self.postings.doc(place));
+        let norm = self.impacts.norms_of(self.unpacked)[place];
         let score = match self.postings.freq(place) {
             1 => self.once[usize::from(norm)],
             freq => self.bm25.score(freq as f32, norm),
@@ -143,6 +159,42 @@ impl BoundedList {
             self.most
         );
         score
+    }
+
+    /// So many norms, from the least on, give a term that is there once more than a floor.
+    #[inline]
+    fn norms_above(&self, floor: f32) -> usize {
+        self.once.partition_point(|score| *score > floor)
+    }
+
+    /// Goes through the documents from here on up to `end` that score more than a floor. `show` gets each with its score; its answer
+    /// is the floor from there on. Here and `end`, or the end of the list, are in the unpacked block. Most documents are passed over
+    /// by their norm alone.
+    #[inline]
+    fn each_above(&mut self, end: DocId, mut floor: f32, mut show: impl FnMut(DocId, f32) -> f32) {
+        let norms = self.impacts.norms_of(self.unpacked);
+        let docs = self.postings.docs();
+        debug_assert_eq!(
+            norms.len(),
+            docs.len(),
+            "search.md S10: each document of a block has its norm"
+        );
+        let rest = docs.get(self.place..).unwrap_or_default();
+        let stop = self.place + rest.partition_point(|doc| *doc <= end);
+        let mut norms_above = self.norms_above(floor);
+        for (place, norm) in norms.iter().enumerate().take(stop).skip(self.place) {
+            if usize::from(*norm) >= norms_above && self.postings.freq(place) == 1 {
+                continue;
+            }
+            let score = self.score_at(place);
+            if score > floor {
+                let raised = show(docs[place], score);
+                if raised != floor {
+                    (floor, norms_above) = (raised, self.norms_above(raised));
+                }
+            }
+        }
+        self.place = stop;
     }
 }
 
@@ -156,16 +208,14 @@ fn for_each_of_one(list: &mut BoundedList, from: DocId, mut threshold: f32, show
         }
         if bound > threshold {
             list.seek(doc);
-            for place in list.place..list.postings.block_len() {
-                let score = list.score_at(place);
+            list.each_above(end, threshold, |found, score| {
                 debug_assert!(
                     score <= bound,
                     "search.md S10: a score of {score} is above its block's bound {bound}"
                 );
-                if score > threshold {
-                    threshold = show(list.postings.doc(place), score);
-                }
-            }
+                threshold = show(found, score);
+                threshold
+            });
         }
         doc = end + 1;
     }
@@ -178,7 +228,19 @@ struct TermChoice {
     before: Vec<f64>,
     /// Lists from here on have every document that may score more than the threshold.
     essential: usize,
+    /// Every document that may score more than the threshold has all lists from here on; at most the last one.
+    required: usize,
     bounds: SumBound,
+}
+
+/// A part of a choice of terms, up to the first end of a block.
+struct ChoiceWindow {
+    /// Its last document.
+    end: DocId,
+    /// Lists from here on have every document in it that may score more than the threshold; none: there is no such document.
+    essential: usize,
+    /// The most that all lists but the last one give in it.
+    others: f64,
 }
 
 impl TermChoice {
@@ -191,41 +253,60 @@ impl TermChoice {
             sum
         }));
         TermChoice {
-            lists,
             before,
             essential: 0,
+            required: lists.len() - 1,
+            lists,
             bounds,
         }
     }
 
-    /// Lists that cannot exceed a threshold together are essential no longer. `false`: no list is.
+    /// Lists that cannot exceed a threshold together are essential no longer; a list without which the others cannot is required.
+    /// `false`: no list is essential.
     fn raise(&mut self, threshold: f32) -> bool {
         while self.essential < self.lists.len() && self.bounds.of(self.before[self.essential + 1]) <= threshold {
             self.essential += 1;
         }
+        let all = self.before[self.lists.len()];
+        let without = |list: &BoundedList| all - f64::from(list.most);
+        while self.required > 0 && self.bounds.of(without(&self.lists[self.required - 1])) <= threshold {
+            self.required -= 1;
+        }
         self.essential < self.lists.len()
     }
 
-    /// The end of the blocks of the essential lists at a document, and the bound up to there.
-    fn window(&mut self, doc: DocId) -> (DocId, f32) {
-        let (mut end, mut bound) = (TERMINATED, self.before[self.essential]);
-        for list in &mut self.lists[self.essential..] {
-            let (block_end, of_block) = list.block_at(doc);
-            end = end.min(block_end);
-            bound += f64::from(of_block);
+    /// The window at a document: up to the first end of a block of the lists that are essential or required. Lists whose bounds there
+    /// do not exceed the threshold together are not essential in it.
+    fn window(&mut self, doc: DocId, threshold: f32) -> ChoiceWindow {
+        let (first, last) = (self.essential.min(self.required), self.lists.len() - 1);
+        let mut window = ChoiceWindow {
+            end: TERMINATED,
+            essential: first,
+            others: self.before[first],
+        };
+        for (number, list) in self.lists.iter_mut().enumerate().skip(first) {
+            let (end, of_block) = list.block_at(doc);
+            window.end = window.end.min(end);
+            let sum = window.others + f64::from(of_block);
+            if window.essential == number && self.bounds.of(sum) <= threshold {
+                window.essential = number + 1;
+            }
+            if number < last {
+                window.others = sum;
+            }
         }
-        (end, self.bounds.of(bound))
+        window
     }
 
     /// The next document of an essential list.
-    fn candidate(&self) -> DocId {
-        let essential = self.lists[self.essential..].iter();
+    fn candidate(&self, essential: usize) -> DocId {
+        let essential = self.lists[essential..].iter();
         essential.map(BoundedList::doc).min().unwrap_or(TERMINATED)
     }
 
     /// The score of a candidate, if it may be above the threshold. Essential lists at it go on.
-    fn score(&mut self, candidate: DocId, threshold: f32) -> Option<f32> {
-        let (others, essential) = self.lists.split_at_mut(self.essential);
+    fn score(&mut self, essential: usize, candidate: DocId, threshold: f32) -> Option<f32> {
+        let (others, essential) = self.lists.split_at_mut(essential);
         let mut sum = 0f64;
         for list in essential {
             if list.doc() == candidate {
@@ -233,41 +314,67 @@ impl TermChoice {
                 list.advance();
             }
         }
-        // The others are read while the sum of what they may give is enough.
-        let mut open: f64 = others.iter_mut().map(|list| f64::from(list.block_at(candidate).1)).sum();
-        for list in others.iter_mut().rev() {
-            if self.bounds.of(sum + open) <= threshold {
-                return None;
+        score_with_options(others, &self.before, sum, (candidate, threshold), self.bounds)
+    }
+
+    /// Shows the documents of a window in which the last list has every candidate; the answer is the threshold behind it.
+    fn for_each_of_last(&mut self, from: DocId, window: &ChoiceWindow, mut threshold: f32, show: &mut ShowCandidate<'_>) -> f32 {
+        let bounds = self.bounds;
+        let Some((lead, others)) = self.lists.split_last_mut() else {
+            return threshold;
+        };
+        let (options, required) = others.split_at_mut(self.required);
+        // A document whose lead scores no more than this does not score above the threshold.
+        let mut floor = bounds.floor(threshold, window.others);
+        lead.seek(from);
+        lead.each_above(window.end, floor, |candidate, lead_score| {
+            let score = meet(required, candidate)
+                .map(|sum| sum + f64::from(lead_score))
+                .and_then(|sum| score_with_options(options, &self.before, sum, (candidate, threshold), bounds));
+            if let Some(score) = score {
+                let raised = show(candidate, score);
+                debug_assert!(raised >= threshold, "search.md S10: the threshold never falls");
+                if raised > threshold {
+                    (threshold, floor) = (raised, bounds.floor(raised, window.others));
+                }
             }
-            open -= f64::from(list.block_at(candidate).1);
-            if list.seek(candidate) == candidate {
-                sum += f64::from(list.score());
-            }
-        }
-        Some(self.bounds.of(sum)).filter(|score| *score > threshold)
+            floor
+        });
+        threshold
     }
 
     fn for_each(&mut self, from: DocId, mut threshold: f32, show: &mut ShowCandidate<'_>) {
         let mut doc = from;
         while self.raise(threshold) {
-            let (end, bound) = self.window(doc);
+            let window = self.window(doc, threshold);
+            let (end, essential) = (window.end, window.essential);
             if end == TERMINATED {
                 return;
             }
-            if bound <= threshold {
+            if essential == self.lists.len() {
                 doc = end + 1;
                 continue;
             }
-            for list in &mut self.lists[self.essential..] {
+            if essential + 1 == self.lists.len() {
+                threshold = self.for_each_of_last(doc, &window, threshold, show);
+                doc = end + 1;
+                continue;
+            }
+            debug_assert_eq!(
+                self.required + 1,
+                self.lists.len(),
+                "search.md S10: where several lists have candidates, none is required"
+            );
+            for list in &mut self.lists[essential..] {
                 list.seek(doc);
             }
             doc = end + 1;
             loop {
-                let candidate = self.candidate();
+                let candidate = self.candidate(essential);
                 if candidate > end {
                     break;
                 }
-                if let Some(score) = self.score(candidate, threshold) {
+                if let Some(score) = self.score(essential, candidate, threshold) {
                     let raised = show(candidate, score);
                     debug_assert!(raised >= threshold, "search.md S10: the threshold never falls");
                     if raised > threshold {
@@ -281,6 +388,42 @@ impl TermChoice {
     }
 }
 
+/// What lists give that a candidate must have; `None` if one of them has not got it.
+fn meet(required: &mut [BoundedList], candidate: DocId) -> Option<f64> {
+    let mut sum = 0f64;
+    for list in required.iter_mut().rev() {
+        if list.seek(candidate) != candidate {
+            return None;
+        }
+        sum += f64::from(list.score());
+    }
+    Some(sum)
+}
+
+/// The score of a candidate to which other lists have given `sum`, if it may be above the threshold. Optional lists are read while the
+/// sum of what they may give is enough; `before` has for each the most that those before it give.
+fn score_with_options(
+    options: &mut [BoundedList],
+    before: &[f64],
+    mut sum: f64,
+    (candidate, threshold): (DocId, f32),
+    bounds: SumBound,
+) -> Option<f32> {
+    for (list, before) in options.iter_mut().zip(before).rev() {
+        if bounds.of(sum + before + f64::from(list.most)) <= threshold {
+            return None;
+        }
+        let of_block = list.block_at(candidate).1;
+        if bounds.of(sum + before + f64::from(of_block)) <= threshold {
+            return None;
+        }
+        if list.seek(candidate) == candidate {
+            sum += f64::from(list.score());
+        }
+    }
+    Some(bounds.of(sum)).filter(|score| *score > threshold)
+}
+
 /// Required terms in one segment. The terms of one clause stand for a phrase: it is in a document no more often than each of them.
 struct Required {
     /// The shortest list leads.
@@ -288,7 +431,7 @@ struct Required {
     others: Vec<BoundedList>,
     /// For each list of `others` its clause; that of the lead is the first.
     clause_of: Vec<usize>,
-    /// For each clause what [`Required::least`] found last.
+    /// For each clause what [`least_of_clauses`] found last.
     least: Vec<f32>,
     bounds: SumBound,
 }
@@ -324,21 +467,12 @@ impl Required {
         })
     }
 
-    /// For each clause the least of what its lists give; the lead gives `lead`.
-    fn least(&mut self, lead: f32, mut of: impl FnMut(&mut BoundedList) -> f32) -> &[f32] {
-        self.least.fill(f32::MAX);
-        self.least[0] = lead;
-        for (list, clause) in self.others.iter_mut().zip(&self.clause_of) {
-            self.least[*clause] = self.least[*clause].min(of(list));
-        }
-        &self.least
-    }
-
     /// `None`: a list has ended.
     fn window(&mut self, doc: DocId) -> Option<Window> {
         let (mut end, lead_bound) = self.lead.block_at(doc);
         let mut is_over = end == TERMINATED;
-        let least = self.least(f32::MAX, |list| {
+        let clauses = (self.least.as_mut_slice(), self.clause_of.as_slice());
+        let least = least_of_clauses(clauses, f32::MAX, &mut self.others, |list| {
             let (block_end, bound) = list.block_at(doc);
             is_over |= block_end == TERMINATED;
             end = end.min(block_end);
@@ -347,11 +481,6 @@ impl Required {
         let (lead_most, others) = (least[0], least[1..].iter().map(|bound| f64::from(*bound)).sum());
         let bound = self.bounds.of(others + f64::from(lead_bound.min(lead_most)));
         (!is_over).then_some(Window { end, bound, others })
-    }
-
-    /// Moves the other lists to a document; `false` if one of them has not got it.
-    fn meet(&mut self, candidate: DocId) -> bool {
-        self.others.iter_mut().all(|list| list.seek(candidate) == candidate)
     }
 
     fn for_each(&mut self, from: DocId, mut threshold: f32, show: &mut ShowCandidate<'_>) {
@@ -363,27 +492,44 @@ impl Required {
             }
             // A document whose lead scores no more than this does not score above the threshold.
             let mut floor = self.bounds.floor(threshold, window.others);
-            let mut candidate = self.lead.seek(first);
-            while candidate <= window.end {
-                let lead_score = self.lead.score();
-                if lead_score > floor && self.meet(candidate) {
-                    let score = self
-                        .least(lead_score, |list| list.score())
-                        .iter()
-                        .map(|score| f64::from(*score))
-                        .sum();
-                    let score = self.bounds.of(score);
+            let Required {
+                lead,
+                others,
+                clause_of,
+                least,
+                bounds,
+            } = self;
+            lead.seek(first);
+            lead.each_above(window.end, floor, |candidate, lead_score| {
+                if others.iter_mut().all(|list| list.seek(candidate) == candidate) {
+                    let score = least_of_clauses((&mut *least, clause_of), lead_score, others, |list| list.score());
+                    let score = bounds.of(score.iter().map(|score| f64::from(*score)).sum());
                     debug_assert!(score <= window.bound, "search.md S10: a score of {score} is above the bound");
                     if score > threshold {
                         threshold = show(candidate, score);
-                        floor = self.bounds.floor(threshold, window.others);
+                        floor = bounds.floor(threshold, window.others);
                     }
                 }
-                self.lead.advance();
-                candidate = self.lead.doc();
-            }
+                floor
+            });
         }
     }
+}
+
+/// For each clause the least of what its lists give; the first list of the first one gives `lead`.
+fn least_of_clauses<'a>(
+    (least, clause_of): (&'a mut [f32], &[usize]),
+    lead: f32,
+    others: &mut [BoundedList],
+    mut of: impl FnMut(&mut BoundedList) -> f32,
+) -> &'a [f32] {
+    debug_assert_eq!(others.len(), clause_of.len(), "each list is one of a clause");
+    least.fill(f32::MAX);
+    least[0] = lead;
+    for (list, clause) in others.iter_mut().zip(clause_of) {
+        least[*clause] = least[*clause].min(of(list));
+    }
+    least
 }
 
 /// A clause that scores: a term, or the terms of a phrase.

@@ -71,6 +71,11 @@ impl BoolNode {
         self.must.is_empty() && self.least == 1 && !self.should.is_empty()
     }
 
+    /// All clauses must match, and nothing else is asked.
+    fn only_requires(&self) -> bool {
+        self.should.is_empty() && self.least == 0 && self.must_not.iter().all(|node| node.is_none())
+    }
+
     /// The sum of required clauses gives the score; other clauses only filter.
     fn scores_as_conjunction(&self) -> bool {
         self.should.is_empty() && self.least == 0 && !self.must.is_empty()
@@ -323,6 +328,11 @@ impl Node for BoolNode {
         {
             return only.quick_count(segment, sight, most);
         }
+        if self.only_requires() {
+            let sets = all_bits(self.must.iter().chain(&self.filter), segment)?;
+            let sets = sets.filter(|sets| !sets.is_empty());
+            return Ok(sets.map(|sets| sight.count_in_all(&sets, most)));
+        }
         if !self.is_choice() {
             let bits = self.bits(segment)?;
             return Ok(bits.map(|bits| sight.count_of(&bits)));
@@ -351,15 +361,6 @@ impl Node for BoolNode {
         if sets.is_empty() {
             return Ok(Some(0));
         }
-        let bits = DocBits::any_of(&sets);
-        let simple = self
-            .should
-            .iter()
-            .filter_map(|n| n.as_term())
-            .all(|term| term.sees_all_of(sight));
-        if simple {
-            return Ok(Some(u64::from(bits.len())));
-        }
-        Ok(Some(sight.count_of(&bits)))
+        Ok(Some(sight.count_in_any(&sets, most)))
     }
 }

@@ -85,6 +85,59 @@ impl LiveDocs {
         (0..self.max_doc).filter(|doc| self.sees(*doc)).count() as u64
     }
 
+    /// How many visible roots are in all of several sets; beyond `most` any larger number will do.
+    pub fn count_in_all(&self, sets: &[Arc<DocBits>], most: u64) -> u64 {
+        match sets {
+            [one] if self.everything => u64::from(one.len()),
+            _ => self.count_words(most, |show| DocBits::each_in_all(sets, show)),
+        }
+    }
+
+    /// The same of those that are in any of them.
+    pub fn count_in_any(&self, sets: &[Arc<DocBits>], most: u64) -> u64 {
+        match sets {
+            [one] if self.everything => u64::from(one.len()),
+            _ => self.count_words(most, |show| DocBits::each_in_any(sets, show)),
+        }
+    }
+
+    fn count_words(&self, most: u64, each: impl FnOnce(&mut dyn FnMut(usize, &[u64]) -> bool)) -> u64 {
+        let mut count = 0u64;
+        each(&mut |first, words| {
+            for (number, word) in words.iter().enumerate() {
+                count += u64::from(self.visible_in(first + number, *word));
+            }
+            count <= most
+        });
+        count
+    }
+
+    /// How many of 64 documents, one bit each, are visible roots.
+    #[inline]
+    fn visible_in(&self, number: usize, word: u64) -> u32 {
+        if self.everything || word == 0 {
+            return word.count_ones();
+        }
+        let bits_of = |set: &tantivy::BitSet| {
+            debug_assert!(
+                number < set.max_value().div_ceil(64) as usize,
+                "a set has no documents behind its segment"
+            );
+            u64::from_le_bytes(set.tinyset(number as u32).into_bytes())
+        };
+        let mut word = word & bits_of(&self.roots);
+        if let Some(hidden) = &self.hidden {
+            word &= !bits_of(hidden);
+        }
+        let Some(alive) = &self.alive else { return word.count_ones() };
+        let mut count = 0;
+        while word != 0 {
+            count += u32::from(alive.is_alive(number as u32 * 64 + word.trailing_zeros()));
+            word &= word - 1;
+        }
+        count
+    }
+
     /// How many documents of a set are visible roots.
     pub fn count_of(&self, bits: &DocBits) -> u64 {
         if self.everything {
@@ -184,5 +237,65 @@ impl DocSet for Visible {
 impl Scorer for Visible {
     fn score(&mut self) -> f32 {
         self.set.score()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::random::random;
+
+    /// Counts of sets, by words and document by document.
+    fn check(sight: &LiveDocs, random: &mut impl FnMut(u64) -> u64) {
+        let mut set = |part: u64| {
+            let mut bits = DocBits::new(sight.max_doc);
+            (0..sight.max_doc)
+                .filter(|_| random(part) == 0)
+                .for_each(|doc| bits.insert(doc));
+            Arc::new(bits)
+        };
+        let sets = [set(2), set(3), set(7)];
+        for sets in [&sets[..1], &sets[..2], &sets] {
+            let (all, any) = (DocBits::all_of(sets), DocBits::any_of(sets));
+            assert_eq!(sight.count_in_all(sets, u64::MAX), sight.count_of(&all));
+            assert_eq!(sight.count_in_any(sets, u64::MAX), sight.count_of(&any));
+            let (few, most) = (sight.count_in_any(sets, 10), sight.count_of(&any));
+            assert!(few <= most && (few > 10 || few == most), "{few} of {most}");
+        }
+    }
+
+    #[test]
+    fn sets_are_counted_by_words_as_by_documents() {
+        let mut random = random(23);
+        for max_doc in [1, 63, 64, 65, 128, 40_000] {
+            let mut set = |part: u64| {
+                let mut set = tantivy::BitSet::with_max_value(max_doc);
+                (0..max_doc).filter(|_| random(part) != 0).for_each(|doc| {
+                    set.insert(doc);
+                });
+                set
+            };
+            let alive = |set: &tantivy::BitSet| {
+                let mut bytes = Vec::new();
+                tantivy::fastfield::write_alive_bitset(set, &mut bytes).unwrap();
+                AliveBitSet::open(tantivy::directory::OwnedBytes::new(bytes))
+            };
+            let (roots, hidden, dead) = (set(3), set(2), set(5));
+            let sight = |hidden: Option<tantivy::BitSet>, dead: Option<&tantivy::BitSet>| LiveDocs {
+                alive: dead.map(alive),
+                max_doc,
+                roots: Arc::new(roots.clone()),
+                hidden: hidden.map(Arc::new),
+                everything: false,
+            };
+            check(&sight(None, None), &mut random);
+            check(&sight(Some(hidden.clone()), None), &mut random);
+            check(&sight(Some(hidden), Some(&dead)), &mut random);
+            let all = LiveDocs {
+                everything: true,
+                ..sight(None, None)
+            };
+            check(&all, &mut random);
+        }
     }
 }

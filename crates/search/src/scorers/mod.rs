@@ -51,3 +51,4 @@ pub(crate) mod terms_set;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tfidf;
+pub(crate) mod windowed_union;

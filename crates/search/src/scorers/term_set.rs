@@ -1,10 +1,11 @@
 //! Sets of terms with one score.
 
-use super::constant::{ConstantScorer, NoScorer};
+use super::constant::{ConstantScorer, NoScorer, or_none};
 use super::constant_score::constant_explanation;
 use super::explain::Explained;
 use super::lucene_string::with_boost;
 use super::node::{Node, score_at};
+use super::windowed_union::WindowedUnion;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::filter_cache::Filters;
@@ -50,51 +51,43 @@ impl Node for TermsNode {
     }
 }
 
+/// More lists than this are combined at once: an open list takes about two kilobytes.
+const OPEN_LISTS_MAX: usize = 1024;
+
 /// The documents of any of the terms of one field, as a set.
 pub(crate) fn any_of(segment: &SegmentView, terms: &[Term]) -> Result<Box<dyn Scorer>> {
-    let mut first: Option<SegmentPostings> = None;
+    let lists = terms.iter().map(|term| postings(segment, term, IndexRecordOption::Basic));
+    union(segment, lists.filter_map(Result::transpose))
+}
+
+/// The documents of any of several lists. Many lists are not kept open: they are read into bits one after the other.
+pub(crate) fn union(segment: &SegmentView, lists: impl Iterator<Item = Result<SegmentPostings>>) -> Result<Box<dyn Scorer>> {
+    let max_doc = segment.reader.max_doc();
+    let mut open = Vec::new();
     let mut bits: Option<DocBits> = None;
-    for term in terms {
-        let Some(list) = postings(segment, term, IndexRecordOption::Basic)? else {
-            continue;
-        };
-        if first.is_none() && bits.is_none() {
-            first = Some(list);
+    for list in lists {
+        let mut list = list?;
+        if let Some(bits) = &mut bits {
+            insert_all(bits, &mut list);
             continue;
         }
-        // A list of documents is large: of many terms only bits are kept.
-        let bits = bits.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()));
-        for mut list in first.take().into_iter().chain([list]) {
-            while list.doc() != TERMINATED {
-                bits.insert(list.doc());
-                list.advance();
-            }
+        open.push(list);
+        if open.len() > OPEN_LISTS_MAX {
+            let bits = bits.insert(DocBits::new(max_doc));
+            open.drain(..).for_each(|mut list| insert_all(bits, &mut list));
         }
     }
-    Ok(match (first, bits) {
+    Ok(match (open.len(), bits) {
         (_, Some(bits)) => Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0)),
-        (Some(list), None) => Box::new(ConstantScorer::new(list, 1.0)),
-        (None, None) => Box::new(NoScorer),
+        (0, None) => Box::new(NoScorer),
+        (1, None) => or_none(open.pop().map(|list| ConstantScorer::new(list, 1.0))),
+        (_, None) => Box::new(ConstantScorer::new(WindowedUnion::new(open, max_doc), 1.0)),
     })
 }
 
-/// The documents of any of several lists.
-pub(crate) fn union(segment: &SegmentView, mut lists: Vec<SegmentPostings>) -> Box<dyn Scorer> {
-    match lists.len() {
-        0 => Box::new(NoScorer),
-        1 => match lists.pop() {
-            Some(list) => Box::new(ConstantScorer::new(list, 1.0)),
-            None => Box::new(NoScorer),
-        },
-        _ => {
-            let mut bits = DocBits::new(segment.reader.max_doc());
-            for mut list in lists {
-                while list.doc() != TERMINATED {
-                    bits.insert(list.doc());
-                    list.advance();
-                }
-            }
-            Box::new(ConstantScorer::new(BitsDocs::new(std::sync::Arc::new(bits)), 1.0))
-        }
+fn insert_all(bits: &mut DocBits, list: &mut SegmentPostings) {
+    while list.doc() != TERMINATED {
+        bits.insert(list.doc());
+        list.advance();
     }
 }
