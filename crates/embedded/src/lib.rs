@@ -71,10 +71,12 @@ mod staged_view;
 mod staging;
 mod store;
 mod term_vectors;
+pub mod thread_priority;
 mod tree_listing;
 mod tree_moves;
 mod tree_record;
 mod trees;
+mod unrefreshed;
 mod versions;
 mod wait_for;
 mod workers;
@@ -101,11 +103,11 @@ use engine::client_activity::ClientActivity;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
     Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Numbered, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged,
-    Staging, TxnBody, TxnOptions, TxnResult, View, ViewPromise, Write,
+    Staging, TxnBody, TxnOptions, TxnResult, Unrefreshed, View, ViewPromise, Write,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use model::{Cancellation, CommitSeq, Error, ErrorKind, Result, Target};
+use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target};
 use parking_lot::Mutex;
 use search::interrupt::Interrupt;
 
@@ -1036,6 +1038,12 @@ impl Staging for EmbeddedEngine {
 
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
+    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+        // What is durable is among the pending operations, or in a set.
+        self.store.log.durable(position).await?;
+        self.store.unrefreshed(index, most).map_err(|e| self.store.settle(e))
+    }
+
     async fn wait_exclusive_durable(&self) -> Result<()> {
         let durable = self.store.write_path.gate_altered_to();
         self.wait(WaitFor { durable, written: 0 }).await

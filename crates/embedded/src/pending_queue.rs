@@ -90,6 +90,10 @@ impl PendingQueue {
     pub(crate) fn up_to(&self, limit: u64) -> Vec<Arc<PendingOp>> {
         self.ops.iter().take_while(|op| op.position <= limit).cloned().collect()
     }
+    /// All operations; `None`: they are more than `most`.
+    pub(crate) fn all_up_to(&self, most: usize) -> Option<Vec<Arc<PendingOp>>> {
+        (self.ops.len() <= most).then(|| self.ops.iter().cloned().collect())
+    }
     /// Takes the operations that a build has read with [`PendingQueue::up_to`]; gives their bytes.
     pub(crate) fn take_built(&mut self, limit: u64, built: usize) -> u64 {
         let there = self.ops.iter().take_while(|op| op.position <= limit).count();

@@ -7,6 +7,7 @@
 use crate::background_failures::{Work, panic_error, tell};
 use crate::publish::PartBytes;
 use crate::store::Store;
+use crate::thread_priority::{self, MERGES};
 use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -207,8 +208,7 @@ fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'sta
         .name(name.to_owned())
         .spawn(move || {
             if low {
-                // SAFETY: `nice` only changes this thread's priority; that it fails does not matter.
-                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+                thread_priority::lower(MERGES);
             }
             let mut round = 0;
             while !store.maintenance.is_stopping() {

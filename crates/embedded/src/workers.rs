@@ -3,6 +3,7 @@
 //! The queue is bounded by whoever submits: searches by `search.max_concurrent`, the rest by the requests in
 //! flight. Not here: what is run.
 
+use crate::thread_priority::{self, LONG_SEARCHES};
 use engine::PoolStats;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
@@ -13,9 +14,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
-
-/// The priority of threads of long searches, as `nice` counts it: they leave the processors to short requests.
-const LONG_NICE: i32 = 10;
 
 /// The threads and what waits for them.
 pub(crate) struct Workers {
@@ -108,8 +106,7 @@ impl Workers {
                 .name(format!("pleach-{name}-{n}"))
                 .spawn(move || {
                     if low {
-                        // SAFETY: `setpriority` changes this thread's priority alone; that it fails does not matter.
-                        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LONG_NICE) };
+                        thread_priority::lower(LONG_SEARCHES);
                     }
                     shared.work(at_rest);
                 })

@@ -15,10 +15,10 @@ use engine::contract::{LAWS, check, random};
 use engine::memory::MemoryEngine;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, Document, Engine, Inspected, Inspection, Looker, Outcome, Read, Refresh, See,
-    TxnBody, TxnOptions, TxnResult, View, ViewPromise, Write,
+    TxnBody, TxnOptions, TxnResult, Unrefreshed, View, ViewPromise, Write,
 };
 use futures::stream::BoxStream;
-use model::{CommitSeq, Result, Target};
+use model::{CommitSeq, IndexName, Result, Target};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -131,6 +131,13 @@ impl AtomicWrites for Restarting {
             panic!("the embedded engine decides");
         };
         atomic.decide(plan, how).await
+    }
+    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+        let now = self.now();
+        let Some(atomic) = now.atomic() else {
+            panic!("the embedded engine decides");
+        };
+        atomic.unrefreshed(index, position, most).await
     }
     async fn look(&self, look: &mut Looker<'_>) {
         let now = self.now();

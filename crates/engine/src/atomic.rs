@@ -3,7 +3,7 @@
 //! An engine that has it promises one log record, one sync and one flip of what searches see. Everything that
 //! spans documents (changes, locks) rests on it; engines without it are used document by document.
 
-use crate::{Alteration, Document, Outcome, Refresh, See, TreeChange, TreeMoved, Write};
+use crate::{Alteration, Document, Outcome, Refresh, See, Source, TreeChange, TreeMoved, Write};
 use async_trait::async_trait;
 use mapping::tree::{DirId, Tree};
 use model::{CommitSeq, DocAddress, DocId, Error, ErrorKind, IndexName, Result, Stamp};
@@ -27,9 +27,28 @@ pub trait AtomicWrites: Send + Sync {
         Ok(())
     }
 
+    /// The documents of one index that a search which begins after this may not see as they are, at least those: written up to
+    /// `position`, or later, and not refreshed. `None`: they are more than `most`, or this engine cannot tell; who needs them refreshes.
+    ///
+    /// # Errors
+    /// IndexNotFound. LogFailed: `position` will not be durable before a restart.
+    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+        let _ = (index, position, most);
+        Ok(None)
+    }
+
     /// Lets somebody read the newest documents while nothing is locked, for work that takes too long for a decision: each
     /// document is of another moment, nothing of it may be told, and the decision that follows compares what it rests on.
     async fn look(&self, look: &mut Looker<'_>);
+}
+
+/// A document that searches do not see as it is.
+#[derive(Clone, Debug)]
+pub struct Unrefreshed {
+    /// Where it is.
+    pub at: DocAddress,
+    /// Its newest source; `None`: it was deleted.
+    pub source: Option<Source>,
 }
 
 /// How a decision is made.

@@ -36,7 +36,7 @@ mod update;
 
 pub use atomic::{
     AtomicWrites, Decision, DirectoryAt, DirectoryNow, Gate, Looker, Newest, Plan, Seal, Then, TxnBody, TxnOptions, TxnResult,
-    WriteIndex,
+    Unrefreshed, WriteIndex,
 };
 pub use batches::runs;
 pub use clock::Clock;

@@ -2,10 +2,11 @@
 //!
 //! A long body keeps its thread for as long as it is read and parsed. Threads of the first runtime are free for short requests, and
 //! connections move between the two (`rest::home_runtime`). Threads of the first one ask the scheduler for a shorter slice
-//! ([`PROMPT_SLICE`]), so that they run soon after they wake; those of the second one have a lower priority ([`LONG_NICE`]).
+//! ([`PROMPT_SLICE`]), so that they run soon after they wake; those of the second one have a lower priority ([`LONG_REQUESTS`]).
 //!
 //! Not here: which requests are long (`rest::long_requests`).
 
+use embedded::thread_priority::{self, LONG_REQUESTS};
 use model::{Error, ErrorKind, Result};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -15,10 +16,6 @@ const IDLE_THREAD: Duration = Duration::from_secs(1);
 /// The slice of processor time that threads of short requests ask for. Linux from 6.12 on lets a thread that wakes preempt one with
 /// a longer slice, 3 ms by default; each still gets the same share of the time. Its least value.
 const PROMPT_SLICE: Duration = Duration::from_micros(100);
-
-/// The priority of threads of long requests, as `nice` counts it: with short requests to do, they get a quarter of a processor.
-/// Beside other services they lose nothing, because Linux divides time between control groups and sessions first.
-const LONG_NICE: i32 = 5;
 
 /// The runtime of connections and short requests.
 ///
@@ -40,7 +37,7 @@ pub(crate) fn long_requests() -> Result<Runtime> {
     build(
         Builder::new_multi_thread()
             .thread_name("long-requests")
-            .on_thread_start(lower_priority),
+            .on_thread_start(|| thread_priority::lower(LONG_REQUESTS)),
     )
 }
 
@@ -52,12 +49,6 @@ fn build(builder: &mut Builder) -> Result<Runtime> {
         .on_thread_park(crate::memory::reclaim_at_rest)
         .build()
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("starting threads failed: {cause}")))
-}
-
-/// Lowers the priority of this thread alone. Where the system refuses, no request depends on it.
-fn lower_priority() {
-    // SAFETY: it takes numbers only; 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LONG_NICE) };
 }
 
 /// Asks the scheduler to run this thread soon after it wakes. Threads that it starts, as those of the engine, have usual slices:

@@ -3,9 +3,10 @@
 use super::{Bench, create, expect_written, ids, scan_all, write_waiting};
 use crate::*;
 use futures::StreamExt as _;
-use model::ErrorKind;
+use model::{ErrorKind, IndexName};
 use script::{Budget, Lang};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const KEEP: Duration = Duration::from_secs(600);
@@ -1067,6 +1068,49 @@ pub(super) async fn scans_in_index_order(engine: &dyn Engine) {
             .len(),
         10
     );
+}
+
+/// A search and the documents that are not refreshed give, together, the newest state of every document.
+pub(super) async fn unrefreshed_documents_are_named(engine: &dyn Engine) {
+    let Some(atomic) = engine.atomic() else { return };
+    let bench = Bench::new(engine, "unrefreshed", ranked_mapping()).await;
+    let index = bench.at("a").index;
+    // What was acknowledged is durable.
+    let named = |most: usize| {
+        let index = index.clone();
+        async move {
+            let found = atomic.unrefreshed(&index, 0, most).await;
+            found.expect("an index says what is not refreshed")
+        }
+    };
+    for id in ["a", "b", "c"] {
+        bench.write(bench.put(id, json!({ "rank": 1 }))).await;
+    }
+    bench.refresh().await;
+    if named(10).await.is_none() {
+        return;
+    }
+    bench.write(bench.put("b", json!({ "rank": 2 }))).await;
+    bench.write(bench.put("d", json!({ "rank": 3 }))).await;
+    bench.write(bench.delete("c")).await;
+    bench.write(bench.put("d", json!({ "rank": 4 }))).await;
+    assert!(named(1).await.is_none(), "more than are wanted are not named");
+    let mut newest: BTreeMap<String, Option<Value>> = BTreeMap::new();
+    for one in named(10).await.unwrap_or_default() {
+        let source = one.source.map(|source| source.parse().expect("a source is JSON"));
+        let before = newest.insert(one.at.id.id.to_string(), source);
+        assert!(before.is_none(), "each document once");
+    }
+    for document in scan_all(engine, &Target::index(bench.index), Query::all(), See::Plain).await {
+        let source = document.source.parse().expect("a source is JSON");
+        newest.entry(document.at.id.id.to_string()).or_insert(Some(source));
+    }
+    let rank = |n: u64| Some(json!({ "rank": n }));
+    let expected = [("a", rank(1)), ("b", rank(2)), ("c", None), ("d", rank(4))];
+    assert_eq!(newest, expected.map(|(id, source)| (id.to_owned(), source)).into());
+    let missing = IndexName::new("unrefreshed_missing");
+    let refused = atomic.unrefreshed(&missing, 0, 10).await.err();
+    assert_eq!(refused.map(|e| e.kind()), Some(ErrorKind::IndexNotFound));
 }
 
 /// Pages, taken by `from` or by `search_after`, are the whole, in order and without repetition.

@@ -52,6 +52,7 @@ laws! {
     typed_ids,
     marks,
     scans_in_index_order,
+    unrefreshed_documents_are_named,
     paging,
 }
 

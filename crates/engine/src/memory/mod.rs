@@ -142,6 +142,24 @@ impl Store {
         self.slots.insert(id, slot);
     }
 
+    /// The documents that are not searchable as they are.
+    fn unrefreshed(&self, index: &IndexName) -> Vec<Unrefreshed> {
+        let shown: BTreeMap<&DocId, SeqNo> = self.searchable.iter().map(|doc| (&doc.at.id, doc.stamp.seq_no)).collect();
+        let is_shown = |(id, slot): &(&DocId, &Slot)| match slot {
+            Slot::There(doc) => shown.get(id) == Some(&doc.stamp.seq_no),
+            Slot::Gone(_) => !shown.contains_key(id),
+        };
+        let others = self.slots.iter().filter(|slot| !is_shown(slot));
+        let unrefreshed = others.map(|(id, slot)| Unrefreshed {
+            at: DocAddress {
+                index: index.clone(),
+                id: id.clone(),
+            },
+            source: slot.visible(See::Everything).map(|doc| doc.source.clone()),
+        });
+        unrefreshed.collect()
+    }
+
     fn refresh(&mut self, now: CommitSeq) {
         if self.pending {
             let mut docs: Vec<_> = self
@@ -821,6 +839,17 @@ impl Newest for Reading<'_> {
 
 #[async_trait]
 impl AtomicWrites for MemoryEngine {
+    async fn unrefreshed(&self, index: &IndexName, _position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+        let state = self.state();
+        let mut found = Vec::new();
+        for resolved in state.catalog.resolve(&Target::index(index.as_str()))? {
+            if let Some(store) = state.stores.get(&resolved.entry.uuid) {
+                found.extend(store.unrefreshed(&resolved.entry.name));
+            }
+        }
+        Ok(Some(found).filter(|found| found.len() <= most))
+    }
+
     async fn look(&self, look: &mut crate::Looker<'_>) {
         let state = self.state().clone();
         look(&mut Reading(&state));

@@ -4,11 +4,13 @@
 //! (links.md K4); the critical section reads each again. Not here: what becomes of them (`upkeep`).
 
 use super::policy::Policy;
+use super::references::has_key;
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
-use engine::{Barrier, Engine, See};
+use engine::{Barrier, Engine, See, Source};
 use futures::StreamExt as _;
-use model::{CommitSeq, Dialect, DocAddress, ErrorKind, Result, Target};
+use model::{CommitSeq, Dialect, DocAddress, ErrorKind, IndexName, Result, Target};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 /// The documents that may refer to one source.
@@ -17,6 +19,17 @@ pub(crate) struct Carriers {
     pub(crate) found: Vec<DocAddress>,
     /// There are more than were wanted.
     pub(crate) more: bool,
+}
+
+impl Carriers {
+    /// Adds one, or notes that there are more than are wanted; `false` then.
+    fn add(&mut self, at: DocAddress, most: usize) -> bool {
+        self.more = self.found.len() >= most;
+        if !self.more {
+            self.found.push(at);
+        }
+        !self.more
+    }
 }
 
 /// The documents of a policy's target with one of these keys.
@@ -61,28 +74,56 @@ pub(crate) fn is_possible(policy: &Policy, key: &str) -> bool {
     !policy.key.integer || key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
 }
 
+/// So many documents that are not refreshed yet are looked through one by one, which takes a few microseconds each: no more than to make
+/// them searchable. Renames that follow each other soon need no refresh each.
+const UNREFRESHED_MAX: usize = 8_192;
+
 /// Looks for the documents that refer to a source, `most` of them, with everything that was committed up to `position`.
 ///
 /// # Errors
 /// The engine's.
 pub(crate) async fn find(engine: &dyn Engine, policy: &Policy, key: &str, most: usize, position: CommitSeq) -> Result<Carriers> {
-    let mut carriers = Carriers::default();
     if !is_possible(policy, key) {
-        return Ok(carriers);
+        return Ok(Carriers::default());
     }
+    match find_in_target(engine, policy, key, most, position).await {
+        Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(Carriers::default()),
+        found => found,
+    }
+}
+
+async fn find_in_target(engine: &dyn Engine, policy: &Policy, key: &str, most: usize, position: CommitSeq) -> Result<Carriers> {
     let target = Target::index(&policy.target.index);
-    match engine.refresh(&target, Some(position)).await {
-        Err(e) if e.kind() == ErrorKind::IndexNotFound => return Ok(carriers),
-        other => drop(other?),
-    }
+    let index = IndexName::new(policy.target.index.as_str());
+    let unrefreshed = match engine.atomic() {
+        Some(atomic) => atomic.unrefreshed(&index, position, UNREFRESHED_MAX).await?,
+        None => None,
+    };
+    // Before the search: what is refreshed in between is in both.
+    let newest: FxHashMap<DocAddress, Option<Source>> = match unrefreshed {
+        Some(found) => found.into_iter().map(|one| (one.at, one.source)).collect(),
+        None => {
+            engine.refresh(&target, Some(position)).await?;
+            FxHashMap::default()
+        }
+    };
+    let mut carriers = Carriers::default();
     let query = query_of_keys(policy, [key])?;
     let mut found = engine.scan(&target, query, See::Plain, Barrier::None).await?;
     while let Some(document) = found.next().await {
-        if carriers.found.len() >= most {
-            carriers.more = true;
+        let at = document?.at;
+        if newest.contains_key(&at) {
+            continue;
+        }
+        if !carriers.add(at, most) {
+            return Ok(carriers);
+        }
+    }
+    for (at, source) in newest {
+        let source = source.map(|source| source.parse()).transpose()?;
+        if source.is_some_and(|source| has_key(policy, &source, key)) && !carriers.add(at, most) {
             break;
         }
-        carriers.found.push(document?.at);
     }
     Ok(carriers)
 }

@@ -5,12 +5,12 @@
 use super::engine::{GuardedEngine, by_id, merge_refusals};
 use ::engine::{
     Alteration, AtomicWrites, Looker, Newest, Outcome, Plan, Read, Seen, Stage, Staged, Staging, TreeChange, TxnBody, TxnOptions,
-    TxnResult, View, WriteOp,
+    TxnResult, Unrefreshed, View, WriteOp,
 };
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use model::system_index::CONTROL_INDEX;
-use model::{Error, Result, Target};
+use model::{CommitSeq, Error, IndexName, Result, Target};
 use security::IndexRights;
 use std::collections::HashSet;
 
@@ -111,6 +111,18 @@ impl AtomicWrites for GuardedEngine {
 
     async fn wait_exclusive_durable(&self) -> Result<()> {
         Self::part(self.scope.engine.atomic())?.wait_exclusive_durable().await
+    }
+
+    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+        // Of who does not see everything, the caller's search withholds what this would show.
+        match self.scope.is_unbounded() {
+            true => {
+                Self::part(self.scope.engine.atomic())?
+                    .unrefreshed(index, position, most)
+                    .await
+            }
+            false => Ok(None),
+        }
     }
 
     async fn look(&self, look: &mut Looker<'_>) {
