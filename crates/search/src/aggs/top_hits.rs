@@ -199,6 +199,13 @@ impl BestByBucket {
                 .partition_point(|other| Self::order(&self.sort, other, &one) == Ordering::Less);
             bucket.list.insert(place, one);
             bucket.list.truncate(self.window);
+            debug_assert!(
+                bucket.list.len() <= self.window
+                    && bucket
+                        .list
+                        .is_sorted_by(|a, b| Self::order(&self.sort, a, b) != Ordering::Greater),
+                "search.md S9: hits of a bucket have one total order"
+            );
         } else {
             bucket.list.push(one);
             if bucket.list.len() >= self.window {

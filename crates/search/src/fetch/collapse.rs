@@ -90,6 +90,10 @@ pub(crate) fn expand(
     let parts = parts_of(views, &specs, cx)?;
     let mut members_found = GroupMembers::new(groups, &specs);
     let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
+    debug_assert!(
+        members.is_none_or(|all| all.is_sorted_by_key(|one| (one.view, one.segment))),
+        "members of groups stand by index and segment, as they are read"
+    );
     let mut unread = members;
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
         let boost = scores.then(|| index_boost(request, view));
