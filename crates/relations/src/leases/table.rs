@@ -122,6 +122,13 @@ impl Table {
     /// A change begins; false, and it does not, while another's own targets are in its way, or its own in another's.
     pub(crate) fn run(&mut self, change: &Owner, running: Running) -> bool {
         self.running.remove(change);
+        debug_assert!(
+            running
+                .own
+                .iter()
+                .all(|own| running.claims.iter().any(|claim| claim.key == own.key)),
+            "T22: what a transaction locks for itself is among what it claims: {running:?}"
+        );
         let free = self
             .running
             .values()
@@ -503,6 +510,13 @@ impl Table {
             ask,
         };
         self.waiting.insert(request.owner.clone(), waiting);
+        debug_assert!(
+            claims.iter().all(|claim| {
+                let lock = self.locks.get(&claim.key);
+                lock.is_some_and(|lock| lock.waiters.iter().any(|waiter| waiter.owner == request.owner))
+            }),
+            "T14: who waits stands in the queue of each lock that it claims: {claims:?}"
+        );
         // Who was in the way may have left since the look.
         self.wake_one(&request.owner);
         told
@@ -577,7 +591,13 @@ impl Table {
     /// A lease is over. `how` is remembered for its owner, who did not end it himself.
     pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
         let Some(lease) = self.leases.remove(id) else { return };
-        self.text_bytes -= text_bytes(&lease);
+        let bytes = text_bytes(&lease);
+        assert!(
+            self.text_bytes >= bytes,
+            "[{bytes}] bytes of targets leave, [{}] were counted",
+            self.text_bytes
+        );
+        self.text_bytes -= bytes;
         self.untold.remove(id);
         if let Some(lock_document) = &lease.lock_document
             && let Some(ids) = self.lock_document.get_mut(&lock_document.at)
@@ -622,6 +642,11 @@ impl Table {
                 self.ended.remove(&oldest);
             }
         }
+        debug_assert_eq!(
+            self.ended.len(),
+            self.ended_order.len(),
+            "each end that is remembered is forgotten in its turn"
+        );
     }
 
     /// Whose lock a write of this document meets, other than `own` and leases that `is_own` says are.

@@ -36,6 +36,7 @@ impl Observed {
     pub fn is_suspect(&mut self, stamp: Stamp, sent: Duration, now: Duration, ttl: Duration) -> bool {
         debug_assert!(sent <= now, "a sample is answered after it was asked for");
         debug_assert!(self.beat <= self.seen, "a beat is seen by a sample");
+        debug_assert!(self.seen <= now, "T30: samples of a session follow each other by one clock");
         let has_gap = sent.saturating_sub(self.seen) > ttl / 2;
         self.seen = now;
         if stamp != self.stamp || has_gap {
