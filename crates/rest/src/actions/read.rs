@@ -295,6 +295,11 @@ pub(crate) async fn fetch_together(
         };
         out.push(Some(checked.await));
     }
+    assert!(
+        found.next().is_none(),
+        "each place that was read belongs to a document that is wanted"
+    );
+    assert_eq!(out.len(), wanted.len(), "each document that is wanted has its answer");
     Ok(out)
 }
 
