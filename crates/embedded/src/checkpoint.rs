@@ -531,6 +531,11 @@ pub(crate) fn read_set(
     if datas.is_empty() {
         return Ok(Vec::new());
     }
+    assert_eq!(
+        datas.len(),
+        lives.len(),
+        "1.6: of each segment it is known which documents live"
+    );
     let (index, _) = directory::handle(&entry.schema, None, &datas)?;
     datas
         .iter()

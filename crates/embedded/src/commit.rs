@@ -138,6 +138,7 @@ impl Store {
         trees.settle(&mut all)?;
         trees.plan(&beside.moves)?;
         parts.extend(trees.parts());
+        assert_eq!(all.len(), stamps.len(), "1.2: each write of a record has its stamp");
         parts.extend(all.iter().zip(&stamps).map(|(item, stamp)| part_of(&item.write, *stamp)));
         let next: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.next_seq_no())).collect();
         let record = Record {

@@ -54,7 +54,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let took = share(self.begun.elapsed(), self.states.len());
         for state in &self.states {
-            state.counts().searching.fetch_sub(1, Ordering::Relaxed);
+            let before = state.counts().searching.fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "a search that ends was counted when it began");
             state.counts().search_time.add(took);
         }
     }

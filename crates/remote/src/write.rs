@@ -134,7 +134,9 @@ impl Shared {
                 .max(1);
             let (batch, later) = rest.split_at(length);
             rest = later;
-            for (sent, outcome) in batch.iter().zip(self.bulk(batch, refresh).await) {
+            let answers = self.bulk(batch, refresh).await;
+            assert_eq!(answers.len(), batch.len(), "each write of a bulk request has its outcome");
+            for (sent, outcome) in batch.iter().zip(answers) {
                 match outcome {
                     Some(outcome) => outcomes[sent.place] = Some(outcome),
                     None if sent.composed.again => again.push(sent.place),

@@ -63,6 +63,11 @@ impl CompiledRequest {
             let score = values.first().and_then(serde_json::Value::as_f64);
             return Ok(score.map(|s| vec![Key::Score(s as f32)]));
         }
+        debug_assert_eq!(
+            self.sort.len(),
+            values.len(),
+            "search.md S9: [limits] has refused a place in another order"
+        );
         let keys = self.sort.iter().zip(values).map(|(p, v)| p.after(view, v, cx));
         keys.collect::<Result<_>>().map(Some)
     }

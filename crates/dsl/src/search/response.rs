@@ -81,7 +81,7 @@ impl Hit {
     pub fn render(&self, dialect: Dialect) -> Value {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
@@ -174,6 +174,13 @@ impl Hit {
         }
         scores.end();
     }
+}
+
+/// What was written, as a tree.
+fn read_again<T: serde::de::DeserializeOwned + Default>(written: &[u8]) -> T {
+    let read = serde_json::from_slice(written);
+    debug_assert!(read.is_ok(), "an answer that is written is JSON");
+    read.unwrap_or_default()
 }
 
 /// How sources are written.
@@ -270,7 +277,7 @@ impl Hits {
     pub fn render(&self, dialect: Dialect) -> Value {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
@@ -367,7 +374,7 @@ impl SearchResponse {
     pub fn render(&self, dialect: Dialect) -> Map<String, Value> {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &[], &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     /// As the text of JSON, sources byte for byte; the members of `before` come first.

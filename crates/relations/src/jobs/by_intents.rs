@@ -183,6 +183,10 @@ fn count_batch(before: &Counts, job: &Job, items: &[BatchItem], places: &[usize]
         .iter()
         .map(|item| item.fate.clone().unwrap_or(ItemOutcome::Noop))
         .collect();
+    assert!(
+        came.is_none_or(|came| came.items.len() == places.len()),
+        "T2: each operation of a batch that is done has its item"
+    );
     let done = came.into_iter().flat_map(|came| &came.items);
     for (n, came) in places.iter().zip(done) {
         all[*n] = match came.written.effect {

@@ -365,6 +365,11 @@ impl Collector for TopMetrics {
         let mut top = Vec::new();
         if let Some(bucket) = self.best.of(bucket) {
             for one in &bucket.list {
+                debug_assert_eq!(
+                    one.codes.len(),
+                    self.sources.len(),
+                    "a hit has a value of each metric, or none"
+                );
                 let mut metrics = Map::new();
                 for ((name, source), code) in self.sources.iter().zip(&one.codes) {
                     let value = match code {

@@ -193,6 +193,7 @@ impl<'a> GroupMembers<'a> {
         readers: &[MemberReaders],
     ) -> Result<()> {
         let Some(slot) = self.slots.get(group) else { return Ok(()) };
+        debug_assert_eq!(readers.len(), self.best.len(), "each order of members has its readers");
         let of = &mut self.found[*slot];
         of.count += 1;
         of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));

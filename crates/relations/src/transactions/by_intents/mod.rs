@@ -398,6 +398,7 @@ impl Relations {
                 _ => {}
             }
         }
+        assert_eq!(found.len(), done.items.len(), "T7: an engine answers each read, in order");
         for (item, document) in done.items.iter_mut().zip(found) {
             if token(&document)? == Some(own)
                 && let Some(document) = document
@@ -420,7 +421,9 @@ impl Relations {
         let mut outcomes = Vec::with_capacity(writes.len());
         // A write that waits for a change is not overtaken by a later one of the same document.
         for run in engine::runs(writes, |write| &write.at) {
-            for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
+            let answers = self.engine.write(run.clone(), refresh).await?;
+            assert_eq!(answers.len(), run.len(), "T7: an engine answers each write, in order");
+            for (write, mut outcome) in run.into_iter().zip(answers) {
                 if matches!(outcome, Outcome::Held(_)) {
                     let deadline = self.clock.monotonic() + TIMEOUT;
                     outcome = portable

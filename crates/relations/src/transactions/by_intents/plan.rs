@@ -380,6 +380,11 @@ impl IntentPlan<'_> {
         };
         let outcomes: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
         let mut failures = refusals(folded, &outcomes);
+        assert_eq!(
+            superseded.len(),
+            folded.superseded.len(),
+            "T2: each write that is superseded has its answer"
+        );
         for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {
             if let Err(error) = rehearsed {
                 let none = || folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>();

@@ -223,6 +223,7 @@ impl Decided for Committing<'_> {
             return Err(held_for_too_long());
         }
         let net: Vec<Net> = self.net().collect();
+        assert!(net.len() <= outcomes.len(), "T2: each write of the transaction was tried");
         let tried = net.iter().zip(outcomes);
         let failed: Vec<_> = tried
             .filter_map(|(net, outcome)| Some((net.staged.at.clone(), NotDone::of(outcome)?)))
@@ -541,6 +542,7 @@ fn commit_seq_of(stamps: &[Stamp]) -> CommitSeq {
 }
 
 fn items(net: &[Net<'_>], stamps: &[Stamp]) -> Vec<Item> {
+    assert!(net.len() <= stamps.len(), "T2: each write of the transaction has its stamp");
     let one = |(net, stamp): (&Net<'_>, &Stamp)| item(net.staged.at.clone(), net.label, net.effect, *stamp);
     net.iter().zip(stamps).map(one).collect()
 }

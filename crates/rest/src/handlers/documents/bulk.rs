@@ -322,6 +322,7 @@ async fn write_chunk(call: &Call, request: &BulkOptions, mut planned: Vec<Planne
     }
     let transaction = request.transaction.as_deref();
     let done = send_in(call, transaction, writes, request.refresh).await?;
+    assert_eq!(done.len(), sent.len(), "each write of a bulk has its outcome");
     let refreshed =
         transaction.is_none() && matches!(request.refresh, Refresh::Now) && !call.dialect.rules.former_document_answers;
     for (i, sent) in sent.into_iter().zip(done) {
@@ -346,6 +347,7 @@ async fn write_chunk(call: &Call, request: &BulkOptions, mut planned: Vec<Planne
         answered.errors |= bad;
         answers[i] = Some(Item::Tree(body));
     }
+    debug_assert!(answers.iter().all(Option::is_some), "each operation of a bulk has its answer");
     let list = ListStyle::new(&call.style, ITEMS);
     for (planned, answer) in planned.iter().zip(answers) {
         let text = match answer {
