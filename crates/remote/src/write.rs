@@ -81,6 +81,7 @@ impl Shared {
             }
             from += length;
         }
+        debug_assert!(outcomes.iter().all(Option::is_some), "each write has its outcome");
         Ok(outcomes
             .into_iter()
             .map(|outcome| outcome.unwrap_or(Outcome::Unknown))

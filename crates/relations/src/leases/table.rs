@@ -599,6 +599,13 @@ impl Table {
         );
         self.text_bytes -= bytes;
         self.untold.remove(id);
+        debug_assert!(
+            lease.lock_document.as_ref().is_none_or(|lock_document| {
+                let ids = self.lock_document.get(&lock_document.at);
+                ids.is_some_and(|ids| ids.iter().any(|known| **known == *id))
+            }),
+            "T21: the leases of a lock document are found by it"
+        );
         if let Some(lock_document) = &lease.lock_document
             && let Some(ids) = self.lock_document.get_mut(&lock_document.at)
         {
@@ -625,9 +632,8 @@ impl Table {
         }
         let keys: Vec<LockKey> = lease.claims.into_iter().map(|claim| claim.key).collect();
         for key in &keys {
-            if let Some(lock) = self.locks.get_mut(key) {
-                lock.holders.remove(&owner);
-            }
+            let held = self.locks.get_mut(key).and_then(|lock| lock.holders.remove(&owner));
+            debug_assert!(held.is_some(), "T13: a lease holds each of its locks until it ends: {key:?}");
         }
         self.tidy(&keys);
         self.wake(&keys);
