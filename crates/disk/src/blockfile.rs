@@ -355,12 +355,12 @@ impl Trailer {
     fn read(path: &Path, image: &[u8], end: usize) -> Result<Trailer> {
         let at = end.checked_sub(TRAILER_BYTES).ok_or_else(|| {
             let what = format!("it ends at byte [{}], too early for a trailer", image.len());
-            damaged(path, &what)
+            damage(path, &what)
         })?;
         let bytes = &image[at..end];
         if bytes[..4] != MAGIC || crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) {
             let what = format!("its trailer at byte [{at}] does not match its checksum");
-            return Err(damaged(path, &what).with("offset", at));
+            return Err(damage(path, &what).with("offset", at));
         }
         let version = u32_at(bytes, 4);
         if ![FORMAT_VERSION_1, FORMAT_VERSION].contains(&version) {
@@ -378,13 +378,13 @@ impl Trailer {
     }
 }
 
-fn damaged(path: &Path, what: &str) -> Error {
+fn damage(path: &Path, what: &str) -> Error {
     corrupt(path, format!("[{}] is damaged: {what}", crate::display_path(path)))
 }
 
 /// The copy whose trailer ends at `end`.
 fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
-    let damaged = |what: &str| damaged(path, what);
+    let damaged = |what: &str| damage(path, what);
     let Trailer {
         version,
         data_bytes,

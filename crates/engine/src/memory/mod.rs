@@ -232,7 +232,7 @@ fn sees(write: &Write) -> See {
     }
 }
 
-fn written(effect: Effect, at: DocAddress, stamp: Stamp, source: Option<Source>) -> Outcome {
+fn outcome_of(effect: Effect, at: DocAddress, stamp: Stamp, source: Option<Source>) -> Outcome {
     Outcome::Written(Written {
         effect,
         at,
@@ -328,7 +328,7 @@ impl State {
         let (source, value) = match doing {
             Doing::Noop => {
                 let source = old.map(|doc| doc.source.clone());
-                return Ok(written(effect, at, found.stamp().unwrap_or_default(), source));
+                return Ok(outcome_of(effect, at, found.stamp().unwrap_or_default(), source));
             }
             Doing::Put(source, value) => (source, Some(value)),
             Doing::Delete => (Source((*b"{}").into()), None),
@@ -356,7 +356,7 @@ impl State {
             self.catalog.put(grown);
         }
         let shown = Some(source).filter(|_| is_update && effect != Effect::Deleted);
-        Ok(written(effect, at, stamp, shown))
+        Ok(outcome_of(effect, at, stamp, shown))
     }
 
     /// The index of a write, and the address of its document there.

@@ -124,6 +124,10 @@ impl Runner {
         mut at_hand: BTreeMap<DocAddress, Marked>,
         stamped: &mut BTreeMap<DocAddress, Stamp>,
     ) -> Result<Brought> {
+        assert!(
+            !matches!(record.state, RecordState::Pending | RecordState::Aborted),
+            "T9: outcomes reach documents only after the record is committed"
+        );
         let mut open: Vec<&Touched> = record.documents.iter().collect();
         let mut settled = Deliveries::default();
         let mut turn = 0;

@@ -75,19 +75,19 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
                 call.rest.relations.all_links_followed().await;
             }
             match done.otherwise {
-                true => committed(&call, took, &otherwise, &body.otherwise_moves, done).await,
-                false => committed(&call, took, &operations, &body.moves, done).await,
+                true => answer_committed(&call, took, &otherwise, &body.otherwise_moves, done).await,
+                false => answer_committed(&call, took, &operations, &body.moves, done).await,
             }
         }
         Verdict::Failed(failures) => {
             let of = if failures.otherwise { &otherwise } else { &operations };
-            Ok(failed(&call, took, of, &failures).await)
+            Ok(answer_failed(&call, took, of, &failures).await)
         }
     }
 }
 
 /// The answer to a transaction that is committed. The operations and moves are those of its branch.
-async fn committed(call: &Call, took: u64, operations: &[Planned], moves: &[MoveItem], done: Committed) -> Result<Answer> {
+async fn answer_committed(call: &Call, took: u64, operations: &[Planned], moves: &[MoveItem], done: Committed) -> Result<Answer> {
     let mut out = format!("{{\"took\":{took},\"committed\":true,\"commit_seq\":{}", done.commit_seq);
     if done.otherwise {
         out.push_str(",\"branch\":\"else\"");
@@ -102,7 +102,7 @@ async fn committed(call: &Call, took: u64, operations: &[Planned], moves: &[Move
 }
 
 /// The answer to a transaction that is not possible.
-async fn failed(call: &Call, took: u64, operations: &[Planned], failures: &Failures) -> Answer {
+async fn answer_failed(call: &Call, took: u64, operations: &[Planned], failures: &Failures) -> Answer {
     let (status, error, items) = not_done(call, operations, &failures.operations).await;
     let mut out = Map::new();
     out.insert("took".into(), took.into());
