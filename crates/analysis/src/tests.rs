@@ -101,6 +101,18 @@ fn tokenizers() {
 fn filters() {
     let with = |filter: Value| json!({"tokenizer": "whitespace", "filter": [filter]});
     check(
+        with(json!({"type": "multiplexer", "filters": ["word_delimiter", "lowercase"]})),
+        "Foo-Bar x",
+        "Foo-Bar|0-7@0 Foo|0-3@0 Bar|4-7@1 foo-bar|0-7@1 x|8-9@2",
+    );
+    check(
+        json!({"tokenizer": "whitespace", "filter": [
+            {"type": "stop", "stopwords": ["the"]},
+            {"type": "multiplexer", "filters": ["lowercase", "lowercase, porter_stem"], "preserve_original": false}]}),
+        "the Walking x",
+        "walking|4-11@1 walk|4-11@1 x|12-13@2",
+    );
+    check(
         with(json!({"type": "synonym", "synonyms": ["x, y z", "b c => d"]})),
         "x b c e",
         "x|0-1@0 y|0-1@0 z|2-3@1 d|2-5@1 e|6-7@2",

@@ -134,6 +134,7 @@ impl Token {
 /// Applies a change of lengths to positions: the increments of `of` are kept, a first token starts where it did.
 /// Filters that put tokens in at positions of their own write increments and call this to make them absolute.
 pub(crate) fn positions_from_increments(tokens: &mut [Token], increments: &[u32]) {
+    debug_assert_eq!(tokens.len(), increments.len(), "each token has its increment");
     let mut at: i64 = -1;
     for (token, increment) in tokens.iter_mut().zip(increments) {
         at += i64::from(*increment);

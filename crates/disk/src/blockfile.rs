@@ -337,23 +337,62 @@ fn read_tables(path: &Path, image: &[u8]) -> Result<Tables> {
     first.ok_or(damage)
 }
 
+/// The places that a trailer names.
+struct Trailer {
+    version: u32,
+    data_bytes: usize,
+    table_bytes: usize,
+    /// The whole file.
+    length: u64,
+    /// Of the table of contents and the checksums of the blocks.
+    tables_crc: u32,
+    /// Where it begins.
+    at: usize,
+}
+
+impl Trailer {
+    /// The trailer that ends at `end`.
+    fn read(path: &Path, image: &[u8], end: usize) -> Result<Trailer> {
+        let at = end.checked_sub(TRAILER_BYTES).ok_or_else(|| {
+            let what = format!("it ends at byte [{}], too early for a trailer", image.len());
+            damage(path, &what)
+        })?;
+        let bytes = &image[at..end];
+        if bytes[..4] != MAGIC || crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) {
+            let what = format!("its trailer at byte [{at}] does not match its checksum");
+            return Err(damage(path, &what).with("offset", at));
+        }
+        let version = u32_at(bytes, 4);
+        if ![FORMAT_VERSION_1, FORMAT_VERSION].contains(&version) {
+            let reason = format!("format version [{version}] of [{}] is unknown", crate::display_path(path));
+            return Err(Error::new(ErrorKind::IllegalState, reason));
+        }
+        Ok(Trailer {
+            version,
+            data_bytes: u64_at(bytes, 8) as usize,
+            table_bytes: u64_at(bytes, 16) as usize,
+            length: u64_at(bytes, 24),
+            tables_crc: u32_at(bytes, 32),
+            at,
+        })
+    }
+}
+
+fn damage(path: &Path, what: &str) -> Error {
+    corrupt(path, format!("[{}] is damaged: {what}", crate::display_path(path)))
+}
+
 /// The copy whose trailer ends at `end`.
 fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
-    let damaged = |what: &str| corrupt(path, format!("[{}] is damaged: {what}", crate::display_path(path)));
-    let at = end
-        .checked_sub(TRAILER_BYTES)
-        .ok_or_else(|| damaged(&format!("it ends at byte [{}], too early for a trailer", image.len())))?;
-    let trailer = &image[at..end];
-    if trailer[..4] != MAGIC || crc32fast::hash(&trailer[..36]) != u32_at(trailer, 36) {
-        return Err(damaged(&format!("its trailer at byte [{at}] does not match its checksum")).with("offset", at));
-    }
-    let version = u32_at(trailer, 4);
-    if ![FORMAT_VERSION_1, FORMAT_VERSION].contains(&version) {
-        let reason = format!("format version [{version}] of [{}] is unknown", crate::display_path(path));
-        return Err(Error::new(ErrorKind::IllegalState, reason));
-    }
-    let (data_bytes, table_bytes) = (u64_at(trailer, 8) as usize, u64_at(trailer, 16) as usize);
-    let length = u64_at(trailer, 24);
+    let damaged = |what: &str| damage(path, what);
+    let Trailer {
+        version,
+        data_bytes,
+        table_bytes,
+        length,
+        tables_crc,
+        at,
+    } = Trailer::read(path, image, end)?;
     let copies = if version == FORMAT_VERSION_1 { 1 } else { 2 };
     // A copy has the table, the CRCs and the trailer.
     let copy_bytes = (length as usize).saturating_sub(data_bytes) / copies;
@@ -364,7 +403,7 @@ fn read_copy(path: &Path, image: &[u8], end: usize) -> Result<Tables> {
         let what = format!("it has [{}] bytes, and its trailer says [{length}]", image.len());
         return Err(damaged(&what));
     };
-    if crc32fast::hash(&image[from..at]) != u32_at(trailer, 32) {
+    if crc32fast::hash(&image[from..at]) != tables_crc {
         let what = format!("its contents table at byte [{from}] does not match its checksum");
         return Err(damaged(&what).with("offset", from));
     }

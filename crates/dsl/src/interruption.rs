@@ -38,7 +38,8 @@ impl Drop for End {
 /// the parsing and is what the parsing says.
 pub fn interruptible<T>(check: impl Fn(Option<&str>) -> Result<()> + 'static, parse: impl FnOnce() -> T) -> T {
     let check: Check = Box::new(check);
-    PARSE.set(Some(Parse { check, timeout: None }));
+    let around = PARSE.replace(Some(Parse { check, timeout: None }));
+    debug_assert!(around.is_none(), "no body is parsed while another one is, on one thread");
     LEFT.set(LOOK_EACH);
     let _end = End;
     parse()

@@ -13,6 +13,7 @@ use engine::{Alteration, Altered};
 use model::Result;
 use model::system_index::CONTROL_INDEX;
 use segment::searchable::IndexView;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -86,26 +87,7 @@ impl Store {
         if next.deltas.is_empty() {
             return Ok((next.altered, self.catalog.alteration_end()));
         }
-        let mut participants: Vec<Participant> = Vec::new();
-        let mut parts = Vec::new();
-        for (no, delta) in &next.deltas {
-            if !participants.iter().any(|p| p.index_no == *no) {
-                participants.push(Participant {
-                    index_no: *no,
-                    first_seq_no: 0,
-                    count: 0,
-                });
-            }
-            parts.push(Part::Alter {
-                index_no: *no,
-                delta: delta.to_string().into_bytes(),
-            });
-        }
-        let record = Record {
-            participants,
-            parts,
-            idempotency_key: None,
-        };
+        let mut record = record_of(&next.deltas);
         // Who deletes an index makes room.
         let mut room = match next.removed.is_empty() {
             true => self.log.reserve(record.log_bytes())?,
@@ -120,7 +102,6 @@ impl Store {
             .collect();
         let end = {
             let _sequencer = self.write_path.sequence();
-            let mut record = record;
             for participant in &mut record.participants {
                 let state = self.indices.get(participant.index_no);
                 participant.first_seq_no = state.map_or(0, |state| state.pending().next_seq_no());
@@ -220,5 +201,28 @@ impl Store {
         let publishing = self.publication.lock();
         let next = again(&built)?;
         self.replace(&building, &publishing, &state, &built, &next, again)
+    }
+}
+
+/// The record of an alteration. Its indices take no sequence number.
+fn record_of(deltas: &[(u32, Value)]) -> Record {
+    let mut participants: Vec<Participant> = Vec::new();
+    for (no, _) in deltas {
+        if !participants.iter().any(|p| p.index_no == *no) {
+            participants.push(Participant {
+                index_no: *no,
+                first_seq_no: 0,
+                count: 0,
+            });
+        }
+    }
+    let part = |(no, delta): &(u32, Value)| Part::Alter {
+        index_no: *no,
+        delta: delta.to_string().into_bytes(),
+    };
+    Record {
+        participants,
+        parts: deltas.iter().map(part).collect(),
+        idempotency_key: None,
     }
 }

@@ -122,6 +122,33 @@ impl Store {
         Ok(next)
     }
 
+    /// The directories that a plan changes, and the trees that it rests on, by the numbers of their indices.
+    fn resolve_trees(
+        &self,
+        moves: Vec<TreeChange>,
+        rests_on: &[(IndexName, u64)],
+        catalog: &Catalog,
+        beside: &mut SideEffects,
+    ) -> Result<()> {
+        let moves = moves.into_iter().map(|change| self.resolve_move(catalog, change));
+        beside.moves = moves.collect::<Result<_>>()?;
+        let number = |(index, moved): &(IndexName, u64)| -> Result<(u32, u64)> {
+            let entry = catalog.write_index(index.as_str(), false, self.env.wall_ms())?;
+            Ok((entry.no, *moved))
+        };
+        beside.rests_on = rests_on.iter().map(number).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Room in the log for a record. One that makes room may take what is kept for deletes.
+    fn reserve_room(&self, bytes: u64, makes_room: bool) -> Result<Reservation> {
+        let reservation = match makes_room {
+            true => self.log.reserve_delete(bytes),
+            false => self.log.reserve(bytes),
+        }?;
+        Ok(reservation.waited_for())
+    }
+
     /// The stripe of a document; `None` if there is no such index (yet).
     fn stripe_at(&self, at: &DocAddress, keys: &mut Keys) -> Option<usize> {
         let catalog = self.catalog.load();
@@ -241,14 +268,7 @@ impl DecisionRun<'_> {
             "transactions.md T16: the gate is held from the check of the locks to the place in the log"
         );
         // Plans that only read are answered also while nothing can be written.
-        let deletes = plan.alterations.is_empty()
-            && plan.moves.iter().all(TreeChange::removes)
-            && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
-        let makes_room = self.how.makes_room || deletes;
-        match makes_room {
-            true => store.check_deletable()?,
-            false => store.check_writable()?,
-        }
+        let makes_room = self.check_room(&plan)?;
         let begun = Instant::now();
         let making = !plan.alterations.is_empty();
         let _altering = making.then(|| store.catalog.alter_alone());
@@ -260,10 +280,7 @@ impl DecisionRun<'_> {
         if making {
             catalog = match store.with_indices(catalog, &plan.alterations, &mut beside) {
                 Ok(catalog) => catalog,
-                Err((index, error)) => {
-                    self.after.durable = self.after.durable.max(store.catalog.alteration_end());
-                    return refuse_writes_to(&plan.writes, &index, error).map(Attempt::Over);
-                }
+                Err((index, error)) => return self.refuse_writes_to(&plan.writes, &index, error),
             };
         }
         let EvaluatedPlan {
@@ -278,23 +295,13 @@ impl DecisionRun<'_> {
         if outcomes.iter().any(|o| !matches!(o, Outcome::Unknown | Outcome::Written(_))) {
             return Ok(Attempt::Over(outcomes));
         }
-        let moves = plan.moves.into_iter().map(|change| store.resolve_move(&catalog, change));
-        beside.moves = moves.collect::<Result<_>>()?;
-        let number = |(index, moved): &(IndexName, u64)| -> Result<(u32, u64)> {
-            let entry = catalog.write_index(index.as_str(), false, store.env.wall_ms())?;
-            Ok((entry.no, *moved))
-        };
-        beside.rests_on = plan.trees.iter().map(number).collect::<Result<_>>()?;
+        store.resolve_trees(plan.moves, &plan.trees, &catalog, &mut beside)?;
         if items.is_empty() && !making && beside.moves.is_empty() {
             self.end_without_record(plan.numbered, plan.then, &outcomes)?;
             return Ok(Attempt::Over(outcomes));
         }
         let log_bytes = log_bytes + MOVE_BYTES * beside.moves.len() as u64;
-        let mut room = match makes_room {
-            true => store.log.reserve_delete(log_bytes),
-            false => store.log.reserve(log_bytes),
-        }?
-        .waited_for();
+        let mut room = store.reserve_room(log_bytes, makes_room)?;
         let growing = !making && items.iter().any(|(_, item)| item.write.growth.is_some());
         let _growing = growing.then(|| store.catalog.alter_alone());
         if growing {
@@ -327,6 +334,34 @@ impl DecisionRun<'_> {
             outcomes[place] = outcome;
         }
         Ok(Attempt::Over(outcomes))
+    }
+
+    /// Checks that the plan may be written now. True: it makes room, so it may where nothing else can.
+    fn check_room(&self, plan: &Plan) -> Result<bool> {
+        let deletes = plan.alterations.is_empty()
+            && plan.moves.iter().all(TreeChange::removes)
+            && plan.writes.iter().all(|write| matches!(write.op, WriteOp::Delete));
+        let makes_room = self.how.makes_room || deletes;
+        match makes_room {
+            true => self.store.check_deletable()?,
+            false => self.store.check_writable()?,
+        }
+        Ok(makes_room)
+    }
+
+    /// An index that a plan makes cannot be: the writes to it are refused. Without such a write the whole plan is.
+    fn refuse_writes_to(&mut self, writes: &[Write], index: &str, error: Error) -> Result<Attempt> {
+        // The refusal rests on names that may not be durable yet.
+        self.after.durable = self.after.durable.max(self.store.catalog.alteration_end());
+        let is_there = |write: &Write| write.at.index.as_str() == index;
+        if !writes.iter().any(is_there) {
+            return Err(error);
+        }
+        let outcome = |write: &Write| match is_there(write) {
+            true => Outcome::Refused(error.clone()),
+            false => Outcome::Unknown,
+        };
+        Ok(Attempt::Over(writes.iter().map(outcome).collect()))
     }
 
     /// Writes the record. The outcomes of the items, in their order; `None`: a directory that the plan rests on has moved.
@@ -416,19 +451,6 @@ impl DecisionRun<'_> {
         }
         out
     }
-}
-
-/// An index that a plan makes cannot be: the writes to it are refused. Without such a write the whole plan is.
-fn refuse_writes_to(writes: &[Write], index: &str, error: Error) -> Result<Vec<Outcome>> {
-    let is_there = |write: &Write| write.at.index.as_str() == index;
-    if !writes.iter().any(is_there) {
-        return Err(error);
-    }
-    let outcome = |write: &Write| match is_there(write) {
-        true => Outcome::Refused(error.clone()),
-        false => Outcome::Unknown,
-    };
-    Ok(writes.iter().map(outcome).collect())
 }
 
 /// Has the plan's own steps told the stamps of all its writes. `places`: the numbers of those in the record.

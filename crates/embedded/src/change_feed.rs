@@ -52,6 +52,14 @@ impl Store {
         for replayed in followed.records {
             changes.extend(reader.change(replayed)?);
         }
+        debug_assert!(
+            changes.windows(2).all(|two| two[0].commit_seq < two[1].commit_seq)
+                && changes
+                    .iter()
+                    .all(|change| (since + 1..followed.next).contains(&change.commit_seq)),
+            "1.1: changes of the feed behind {since} rise, up to {}",
+            followed.next
+        );
         Ok(Changes {
             changes,
             next: followed.next - 1,

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tantivy::directory::OwnedBytes;
 use tantivy::fastfield::write_alive_bitset;
 
@@ -92,18 +92,9 @@ impl Store {
             self.env.clock().random() as u32
         );
         let file = self.write_file(&name, &changed)?;
-        let mut entries = entries_of_gone(&gone);
         let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
-        for one in &changed {
-            entries.push((
-                index_key(one.state.no()),
-                Some(self.manifest_entry(one, &name, &mut new_files)?),
-            ));
-            if !last.names(one.state.no()) {
-                entries.push(name_entry(&one.entry));
-            }
-            one.state.counts().flush.fetch_add(1, Ordering::Relaxed);
-        }
+        let mut entries = entries_of_gone(&gone);
+        entries.extend(self.manifest_entries(last, &changed, &name, &mut new_files)?);
         let reached = Reached {
             flushed: keep,
             checkpointed: limit,
@@ -125,14 +116,7 @@ impl Store {
                     .all(|one| one.set.segments.iter().all(|view| view.data.memory().is_none())),
             "7: the manifest names a file for every segment that was in memory"
         );
-        for one in &changed {
-            one.state.counts().flush_time.add(took);
-            one.state.set_flushed(&one.set, one.entry.revision);
-            one.state.set_flushed_to(one.set.position);
-            if let Some(tree) = &one.tree {
-                self.trees.note_flushed(one.state.no(), tree.seq());
-            }
-        }
+        changed.iter().for_each(|one| self.note_flushed(one, took));
         let cut = self.log.truncate_below(keep);
         // Also where the log could not be cut: the manifest names these files.
         new_files.extend(last.restored_files(&catalog));
@@ -205,6 +189,38 @@ impl Store {
             "1.9: a checkpoint up to {limit} lets the log be cut below {keep}"
         );
         Ok((changed, keep))
+    }
+
+    /// The manifest has the set and the tree of the index.
+    fn note_flushed(&self, one: &Changed, took: Duration) {
+        let (state, counts) = (&one.state, one.state.counts());
+        counts.flush.fetch_add(1, Ordering::Relaxed);
+        counts.flush_time.add(took);
+        state.set_flushed(&one.set, one.entry.revision);
+        state.set_flushed_to(one.set.position);
+        if let Some(tree) = &one.tree {
+            self.trees.note_flushed(state.no(), tree.seq());
+        }
+    }
+
+    /// The manifest's entries of these indices, with the names of those that it does not know yet. See
+    /// [`Store::manifest_entry`].
+    fn manifest_entries(
+        &self,
+        last: &CheckpointState,
+        changed: &[Changed],
+        name: &str,
+        files: &mut Vec<Arc<DataFile>>,
+    ) -> Result<Vec<ManifestWrite>> {
+        let mut entries = Vec::with_capacity(changed.len());
+        for one in changed {
+            let no = one.state.no();
+            entries.push((index_key(no), Some(self.manifest_entry(one, name, files)?)));
+            if !last.names(no) {
+                entries.push(name_entry(&one.entry));
+            }
+        }
+        Ok(entries)
     }
 
     /// The manifest's entry of an index whose segments in memory are in the checkpoint file `name`. Adds the other files of
@@ -515,6 +531,11 @@ pub(crate) fn read_set(
     if datas.is_empty() {
         return Ok(Vec::new());
     }
+    assert_eq!(
+        datas.len(),
+        lives.len(),
+        "1.6: of each segment it is known which documents live"
+    );
     let (index, _) = directory::handle(&entry.schema, None, &datas)?;
     datas
         .iter()

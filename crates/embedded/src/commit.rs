@@ -107,7 +107,7 @@ impl Store {
     pub(crate) fn commit(
         &self,
         mut all: Vec<CommitItem>,
-        beside: SideEffects,
+        mut beside: SideEffects,
         room: &mut Reservation,
     ) -> Result<Committed, Uncommitted> {
         let (grown, growth) = grow(&mut all)?;
@@ -124,23 +124,10 @@ impl Store {
         }
 
         let sequencer = self.write_path.sequence();
-        let catalog = beside.catalog.unwrap_or_else(|| self.catalog.now());
+        let catalog = beside.catalog.take().unwrap_or_else(|| self.catalog.now());
         check_open(&catalog, &all)?;
-        let (mut participants, stamps) = number_writes(&all, &beside.made);
-        add_moved(&mut participants, &beside.moves);
-        let taken: u64 = participants.iter().map(|p| u64::from(p.count)).sum();
-        assert_eq!(
-            taken,
-            all.len() as u64,
-            "1.1: a record takes a sequence number for each of its writes"
-        );
-        let promised = beside.seal.is_some().then(|| self.log.next_position());
-        if let Some((n, seal)) = beside.seal
-            && let Some(put) = all[n].write.put.as_mut()
-        {
-            put.source = seal(promised.unwrap_or(0), &stamps).0;
-            put.parsed = Mutex::default();
-        }
+        let (participants, stamps) = number_record(&all, &beside);
+        let promised = beside.seal.take().map(|sealing| self.seal(sealing, &mut all, &stamps));
         let changed = beside.moves.iter().map(|one| one.entry.no);
         let rested_on = beside.rests_on.iter().map(|(no, _)| *no);
         let cells = self.trees_of(changed.chain(rested_on).chain(directory_indices(&all)));
@@ -151,6 +138,7 @@ impl Store {
         trees.settle(&mut all)?;
         trees.plan(&beside.moves)?;
         parts.extend(trees.parts());
+        assert_eq!(all.len(), stamps.len(), "1.2: each write of a record has its stamp");
         parts.extend(all.iter().zip(&stamps).map(|(item, stamp)| part_of(&item.write, *stamp)));
         let next: Vec<(u32, u64)> = participants.iter().map(|p| (p.index_no, p.next_seq_no())).collect();
         let record = Record {
@@ -182,11 +170,7 @@ impl Store {
         let outcomes = placed.map(|(item, stamp)| self.place(item, stamp, ticket.end)).collect();
         // Last: who finds an index or a field in the catalog also finds the documents that came with it.
         if !grown.is_empty() || !beside.made.is_empty() {
-            let mut next: Catalog = (*catalog).clone();
-            for entry in grown.into_values() {
-                next.put((*entry).clone());
-            }
-            self.catalog.show(next, ticket.end, self.log.durable_position());
+            self.show_grown(&catalog, grown.into_values(), ticket.end);
         }
         if let Some(then) = beside.then {
             then(ticket.position, &given, &moved);
@@ -214,6 +198,35 @@ impl Store {
             all.iter().all(|item| is_locked(&item.write)),
             "3: a document is locked from its evaluation to its place in the log"
         );
+    }
+
+    /// Gives the sealed write its source, which knows the place of its record. Gives that place.
+    fn seal(&self, (n, seal): Sealing, all: &mut [CommitItem], stamps: &[Stamp]) -> u64 {
+        debug_assert!(
+            is_held(LockRank::Sequencer),
+            "1.1: a place is promised under the sequencer, so no other record gets it"
+        );
+        let position = self.log.next_position();
+        if let Some(put) = all[n].write.put.as_mut() {
+            put.source = seal(position, stamps).0;
+            put.parsed = Mutex::default();
+        }
+        position
+    }
+
+    /// Shows the catalog with the mappings that a record has grown, and the indices that it makes.
+    fn show_grown(&self, catalog: &Catalog, grown: impl Iterator<Item = Arc<IndexEntry>>, end: u64) {
+        let mut next: Catalog = catalog.clone();
+        for entry in grown {
+            debug_assert!(
+                catalog
+                    .by_no(entry.no)
+                    .is_some_and(|before| before.uuid == entry.uuid && before.revision < entry.revision),
+                "3: a mapping that grows is a later revision of the index that the catalog has"
+            );
+            next.put((*entry).clone());
+        }
+        self.catalog.show(next, end, self.log.durable_position());
     }
 
     /// The indices of a record go on counting behind it, and have something to be flushed. `next`: each index and its
@@ -310,6 +323,19 @@ fn check_open(catalog: &Catalog, all: &[CommitItem]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The indices that take part in a record, with the numbers that it takes of each, and the stamps of its writes.
+fn number_record(all: &[CommitItem], beside: &SideEffects) -> (Vec<Participant>, Vec<Stamp>) {
+    let (mut participants, stamps) = number_writes(all, &beside.made);
+    add_moved(&mut participants, &beside.moves);
+    let taken: u64 = participants.iter().map(|p| u64::from(p.count)).sum();
+    assert_eq!(
+        taken,
+        all.len() as u64,
+        "1.1: a record takes a sequence number for each of its writes"
+    );
+    (participants, stamps)
 }
 
 /// The sequence numbers that a record takes of each index, and the stamps of its writes.

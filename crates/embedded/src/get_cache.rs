@@ -44,6 +44,10 @@ struct Rest {
 
 impl CachedDocument {
     fn of(location: &Location, document: &Document, moved: u64) -> CachedDocument {
+        debug_assert!(
+            location.segment.is_root(location.root()),
+            "search.md S6: a document is read by the root of its block"
+        );
         let rest = Rest {
             stored_fields: document.stored_fields.clone(),
             routing: document.routing.clone(),

@@ -61,6 +61,11 @@ impl Store {
     /// The keys that documents of a moment have in a field.
     pub(crate) fn keys_in(&self, views: &[Searched], of: &KeysOf, interrupt: &Interrupt) -> Result<JoinKeys> {
         let places = places(views, &of.field)?;
+        assert_eq!(
+            places.len(),
+            views.len(),
+            "each index of a join has a place for keys, or none"
+        );
         check(views, &of.field, "their")?;
         let limits = {
             let catalog = self.catalog.now();

@@ -624,41 +624,42 @@ impl EmbeddedEngine {
                 let store = store.clone();
                 Inspected::TermVectors(self.workers.run_limited(move || store.term_vectors(&of)).await?)
             }
-            Inspection::Node => Inspected::Node(NodeStats {
-                data_path: ".".to_owned(),
-                pending_bytes: store.write_path.pending_bytes(),
-                log_bytes: store.log.kept_bytes(),
-                open_views: store.views.len() as u64,
-                segments: store
-                    .publication
-                    .load()
-                    .indices
-                    .values()
-                    .map(|view| view.segments.len() as u64)
-                    .sum(),
-                disk_available_bytes: store.env.disk().free_bytes(store.env.dir()).unwrap_or(0),
-                disk_free_bytes: store.env.disk().unused_bytes(store.env.dir()).unwrap_or(0),
-                disk_total_bytes: store.env.disk().total_bytes(store.env.dir()).unwrap_or(0),
-                pools: vec![
-                    self.workers.stats("generic"),
-                    self.workers.limited_stats("search"),
-                    self.writers.stats("write"),
-                ],
-                breakers: breakers(store, &catalog),
-                pending_max_bytes: store.env.limits().pending_bytes,
-                request_cache_bytes: store.caches.answers().bytes(),
-                documents_bytes: store.caches.documents().bytes(),
-                filters_bytes: store.caches.filters().bytes(),
-                script_compilations: store.script_compilations.load(Ordering::Relaxed),
-                read_only: store
-                    .log
-                    .failure()
-                    .map(|e| e.reason().to_owned())
-                    .or_else(|| store.maintenance.refusal().map(|e| e.reason().to_owned())),
-                ram_segment_bytes: store.segments.ram_bytes(),
-                troubles: store.maintenance.failures().of(0),
-            }),
+            Inspection::Node => Inspected::Node(self.node_stats(&catalog)),
         })
+    }
+
+    fn node_stats(&self, catalog: &catalog::Catalog) -> NodeStats {
+        let store = &self.store;
+        let (disk, dir) = (store.env.disk(), store.env.dir());
+        let published = store.publication.load();
+        NodeStats {
+            data_path: ".".to_owned(),
+            pending_bytes: store.write_path.pending_bytes(),
+            log_bytes: store.log.kept_bytes(),
+            open_views: store.views.len() as u64,
+            segments: published.indices.values().map(|view| view.segments.len() as u64).sum(),
+            disk_available_bytes: disk.free_bytes(dir).unwrap_or(0),
+            disk_free_bytes: disk.unused_bytes(dir).unwrap_or(0),
+            disk_total_bytes: disk.total_bytes(dir).unwrap_or(0),
+            pools: vec![
+                self.workers.stats("generic"),
+                self.workers.limited_stats("search"),
+                self.writers.stats("write"),
+            ],
+            breakers: breakers(store, catalog),
+            pending_max_bytes: store.env.limits().pending_bytes,
+            request_cache_bytes: store.caches.answers().bytes(),
+            documents_bytes: store.caches.documents().bytes(),
+            filters_bytes: store.caches.filters().bytes(),
+            script_compilations: store.script_compilations.load(Ordering::Relaxed),
+            read_only: store
+                .log
+                .failure()
+                .or_else(|| store.maintenance.refusal())
+                .map(|e| e.reason().to_owned()),
+            ram_segment_bytes: store.segments.ram_bytes(),
+            troubles: store.maintenance.failures().of(0),
+        }
     }
 
     /// Every matching document, part by part, from one moment.

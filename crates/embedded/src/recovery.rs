@@ -486,6 +486,24 @@ struct Replay<'a> {
     end: u64,
 }
 
+/// A logged document, under the mapping of its place in the log.
+fn put_of(mapping: mapping::Mapping, source: Arc<[u8]>, routing: Option<Box<str>>, extras: Extras) -> Put {
+    let hidden = extras.hidden.map(|mark| {
+        let bytes = mark_bytes(&mark);
+        (mark, bytes)
+    });
+    Put {
+        mapping,
+        source,
+        routing,
+        parent: extras.parent,
+        times: extras.times,
+        placed: extras.placed,
+        hidden,
+        parsed: Mutex::default(),
+    }
+}
+
 impl Replay<'_> {
     fn apply(&mut self, replayed: Replayed) -> Result<()> {
         let end = replayed.end;
@@ -517,28 +535,9 @@ impl Replay<'_> {
                         primary_term: term,
                         version,
                     };
-                    let Extras {
-                        parent,
-                        hidden,
-                        times,
-                        placed,
-                    } = read_extras(hidden.as_deref());
-                    let hidden = hidden.map(|mark| {
-                        let bytes = mark_bytes(&mark);
-                        (mark, bytes)
-                    });
-                    self.operation(index_no, uid, stamp, end, &mut touched, |mapping| {
-                        Kind::Put(Put {
-                            mapping,
-                            source,
-                            routing,
-                            parent,
-                            times,
-                            placed,
-                            hidden,
-                            parsed: Mutex::default(),
-                        })
-                    })?;
+                    let extras = read_extras(hidden.as_deref());
+                    let put = |mapping| Kind::Put(put_of(mapping, source, routing, extras));
+                    self.operation(index_no, uid, stamp, end, &mut touched, put)?;
                 }
                 Part::Delete {
                     index_no,

@@ -26,6 +26,10 @@ pub(crate) fn clear(
     if removed.is_empty() {
         return Ok(bits);
     }
+    debug_assert!(
+        removed.is_sorted_by(|a, b| a < b),
+        "trees.md D10: directories are looked up by bisection, so they rise"
+    );
     for slot in view.schema.trees() {
         if removed.len() <= POSTINGS_MAX {
             for dir in removed {

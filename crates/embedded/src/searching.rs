@@ -54,7 +54,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let took = share(self.begun.elapsed(), self.states.len());
         for state in &self.states {
-            state.counts().searching.fetch_sub(1, Ordering::Relaxed);
+            let before = state.counts().searching.fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "a search that ends was counted when it began");
             state.counts().search_time.add(took);
         }
     }
@@ -247,6 +248,22 @@ impl Store {
         }
     }
 
+    /// # Errors
+    /// A boost of an index that is not there. 2015 took it for none.
+    fn check_boosts(&self, target: &Target, request: &SearchRequest) -> Result<()> {
+        if request.dialect.rules.boosts_missing_indices {
+            return Ok(());
+        }
+        for (name, _) in &request.indices_boost {
+            let boosted = Target {
+                expressions: vec![name.clone()],
+                ..target.clone()
+            };
+            self.catalog.now().resolve(&boosted, self.env.wall_ms())?;
+        }
+        Ok(())
+    }
+
     fn search_once(&self, target: &Target, request: &SearchRequest, see: See, turn: Turn<'_>) -> Result<SearchResponse> {
         let (views, failures) = if takes_parts(request) {
             self.views_in_part(target, request.view.as_deref())?
@@ -256,18 +273,7 @@ impl Store {
         for (view, _) in &views {
             model::blocks::check(&view.settings, view.name.as_str(), model::blocks::Level::Read)?;
         }
-        // 2015 took a boost of an index that there is not for one of none.
-        let boosts = request
-            .indices_boost
-            .iter()
-            .filter(|_| !request.dialect.rules.boosts_missing_indices);
-        for (name, _) in boosts {
-            let boosted = Target {
-                expressions: vec![name.clone()],
-                ..target.clone()
-            };
-            self.catalog.now().resolve(&boosted, self.env.wall_ms())?;
-        }
+        self.check_boosts(target, request)?;
         let types: Vec<String> = if request.types.is_empty() {
             target.types.clone()
         } else {

@@ -89,6 +89,10 @@ impl Store {
                 smallest.push((seq_no, segment, doc));
             })
         })?;
+        assert!(
+            smallest.len() <= part.docs_max,
+            "a part has no more documents than are asked for"
+        );
         let mut out = Vec::with_capacity(smallest.len());
         let mut bytes = 0;
         for (_, segment, doc) in smallest.into_sorted_vec() {

@@ -75,7 +75,8 @@ pub(crate) struct Restoring<'a>(&'a SnapshotWork);
 
 impl Drop for Restoring<'_> {
     fn drop(&mut self) {
-        self.0.restoring.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.restoring.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "a restore that ends was counted when it began");
     }
 }
 

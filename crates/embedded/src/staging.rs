@@ -8,6 +8,7 @@
 //! Nothing here is durable, and nothing is seen by others. Not here: when a view ends, what is written in the end
 //! (`relations`), how a set is made (`publish`).
 
+use crate::accepted::Growth;
 use crate::catalog::alter::{Moment, alter};
 use crate::catalog::{Catalog, IndexEntry};
 use crate::current_document::{CurrentDocument, CurrentDocuments, NoDocuments};
@@ -15,7 +16,7 @@ use crate::document_key::Key;
 use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::lock_order::{LockRank, Mutex};
 use crate::open_views::missing_view;
-use crate::pending::{Kind, PendingOp};
+use crate::pending::{Kind, PendingOp, Put};
 use crate::prepared_write::PreparedWrite;
 use crate::publish::{PartBytes, newest_of};
 use crate::resolved_write::ResolvedWrite;
@@ -85,6 +86,22 @@ impl CurrentDocuments for StagedDocuments<'_> {
     fn parent(&self, entry: &IndexEntry, at: &DocAddress) -> Result<Option<Document>> {
         Ok(self.store.staged_read(self.staging, self.inner, entry, at)?.now)
     }
+}
+
+/// A view's catalog with an index that its transaction makes, and whether that has types.
+type MadeIndex = (Catalog, bool);
+
+/// The index with the fields that a staged document brings; the document is read under them.
+fn grow_staged(entry: &IndexEntry, put: Option<&mut Put>, (doc_type, growth): &Growth) -> Result<IndexEntry> {
+    let grown = entry.grown(doc_type.as_deref(), growth)?;
+    assert!(
+        grown.no == entry.no && grown.revision > entry.revision,
+        "3: a mapping that grows is a later revision of the same index"
+    );
+    if let Some(put) = put {
+        put.mapping = grown.mapping_for(doc_type.as_deref())?;
+    }
+    Ok(grown)
 }
 
 /// # Errors
@@ -355,17 +372,8 @@ impl Store {
     fn stage_one(&self, staging: &StagingView, inner: &mut StagedWrites, stage: Stage) -> Result<Outcome> {
         let Stage { write, creates } = stage;
         check_stageable(&write)?;
-        let now_ms = self.env.wall_ms();
-        let name = write.at.index.as_str().to_owned();
-        let found = inner.catalog.write_index(&name, write.require_alias, now_ms);
         // Kept only if the write is: one that is refused leaves nothing behind.
-        let (entry, made) = match (found, creates) {
-            (Err(e), Some(typed)) if e.kind() == ErrorKind::IndexNotFound && !write.require_alias => {
-                let next = self.with_made(&inner.catalog, &name, typed)?;
-                (next.write_index(&name, false, now_ms)?, Some((next, typed)))
-            }
-            (found, _) => (found?, None),
-        };
+        let (entry, made) = self.staged_index(&inner.catalog, &write, creates)?;
         let resolved = ResolvedWrite::within(entry, write)?;
         let key = self.versions.key(resolved.entry.no, &resolved.uid);
         let documents = StagedDocuments {
@@ -394,16 +402,7 @@ impl Store {
             Evaluated::Done(outcome) => return Ok(outcome),
             Evaluated::Write(write) => *write,
         };
-        let grown = match growth {
-            None => None,
-            Some((doc_type, growth)) => {
-                let grown = entry.grown(doc_type.as_deref(), &growth)?;
-                if let Some(put) = &mut put {
-                    put.mapping = grown.mapping_for(doc_type.as_deref())?;
-                }
-                Some(grown)
-            }
-        };
+        let grown = growth.map(|growth| grow_staged(&entry, put.as_mut(), &growth)).transpose()?;
         let version = self.staged_version(key, before, made.is_some());
         let op = Arc::new(PendingOp {
             uid: uid.clone(),
@@ -435,6 +434,24 @@ impl Store {
             source: show,
             forced_refresh: false,
         }))
+    }
+
+    /// The index of a staged write. Where there is none and the transaction may make it (`creates`: with types or without),
+    /// also the catalog with it.
+    fn staged_index(
+        &self,
+        catalog: &Catalog,
+        write: &Write,
+        creates: Option<bool>,
+    ) -> Result<(Arc<IndexEntry>, Option<MadeIndex>)> {
+        let (name, now_ms) = (write.at.index.as_str(), self.env.wall_ms());
+        match (catalog.write_index(name, write.require_alias, now_ms), creates) {
+            (Err(e), Some(typed)) if e.kind() == ErrorKind::IndexNotFound && !write.require_alias => {
+                let next = self.with_made(catalog, name, typed)?;
+                Ok((next.write_index(name, false, now_ms)?, Some((next, typed))))
+            }
+            (found, _) => Ok((found?, None)),
+        }
     }
 
     /// The catalog of a view with one more index.

@@ -200,6 +200,14 @@ impl Plan {
             ..Plan::default()
         }
     }
+
+    /// Nothing, for a reply that reveals no undurable state.
+    pub fn revealing_nothing() -> Plan {
+        Plan {
+            reveals_nothing: true,
+            ..Plan::default()
+        }
+    }
 }
 
 impl fmt::Debug for Plan {

@@ -128,6 +128,7 @@ pub fn resolve<'s, S: JoinSides>(
             *child = next.next().unwrap_or_else(Query::all);
             Ok(())
         })?;
+        assert!(next.next().is_none(), "each query that was taken out of another is put back");
         let shown = sides.enclose(ours, &mut query, depth, shown).await?;
         Ok((query, shown))
     })

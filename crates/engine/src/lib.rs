@@ -1040,11 +1040,15 @@ pub struct NodeStats {
 pub trait EngineExt: Engine {
     /// One document.
     async fn read_one(&self, at: DocAddress) -> Result<Option<Document>> {
-        Ok(self.read(vec![Read::whole(at)]).await?.pop().flatten())
+        let mut found = self.read(vec![Read::whole(at)]).await?;
+        debug_assert_eq!(found.len(), 1, "an engine answers each read, in order");
+        Ok(found.pop().flatten())
     }
     /// One write.
     async fn write_one(&self, write: Write, refresh: Refresh) -> Result<Outcome> {
-        Ok(self.write(vec![write], refresh).await?.pop().unwrap_or(Outcome::Unknown))
+        let mut outcomes = self.write(vec![write], refresh).await?;
+        debug_assert_eq!(outcomes.len(), 1, "an engine answers each write, in order");
+        Ok(outcomes.pop().unwrap_or(Outcome::Unknown))
     }
     /// A number among the cluster's settings, by its row.
     async fn cluster_number(&self, setting: model::settings::Setting) -> Result<u64> {

@@ -134,7 +134,12 @@ impl Tasks {
     }
     /// Ends a task; `keep` its result for `GET _tasks/id`.
     pub fn finish(&self, task: &Task, outcome: Result<Value, model::Error>, keep: bool, now_ms: i64) {
-        *task.outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
+        let before = task
+            .outcome
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .replace(outcome);
+        debug_assert!(before.is_none(), "task [{}] ends once", task.id);
         task.finished_ms
             .store(u64::try_from(now_ms.max(1)).unwrap_or(1), Ordering::Release);
         let mut all = self.lock();

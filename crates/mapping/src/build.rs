@@ -57,6 +57,10 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
     if inner.rules().has_all_field {
         inner.add_all()?;
     }
+    debug_assert!(
+        inner.nested.is_sorted_by(|one, next| !one.starts_with(&format!("{next}."))),
+        "nested objects stand behind those around them"
+    );
     if total > inner.limits.total_fields {
         return Err(inner.limits.too_many());
     }

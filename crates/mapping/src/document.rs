@@ -86,7 +86,12 @@ impl Mapping {
             }
         })?;
         let merged = self.merge(&growth)?;
-        Reader::run(&merged.0, object, options)?.finish((!growth.is_empty()).then_some(growth))
+        let second = Reader::run(&merged.0, object, options)?;
+        debug_assert!(
+            !second.grows,
+            "write-path.md 3: a mapping that has grown by a document has all its fields: {object:?}"
+        );
+        second.finish((!growth.is_empty()).then_some(growth))
     }
 }
 
@@ -212,6 +217,10 @@ impl<'a> Reader<'a> {
         } else {
             self.unknown(key, value, &path[..length], dynamic)
         };
+        debug_assert!(
+            path.ends_with(key) && path.len() == length + key.len() + usize::from(length > 0),
+            "each name that is entered is left: [{path}] behind [{key}]"
+        );
         path.truncate(length);
         result
     }
@@ -265,6 +274,10 @@ impl<'a> Reader<'a> {
                  changing the [index.mapping.nested_objects.limit] index level setting."
             )));
         }
+        debug_assert!(
+            parent.is_none_or(|parent| parent < self.scopes.len()),
+            "search.md S6: a nested object is opened inside the one that encloses it"
+        );
         let count = self.offsets.entry((parent, path)).or_insert(0);
         let offset = *count;
         *count += 1;

@@ -53,6 +53,13 @@ impl Mapping {
         let root = object("", &old.root, &new.root, old.rules())?;
         let inner = build(root, root_options, old.registry.clone(), old.limits.clone(), old.typed)?;
         inner.check_references()?;
+        debug_assert!(
+            old.leaves.iter().all(|leaf| {
+                let now = inner.leaf(&leaf.path);
+                now.is_some_and(|now| now.field.kind == leaf.field.kind)
+            }),
+            "write-path.md 3: a field keeps its place and its type as its mapping grows"
+        );
         Ok(Mapping(Arc::new(inner)))
     }
 }

@@ -25,6 +25,10 @@ pub fn code(lat: f64, lon: f64, length: usize) -> u64 {
 
 /// A code of so many digits as text.
 pub fn text(code: u64, length: usize) -> String {
+    debug_assert!(
+        code >> (5 * length.min(LENGTH_MAX)) == 0,
+        "a code of [{length}] digits has five bits for each"
+    );
     let digit = |at: usize| char::from(DIGITS[(code >> (at * 5) & 31) as usize]);
     (0..length.min(LENGTH_MAX)).rev().map(digit).collect()
 }

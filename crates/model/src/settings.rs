@@ -185,6 +185,11 @@ pub fn fix_node(values: impl IntoIterator<Item = (Setting, u64)>) {
 
 /// A node setting as a number: as fixed for this process, else its default.
 pub fn node(setting: Setting) -> u64 {
+    debug_assert!(
+        setting.scope == Scope::Node,
+        "[{}] is no setting of the process",
+        setting.name
+    );
     let fixed = FIXED.get().and_then(|fixed| fixed.get(setting.name)).copied();
     let default = || {
         let text = setting.default;
@@ -209,12 +214,32 @@ pub const BUSY_POLL_MOST: Duration = Duration::from_millis(1);
 
 /// A node setting as a time: as fixed for this process, else its default.
 pub fn node_duration(setting: Setting) -> Duration {
+    debug_assert!(
+        setting.scope == Scope::Node && is_duration(setting),
+        "[{}] is no time that is fixed for the process",
+        setting.name
+    );
     let fixed = FIXED.get().and_then(|fixed| fixed.get(setting.name)).copied();
     match fixed {
         Some(nanos) => Duration::from_nanos(nanos),
         None => crate::units::parse_duration(setting.default, setting.name).unwrap_or_default(),
     }
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < ALL.len() {
+        let mut before = 0;
+        while before < at {
+            assert!(
+                !crate::text::is_same(ALL[before].name, ALL[at].name),
+                "each setting has one row"
+            );
+            before += 1;
+        }
+        at += 1;
+    }
+};
 
 /// The row of that name.
 pub fn find(name: &str) -> Option<&'static Setting> {

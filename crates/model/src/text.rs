@@ -18,6 +18,16 @@ pub fn quote(out: &mut String, text: &str) {
     }
 }
 
+/// Equality of texts where tables are compiled.
+pub const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
 /// Appends a number, without the machinery of formats.
 pub fn push_number(out: &mut String, number: u64) {
     push_digits(out, number, 1);

@@ -113,14 +113,6 @@ enum Ran<T> {
     Busy(Error),
 }
 
-/// Nobody is answered by a run that is followed by another.
-fn nothing() -> Plan {
-    Plan {
-        reveals_nothing: true,
-        ..Plan::default()
-    }
-}
-
 impl<T: Send + 'static> Step<T> {
     /// The plan for the engine, and what is kept here meanwhile.
     fn split(self, made: &Arc<Mutex<Option<T>>>) -> (Plan, Ran<T>) {
@@ -135,11 +127,11 @@ impl<T: Send + 'static> Step<T> {
                 (plan, Ran::CommitWith)
             }
             Step::Reply(answer) => (Plan::default(), Ran::Reply(answer)),
-            Step::Exclusive => (nothing(), Ran::Exclusive),
-            Step::CreateFirst(indices) => (nothing(), Ran::CreateFirst(indices)),
-            Step::EvaluateFirst => (nothing(), Ran::EvaluateFirst),
-            Step::FinishFirst(leases) => (nothing(), Ran::FinishFirst(leases)),
-            Step::Busy(error) => (nothing(), Ran::Busy(error)),
+            Step::Exclusive => (Plan::revealing_nothing(), Ran::Exclusive),
+            Step::CreateFirst(indices) => (Plan::revealing_nothing(), Ran::CreateFirst(indices)),
+            Step::EvaluateFirst => (Plan::revealing_nothing(), Ran::EvaluateFirst),
+            Step::FinishFirst(leases) => (Plan::revealing_nothing(), Ran::FinishFirst(leases)),
+            Step::Busy(error) => (Plan::revealing_nothing(), Ran::Busy(error)),
         }
     }
 }
@@ -289,6 +281,10 @@ async fn decide_once<T: Transaction>(
         Ok(plan)
     };
     let result = atomic.decide(&mut body, options).await?;
+    debug_assert!(
+        linked.is_none() || matches!(ran, Some(Ran::Commit(_) | Ran::CommitWith)),
+        "links.md K1: policies add to what a run commits, and to nothing else"
+    );
     Ok(Decided { result, ran, linked })
 }
 
@@ -325,7 +321,7 @@ fn add_linked(
         ExpansionEnd::Whole { .. } => {}
         // The refusal rests on what was read.
         ExpansionEnd::Refused(..) => *plan = Plan::default(),
-        ExpansionEnd::Find(_) | ExpansionEnd::Wait(_) => *plan = nothing(),
+        ExpansionEnd::Find(_) | ExpansionEnd::Wait(_) => *plan = Plan::revealing_nothing(),
     }
     Ok(next)
 }
@@ -349,6 +345,10 @@ fn own_outcomes(mut outcomes: Vec<Outcome>, own: usize, origins: &[Origin]) -> V
                 origin.refusal(Error::new(ErrorKind::Internal, reason))
             }
         };
+        assert!(
+            origin.cause < own,
+            "links.md K1: a write that was added follows from one of the transaction's own"
+        );
         outcomes[origin.cause] = Outcome::Refused(refusal);
     }
     outcomes

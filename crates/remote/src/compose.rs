@@ -92,11 +92,11 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
     };
     let with_marks = here.map_or(Found::Nothing, |document| Found::Here(document.stamp));
     write.check(&write.at, found, with_marks).map_err(Outcome::Conflict)?;
-    let done = |effect, stamp, source| {
+    let done = |effect, source| {
         Outcome::Written(Written {
             effect,
             at: here.map_or(&write.at, |document| &document.at).clone(),
-            stamp,
+            stamp: found.stamp().unwrap_or_default(),
             source,
             forced_refresh: false,
         })
@@ -106,49 +106,39 @@ fn over(write: &Write, here: Option<&Document>) -> Result<Composed, Outcome> {
         Next::Delete => None,
         Next::Noop => {
             let source = seen.map(|document| document.source.clone());
-            return Err(done(Effect::Noop, found.stamp().unwrap_or_default(), source));
+            return Err(done(Effect::Noop, source));
         }
     };
     if next.is_none() && seen.is_none() {
         // To delete nothing is no write here: sent without a condition it could take away a stub that comes between.
-        return Err(done(Effect::NotFound, found.stamp().unwrap_or_default(), None));
+        return Err(done(Effect::NotFound, None));
     }
     let expect = here.map_or(Expect::Absent, |document| expect_unchanged(document.stamp));
-    let kept = match &write.hide {
-        Hide::Keep => mark.cloned(),
-        Hide::Set(mark) => Some(mark.clone()),
-        Hide::Drop => None,
-    };
     let is_update = matches!(write.op, WriteOp::Update(_));
-    let routing = write
-        .routing
-        .clone()
-        .or_else(|| seen.filter(|_| is_update).and_then(|document| document.routing.clone()));
-    let write_of = Write {
-        routing: routing.or_else(|| {
-            next.is_none()
-                .then(|| here.and_then(|document| document.routing.clone()))
-                .flatten()
-        }),
+    // An update and a delete leave the document where it is.
+    let stays = match next.is_none() {
+        true => here,
+        false => seen.filter(|_| is_update),
+    };
+    let routing = write.routing.clone();
+    let to = Write {
+        routing: routing.or_else(|| stays?.routing.clone()),
         ..write.clone()
     };
     let (lines, effect) = match &next {
         Some(source) => {
-            let kept = kept.map(|mark| Hidden {
-                visible: if plain { true } else { mark.visible },
-                ..mark
-            });
+            let mark = mark_after(&write.hide, mark, true);
             let effect = if seen.is_some() { Effect::Updated } else { Effect::Created };
-            (line("index", &write_of, expect, Some((source, kept.as_ref())))?, effect)
+            (line("index", &to, expect, Some((source, mark.as_ref())))?, effect)
         }
-        None if kept.is_some() => {
-            let mark = hide(kept.as_ref());
-            (
-                line("index", &write_of, expect, Some((&empty(), mark.as_ref())))?,
-                Effect::Deleted,
-            )
+        None => {
+            let mark = mark_after(&write.hide, mark, false);
+            let lines = match &mark {
+                Some(mark) => line("index", &to, expect, Some((&empty(), Some(mark))))?,
+                None => line("delete", &to, expect, None)?,
+            };
+            (lines, Effect::Deleted)
         }
-        None => (line("delete", &write_of, expect, None)?, Effect::Deleted),
     };
     Ok(Composed {
         lines,
@@ -182,6 +172,22 @@ fn next_source(write: &Write, seen: Option<&Document>) -> Result<Next> {
         Applied::Delete => Next::Delete,
         Applied::Noop => Next::Noop,
     })
+}
+
+/// The mark after a write. A plain write of a document makes it visible; one that is deleted under a mark is not.
+fn mark_after(set: &Hide, mark: Option<&Hidden>, exists: bool) -> Option<Hidden> {
+    let mark = match set {
+        Hide::Keep => Hidden {
+            visible: true,
+            ..mark?.clone()
+        },
+        Hide::Set(mark) => mark.clone(),
+        Hide::Drop => return None,
+    };
+    match exists {
+        true => Some(mark),
+        false => hide(Some(&mark)),
+    }
 }
 
 fn empty() -> Source {

@@ -81,6 +81,7 @@ impl Shared {
             }
             from += length;
         }
+        debug_assert!(outcomes.iter().all(Option::is_some), "each write has its outcome");
         Ok(outcomes
             .into_iter()
             .map(|outcome| outcome.unwrap_or(Outcome::Unknown))
@@ -134,7 +135,9 @@ impl Shared {
                 .max(1);
             let (batch, later) = rest.split_at(length);
             rest = later;
-            for (sent, outcome) in batch.iter().zip(self.bulk(batch, refresh).await) {
+            let answers = self.bulk(batch, refresh).await;
+            assert_eq!(answers.len(), batch.len(), "each write of a bulk request has its outcome");
+            for (sent, outcome) in batch.iter().zip(answers) {
                 match outcome {
                     Some(outcome) => outcomes[sent.place] = Some(outcome),
                     None if sent.composed.again => again.push(sent.place),

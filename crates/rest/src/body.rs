@@ -82,6 +82,8 @@ pub(crate) fn inflate(body: &Bytes, max: usize, booking: &mut Booking) -> Result
         let free = out.capacity() - out.len();
         let more = (&mut decoder).take(free as u64).read_to_end(&mut out);
         let more = more.map_err(|e| Error::illegal(format!("request body is not valid gzip: {e}")))?;
+        assert!(more <= free, "no more is decompressed than there is room for");
+        debug_assert!(booking.bytes() >= out.len() as u64, "what is decompressed is booked");
         if out.len() > max {
             return Err(too_long(max));
         }

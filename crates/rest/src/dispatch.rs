@@ -75,6 +75,22 @@ fn take_style(style: &mut Style, request: &Request, params: &mut Params, dialect
     Ok(())
 }
 
+/// Takes the format of an answer that is no table.
+fn take_format(params: &mut Params, dialect: Dialect) -> Result<()> {
+    match params.take("format").as_deref() {
+        None | Some("json" | "yaml") => Ok(()),
+        Some(_) if dialect.rules.tolerates_unknown_words => Ok(()),
+        Some(other) => Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
+    }
+}
+
+/// The index and the features of a request of [`feature_of_index`], which no row of the table of endpoints has.
+fn index_feature(request: &Request, dialect: Dialect) -> Option<(&str, &str)> {
+    let (index, feature) = request.path.trim_matches('/').split_once('/')?;
+    let is_one = !feature.contains('/') && !index.starts_with('_');
+    (dialect.rules.has_index_features && request.method == "GET" && is_one).then_some((index, feature))
+}
+
 /// `GET /i/_settings,_mappings` and the like, which only Elasticsearch 2 has.
 async fn feature_of_index(
     rest: &Arc<Rest>,
@@ -118,17 +134,10 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     }
     let (endpoint, args) = match find(request.method.as_str(), &request.path, dialect.persona) {
         Matched::Found(endpoint, args) => (endpoint, args),
-        other => {
-            let mut segments = request.path.trim_matches('/').split('/');
-            return match (segments.next(), segments.next(), segments.next()) {
-                (Some(index), Some(feature), None)
-                    if dialect.rules.has_index_features && request.method == "GET" && !index.starts_with('_') =>
-                {
-                    feature_of_index(rest, request, style, params, *dialect, (index, feature)).await
-                }
-                _ => Ok(no_route(request, other, *dialect)),
-            };
-        }
+        other => match index_feature(request, *dialect) {
+            Some(named) => return feature_of_index(rest, request, style, params, *dialect, named).await,
+            None => return Ok(no_route(request, other, *dialect)),
+        },
     };
     params.set_api(endpoint.api);
     request.api = Some(endpoint.api);
@@ -144,13 +153,8 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     dialect.typed_keys = has_flag("typed_keys")?;
     params.set_lenient(dialect.rules.skips_unknown_parameters);
     transaction_session::check_api(endpoint.api, &params)?;
-    let table = request.path.starts_with("/_cat");
-    if !table {
-        match params.take("format").as_deref() {
-            None | Some("json" | "yaml") => {}
-            Some(_) if dialect.rules.tolerates_unknown_words => {}
-            Some(other) => return Err(Error::illegal(format!("format [{other}] is not supported: use json or yaml"))),
-        }
+    if !request.path.starts_with("/_cat") {
+        take_format(&mut params, *dialect)?;
     }
     if let (Some(index), Some(doc_type), true) = (args.get("index"), args.get("type"), dialect.rules.has_types)
         && matches!(endpoint.api, "index" | "create" | "update")
@@ -158,7 +162,7 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     {
         first_type::adopt(rest, index, doc_type).boxed().await?;
     }
-    let mut locks: Vec<String> = params.peek("lock").map(split_list).unwrap_or_default();
+    let locks: Vec<String> = params.peek("lock").map(split_list).unwrap_or_default();
     let bytes = request.body.len();
     let call = call_of(rest, request, style, args, params, *dialect);
     // The call alone holds the body: to free a long one takes milliseconds, and its handler runs beside short requests.
@@ -167,7 +171,13 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     let carried = is_carried_through(endpoint.api);
     let answered = (endpoint.handler)(call);
     let answer = rest.long_requests.run(bytes, carried, &client_gone, answered).await;
-    let refusal = answer.as_ref().err().filter(|error| is_about_locks(error.kind()));
+    settle_locks(rest, locks, answer.as_ref().err()).await?;
+    answer
+}
+
+/// Where locks of a request are over, that is written down before its answer leaves.
+async fn settle_locks(rest: &Arc<Rest>, mut locks: Vec<String>, error: Option<&Error>) -> Result<()> {
+    let refusal = error.filter(|error| is_about_locks(error.kind()));
     if let Some(error) = refusal {
         locks.extend(error.details().get("lock").and_then(Value::as_str).map(str::to_owned));
     }
@@ -175,7 +185,7 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     if refusal.is_some() || !rest.relations.are_alive(&locks) {
         write_ends(rest, &locks).await?;
     }
-    answer
+    Ok(())
 }
 
 fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, params: Params, dialect: Dialect) -> Call {

@@ -271,19 +271,55 @@ fn build_response(
         _ => None,
     };
     let (mut bytes, media) = write(&answer.body, style, compatible);
+    let mut headers = headers_of(rest, request, &answer, media);
+    if let Some(events) = events {
+        set_header(&mut headers, "cache-control", "no-store");
+        return (response_of(answer.status, headers, Outgoing::Events(events)), 0);
+    }
+    let mut pieces = None;
+    let smaller = match packed {
+        Some(mut text) => {
+            let smaller = compress_packed(&mut text, request);
+            pieces = smaller.is_none().then_some(text);
+            smaller
+        }
+        None => compress(&bytes, request),
+    };
+    if let Some(smaller) = smaller {
+        bytes = smaller;
+        set_header(&mut headers, "content-encoding", "gzip");
+    }
+    // The answer stays booked until the client has taken it.
+    let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
+    if let Some(text) = pieces {
+        let length = text.bytes();
+        booking.force_to(text.held_bytes() as u64);
+        return (response_of(answer.status, headers, Outgoing::pieces(text, booking)), length);
+    }
+    let length = bytes.len();
+    booking.force_to(length as u64);
+    let mut bytes = Bytes::from_owner(BookedAnswer {
+        bytes,
+        _booking: booking,
+    });
+    if head {
+        set_header(&mut headers, "content-length", &length.to_string());
+        bytes = Bytes::new();
+    }
+    (response_of(answer.status, headers, Outgoing::whole(bytes)), length)
+}
+
+/// The headers of an answer, but for its length and coding.
+fn headers_of(rest: &Rest, request: &Request, answer: &Answer, media: Cow<'static, str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if !matches!(answer.body, Body::Empty) {
-        let media = match &media {
+        let media = match media {
             Cow::Borrowed(media) => Ok(HeaderValue::from_static(media)),
-            Cow::Owned(media) => HeaderValue::from_str(media),
+            Cow::Owned(media) => HeaderValue::from_str(&media),
         };
         headers.extend(media.ok().map(|media| (hyper::header::CONTENT_TYPE, media)));
     }
-    let mut set = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    };
+    let mut set = |name: &'static str, value: &str| set_header(&mut headers, name, value);
     if rest.names.product_header {
         set("x-elastic-product", "Elasticsearch");
     }
@@ -302,54 +338,23 @@ fn build_response(
     if answer.status == 429 {
         set("retry-after", "1");
     }
-    if let Some(events) = events {
-        set("cache-control", "no-store");
-        return (response_of(answer.status, headers, Outgoing::Events(events)), 0);
-    }
     // One header each, as the reference has it.
     let challenges = answer.headers.iter().filter(|(name, _)| *name == "www-authenticate");
     for value in challenges.filter_map(|(_, value)| HeaderValue::from_str(value).ok()) {
         headers.append(hyper::header::WWW_AUTHENTICATE, value);
     }
-    let mut set = |name: &'static str, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    };
-    let mut pieces = None;
-    let smaller = match packed {
-        Some(mut text) => {
-            let smaller = compress_packed(&mut text, request);
-            pieces = smaller.is_none().then_some(text);
-            smaller
-        }
-        None => compress(&bytes, request),
-    };
-    if let Some(smaller) = smaller {
-        bytes = smaller;
-        set("content-encoding", "gzip");
+    headers
+}
+
+/// Sets a header; a value that no header can have is left out.
+fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(HeaderName::from_static(name), value);
     }
-    // The answer stays booked until the client has taken it.
-    let mut booking = rest.limits.breakers.open(Breaker::Request, "<http_response>");
-    if let Some(text) = pieces {
-        let length = text.bytes();
-        booking.force_to(text.held_bytes() as u64);
-        return (response_of(answer.status, headers, Outgoing::pieces(text, booking)), length);
-    }
-    let length = bytes.len();
-    booking.force_to(length as u64);
-    let mut bytes = Bytes::from_owner(BookedAnswer {
-        bytes,
-        _booking: booking,
-    });
-    if head {
-        set("content-length", &length.to_string());
-        bytes = Bytes::new();
-    }
-    (response_of(answer.status, headers, Outgoing::whole(bytes)), length)
 }
 
 fn response_of(status: u16, headers: HeaderMap, body: Outgoing) -> hyper::Response<Outgoing> {
+    debug_assert!((200..600).contains(&status), "an answer has a status: [{status}]");
     let mut response = hyper::Response::new(body);
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     *response.headers_mut() = headers;

@@ -144,6 +144,7 @@ impl UnsentPart {
 impl Drop for UnsentPart {
     fn drop(&mut self) {
         let mut count = self.0.count();
+        assert!(*count > 0, "each part of an answer that is unsent was counted");
         *count -= 1;
         if *count == 0 {
             self.0.arriving.note_stall(false);

@@ -48,7 +48,12 @@ impl Body for Outgoing {
             Outgoing::Events(events) => return events.poll_next(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes)))),
             Outgoing::Pieces { text, left, .. } => {
                 let piece = text.next_piece();
-                *left -= piece.as_ref().map_or(*left, |piece| piece.len() as u64);
+                let bytes = piece.as_ref().map_or(0, |piece| piece.len() as u64);
+                assert!(
+                    bytes <= *left && (piece.is_some() || *left == 0),
+                    "an answer is as long as its header says: [{bytes}] bytes are sent, [{left}] are left"
+                );
+                *left -= bytes;
                 piece
             }
         };

@@ -116,6 +116,10 @@ impl PackedPart {
         let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
         // Writing to memory does not fail.
         let deflated = encoder.write_all(text).and_then(|()| encoder.finish()).unwrap_or_default();
+        debug_assert!(
+            text.is_empty() || !deflated.is_empty(),
+            "writing to memory does not fail: no part is lost"
+        );
         PackedPart {
             deflated: deflated.into_boxed_slice().into(),
             bytes: text.len(),

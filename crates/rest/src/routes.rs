@@ -497,6 +497,7 @@ fn is_of_type_doc(parts: &[PathSegment], segments: &[Cow<'_, str>]) -> bool {
 }
 
 fn fits(parts: &[PathSegment], segments: &[Cow<'_, str>]) -> bool {
+    debug_assert_eq!(parts.len(), segments.len(), "rows are looked up by the number of their parts");
     let mut after_mapping = false;
     parts.iter().zip(segments).all(|(part, segment)| {
         let of_mapping = std::mem::replace(

@@ -42,6 +42,7 @@ pub(crate) fn inside<T>(f: impl FnOnce() -> T) -> T {
             INSIDE.set(false);
         }
     }
+    debug_assert!(!INSIDE.get(), "the inner call would end what the outer one is for");
     INSIDE.set(true);
     let _left = OnLeave;
     f()

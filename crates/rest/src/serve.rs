@@ -164,7 +164,8 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
         let chosen = home.clone();
         let task = again(async move {
             connection(&rest, stream, tls, arrival, chosen, stop).await;
-            open.fetch_sub(1, Ordering::AcqRel);
+            let before = open.fetch_sub(1, Ordering::AcqRel);
+            debug_assert!(before > 0, "a connection ends once");
             // Whoever grants a large lock holds the table of locks for milliseconds: no thread of short requests waits for it.
             let ended = rest.clone();
             rest.long_requests.spawn(async move {

@@ -167,6 +167,10 @@ impl Layout {
         if self.help {
             return Ok(Answer::text(help(columns)));
         }
+        debug_assert!(
+            rows.iter().all(|row| row.len() == columns.len()),
+            "a row has one cell for each column"
+        );
         for key in self.sort.iter().rev() {
             let (name, descending) = match key.rsplit_once(':') {
                 Some((name, order)) => (name, order == "desc"),

@@ -86,25 +86,35 @@ impl Scope {
         if matches!(&*name, "ctx" | "_source") {
             tree.source = true;
         }
-        *self.roots.entry(name).or_insert_with_key(|name| {
+        let slot = *self.roots.entry(name).or_insert_with_key(|name| {
             tree.roots.push(name.clone());
             tree.roots.len() as u32 - 1
-        })
+        });
+        debug_assert_eq!(
+            tree.roots.len(),
+            self.roots.len(),
+            "each name that is looked up outside has a slot"
+        );
+        slot
     }
     pub(crate) fn param(&mut self, name: Arc<str>, tree: &mut Tree) -> u32 {
         if &*name == "_source" {
             tree.source = true;
         }
-        *self.params.entry(name).or_insert_with_key(|name| {
+        let slot = *self.params.entry(name).or_insert_with_key(|name| {
             tree.params.push((name.clone(), format!("params.{name}").into()));
             tree.params.len() as u32 - 1
-        })
+        });
+        debug_assert_eq!(tree.params.len(), self.params.len(), "each parameter has a slot");
+        slot
     }
     pub(crate) fn doc(&mut self, name: &Arc<str>, tree: &mut Tree) -> u32 {
-        *self.docs.entry(name.clone()).or_insert_with(|| {
+        let slot = *self.docs.entry(name.clone()).or_insert_with(|| {
             tree.docs.push(name.to_string());
             tree.docs.len() as u32 - 1
-        })
+        });
+        debug_assert_eq!(tree.docs.len(), self.docs.len(), "each field of the document has a slot");
+        slot
     }
 }
 

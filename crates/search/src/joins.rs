@@ -61,7 +61,8 @@ impl Budget {
         .with("durability", "TRANSIENT"))
     }
     fn give(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        let used = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(used >= bytes, "search.md S22: no more is released than was booked");
     }
 }
 
@@ -155,6 +156,14 @@ impl Joined {
             JoinedKeys::Plain(keys) => keys.reserve(more - len),
             JoinedKeys::Scored(keys) => keys.reserve(more - len),
         }
+        let capacity = match &self.kind {
+            JoinedKeys::Plain(keys) => keys.capacity(),
+            JoinedKeys::Scored(keys) => keys.capacity(),
+        };
+        assert!(
+            len < capacity && capacity <= places,
+            "search.md S22: a table of keys takes the room that was booked for it"
+        );
         self.budget.give(self.reserved);
         self.reserved = wanted;
         Ok(())

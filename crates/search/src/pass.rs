@@ -63,6 +63,11 @@ impl CompiledRequest {
             let score = values.first().and_then(serde_json::Value::as_f64);
             return Ok(score.map(|s| vec![Key::Score(s as f32)]));
         }
+        debug_assert_eq!(
+            self.sort.len(),
+            values.len(),
+            "search.md S9: [limits] has refused a place in another order"
+        );
         let keys = self.sort.iter().zip(values).map(|(p, v)| p.after(view, v, cx));
         keys.collect::<Result<_>>().map(Some)
     }
@@ -187,6 +192,7 @@ fn gather(
     mut sink: Option<&mut dyn DocSink>,
 ) -> Result<Collected> {
     let window = request.from.saturating_add(request.size);
+    debug_assert_eq!(views.len(), compiled.len(), "search.md S4: a query is planned for each index");
     let mut found = Collected {
         members: collapse::members(request),
         ..Collected::default()
@@ -245,6 +251,26 @@ fn known_count(source: &Source<'_>, request: &SearchRequest) -> Result<Option<u6
     Ok(Some(all))
 }
 
+/// The keys of the groups of a page, in the order of its hits.
+#[derive(Default)]
+struct GroupKeys {
+    keys: Vec<Key>,
+    /// By index and segment.
+    readers: FxHashMap<(usize, usize), SortReader>,
+}
+
+impl GroupKeys {
+    /// The key of the next hit.
+    fn read(&mut self, plan: &Plan, view: &IndexView, one: &Ranked) -> Result<&Key> {
+        let reader = match self.readers.entry((one.view, one.segment)) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(place) => place.insert(plan.open(view, &view.segments[one.segment], 0)?),
+        };
+        let key = reader.read(one.doc, one.score)?;
+        Ok(self.keys.push_mut(key))
+    }
+}
+
 /// The hits of a page, with their inner hits; and whether there was time for all of them.
 fn fetch(
     views: &[Searched],
@@ -264,8 +290,7 @@ fn fetch(
         .map(|(view, _)| Fetch::new(view, request, cx))
         .collect::<Result<Vec<_>>>()?;
     let mut hits = Vec::with_capacity(page.len());
-    let mut group_keys = Vec::new();
-    let mut group_readers: FxHashMap<(usize, usize), SortReader> = FxHashMap::default();
+    let mut group_keys = GroupKeys::default();
     for one in page {
         let view = &views[one.view].0;
         let read = cx
@@ -275,15 +300,10 @@ fn fetch(
             return Ok((hits, false));
         };
         if let (Some(collapse), Some(plan)) = (&request.collapse, &compiled[one.view].collapse) {
-            let reader = match group_readers.entry((one.view, one.segment)) {
-                Entry::Occupied(open) => open.into_mut(),
-                Entry::Vacant(place) => place.insert(plan.open(view, &view.segments[one.segment], 0)?),
-            };
-            let key = reader.read(one.doc, one.score)?;
+            let key = group_keys.read(plan, view, one)?;
             if !matches!(key, Key::None { .. }) {
                 hit.fields.insert(collapse.field.clone(), vec![key.render()].into());
             }
-            group_keys.push(key);
         }
         for inner in &inner[one.view] {
             if unless_late(inner.add(&mut hit, one.segment, one.doc, one.doc))?.is_none() {
@@ -309,7 +329,7 @@ fn fetch(
             &sources,
             request,
             collapse,
-            (&groups, &group_keys, members.and_then(Members::all)),
+            (&groups, &group_keys.keys, members.and_then(Members::all)),
             (&mut hits, &inner),
             cx,
         );
@@ -317,6 +337,7 @@ fn fetch(
             return Ok((hits, false));
         }
     }
+    debug_assert_eq!(hits.len(), page.len(), "each place of the page has its hit");
     Ok((hits, true))
 }
 
@@ -331,6 +352,10 @@ fn fetch_hit(
     let segment = &view.segments[one.segment];
     let by_score = by_score(request);
     let score = by_score || request.track_scores || request.sort.iter().any(|s| s.by == SortBy::Score);
+    debug_assert!(
+        segment.is_root(one.doc) && segment.is_alive(one.doc),
+        "search.md S5: a hit is a root that is alive"
+    );
     let shelf = DocumentReader::of(view, segment);
     let (mut hit, _source) = fetch.hit(segment, &shelf, one.doc, score.then_some(one.score))?;
     hit.sort = compiled.sort.iter().zip(&one.keys).map(|(p, k)| p.render(k)).collect();

@@ -8,18 +8,21 @@ use model::Result;
 use segment::error::broken;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
-use std::sync::Arc;
 use tantivy::postings::{Postings as _, SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{BitSet, DocId, DocSet as _, InvertedIndexReader, TERMINATED, Term};
 
 /// The documents of a view, nested ones included.
 pub(crate) fn docs(view: &IndexView) -> u64 {
-    let of_segment = |segment: &Arc<SegmentView>| match view.is_restricted() {
+    view.segments.iter().map(|segment| docs_of(view, segment)).sum()
+}
+
+/// The documents of a segment of a view, nested ones included.
+pub(crate) fn docs_of(view: &IndexView, segment: &SegmentView) -> u64 {
+    match view.is_restricted() {
         true => segment.counted_docs(),
         false => u64::from(segment.reader.max_doc()),
-    };
-    view.segments.iter().map(of_segment).sum()
+    }
 }
 
 /// How many documents of a segment have a term of its dictionary.

@@ -179,6 +179,7 @@ fn terms_of(view: &IndexView, source: &Value, path: &str, field: &FieldType, ana
             terms.entry(text.clone()).or_default().push(place);
             next = position + 1;
         }
+        debug_assert!(position <= next, "the words of a value stand behind those of the one before");
         position = next;
         offset += length;
     }

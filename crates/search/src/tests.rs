@@ -418,6 +418,20 @@ fn pruning_loses_nothing() {
 
 /// Groups of a number modulo 7 and their members, by a fold and by searches that keep what they find or ask again.
 #[test]
+fn the_background_of_words_has_deleted_documents_too() {
+    let mapping = json!({"properties": {"title": {"type": "text"}}});
+    let docs: Vec<Value> = (0..8).map(|_| json!({"title": "quick fox"})).collect();
+    let view = Arc::new(view_of(&mapping, &docs, &[8], &|_, doc| doc > 1));
+    for measure in ["jlh", "gnd", "chi_square", "mutual_information", "percentage"] {
+        let body = json!({"aggs": {"words": {"significant_text": {"field": "title", "min_doc_count": 1, measure: {}}}}});
+        let answer = search_again(&view, &body).unwrap_or_else(|e| panic!("{body}: {e}"));
+        let shown = answer.render(Dialect::default());
+        let found = &shown["aggregations"]["words"];
+        assert_eq!((&found["doc_count"], &found["bg_count"]), (&json!(2), &json!(8)), "{body}");
+    }
+}
+
+#[test]
 fn members_of_groups() {
     let mapping = json!({"properties": {"n": {"type": "integer"}, "of": {"type": "keyword"}, "by": {"type": "integer"}}});
     let docs: Vec<Value> = (0..400)

@@ -123,6 +123,15 @@ rights! {
     }
 }
 
+const _: () = assert!(
+    IndexRights::ALL.0.count_ones() as usize == IndexRights::EACH.len(),
+    "each right on an index has a bit of its own"
+);
+const _: () = assert!(
+    ClusterRights::ALL.0.count_ones() as usize == ClusterRights::EACH.len(),
+    "each right on the cluster has a bit of its own"
+);
+
 /// A privilege with what it stands for.
 pub type Privilege<S> = (&'static str, S);
 

@@ -147,11 +147,16 @@ impl Record {
     }
     /// Its document.
     pub fn store(&self) -> Value {
-        match self {
+        let body = match self {
             Record::User(user) => json!({ "kind": "user", "user": user.store() }),
             Record::Role(name, role) => json!({ "kind": "role", "name": name, "role": role.render() }),
             Record::ApiKey(key) => json!({ "kind": "api_key", "api_key": key.store() }),
-        }
+        };
+        debug_assert!(
+            Record::read(&body).is_ok_and(|read| read == *self),
+            "security.md S2: a record that is stored is read as it is in memory"
+        );
+        body
     }
     /// From its document.
     ///

@@ -38,7 +38,7 @@ pub struct Principal {
 struct RoleSet(Vec<Arc<Role>>);
 
 /// What is allowed by each of its sets of roles.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Rights(Vec<RoleSet>);
 
 impl RoleSet {
@@ -106,7 +106,19 @@ impl Rights {
             out.0
                 .push(RoleSet(key.roles.iter().map(|(_, role)| Arc::new(role.clone())).collect()));
         }
+        debug_assert!(
+            Rights::of_user(records, owner).cluster().has(out.cluster()),
+            "an API key may do no more than its owner"
+        );
         out
+    }
+    /// Of which each has to allow what is done.
+    fn sets(&self) -> &[RoleSet] {
+        assert!(
+            !self.0.is_empty(),
+            "security.md S1: rights are those of somebody, since no set of roles would allow everything"
+        );
+        &self.0
     }
     /// Does it have one of these?
     pub fn has_cluster(&self, any_of: ClusterRights) -> bool {
@@ -114,7 +126,7 @@ impl Rights {
     }
     /// All that it has.
     pub fn cluster(&self) -> ClusterRights {
-        let each = self.0.iter().map(RoleSet::cluster);
+        let each = self.sets().iter().map(RoleSet::cluster);
         each.fold(ClusterRights::ALL, ClusterRights::within)
     }
     /// What it may do with the index or alias of this name. System indices are for nobody.
@@ -122,13 +134,13 @@ impl Rights {
         if is_system(name) {
             return IndexRights::NONE;
         }
-        let each = self.0.iter().map(|set| set.on(name));
+        let each = self.sets().iter().map(|set| set.on(name));
         each.fold(IndexRights::ALL, IndexRights::within)
     }
     /// Does it have one of these on some index? What a key and its owner share is told name by name.
     pub fn has_somewhere(&self, any_of: IndexRights) -> bool {
         let grants = |set: &RoleSet| set.grants().any(|grant| grant.rights.shares(any_of));
-        self.0.iter().all(grants)
+        self.sets().iter().all(grants)
     }
     /// Are all indices, of any name, at its hand with all of these?
     pub fn has_everywhere(&self, all_of: IndexRights) -> bool {
@@ -136,12 +148,12 @@ impl Rights {
             let everywhere = |grant: &IndexGrant| grant.rights.has(all_of) && grant.names.iter().any(|name| name == "*");
             set.grants().any(everywhere)
         };
-        self.0.iter().all(grants)
+        self.sets().iter().all(grants)
     }
     /// Is something withheld from what it may read anywhere?
     pub fn withholds(&self) -> bool {
         let withholds = |grant: &IndexGrant| grant.query.is_some() || grant.fields.is_some();
-        self.0.iter().flat_map(RoleSet::grants).any(withholds)
+        self.sets().iter().flat_map(RoleSet::grants).any(withholds)
     }
     /// The documents and fields that it sees of an index, which it reads by one of these names (its own, or aliases).
     pub fn documents(&self, names: &[&str]) -> DocumentRights {
@@ -160,7 +172,7 @@ impl Rights {
     }
     fn rights_by<'a>(&'a self, grants: impl Fn(&'a RoleSet) -> Vec<&'a IndexGrant>) -> DocumentRights {
         let mut out = DocumentRights::default();
-        for set in &self.0 {
+        for set in self.sets() {
             let grants = grants(set);
             out.queries.extend(RoleSet::queries(&grants));
             out.fields.0.extend(RoleSet::fields(&grants));

@@ -46,7 +46,9 @@ pub fn check_password(password: &str) -> Result<()> {
 pub fn hash(password: &str, salt: &[u8; SALT_BYTES]) -> Result<String> {
     let digest = digest(password, salt, MEMORY_KB, PASSES, LANES)?;
     let (salt, digest) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(digest));
-    Ok(format!("$argon2id$v=19$m={MEMORY_KB},t={PASSES},p={LANES}${salt}${digest}"))
+    let hash = format!("$argon2id$v=19$m={MEMORY_KB},t={PASSES},p={LANES}${salt}${digest}");
+    assert!(is_hash(&hash), "a hash that is made here can be compared");
+    Ok(hash)
 }
 
 /// Is it the password of this hash? A hash that cannot be read is of no password.

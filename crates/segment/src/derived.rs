@@ -200,7 +200,12 @@ impl Entries {
 impl Drop for Entries {
     fn drop(&mut self) {
         for entry in self.by_name.get_mut().values() {
-            self.account.budget.used_bytes.fetch_sub(entry.bytes, Ordering::Relaxed);
+            let before = self.account.budget.used_bytes.fetch_sub(entry.bytes, Ordering::Relaxed);
+            debug_assert!(
+                before >= entry.bytes,
+                "search.md S20: [{}] of [{before}] derived bytes leave",
+                entry.bytes
+            );
             if entry.kind == Kind::Fielddata {
                 self.account.figures.invalidate(entry.bytes);
             }

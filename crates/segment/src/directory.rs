@@ -156,7 +156,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.fetch_sub(self.1, Ordering::Relaxed);
+        let before = self.0.fetch_sub(self.1, Ordering::Relaxed);
+        assert!(before >= self.1, "bytes that are given back were counted");
     }
 }
 

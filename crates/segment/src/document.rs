@@ -239,10 +239,17 @@ fn add(slot: &Slot, value: FieldValue, doc: &mut Vec<(Field, Cell)>) {
         FieldValue::Text(text) | FieldValue::Keyword(text) => doc.push((field, Cell::Text(text))),
         FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n) => doc.push((field, Cell::I64(n))),
         FieldValue::UnsignedLong(n) => doc.push((field, Cell::U64(n))),
-        FieldValue::Double(n) => doc.push((field, Cell::F64(n))),
+        FieldValue::Double(n) => {
+            debug_assert!(n.is_finite(), "a number of a field is finite: the mapping refuses others");
+            doc.push((field, Cell::F64(n)));
+        }
         FieldValue::Bool(b) => doc.push((field, Cell::Bool(b))),
         FieldValue::Ip(bytes) => doc.push((field, Cell::Ip(Ipv6Addr::from(bytes)))),
         FieldValue::Geo { lat, lon } => {
+            debug_assert!(
+                lat.abs() <= 90.0 && lon.abs() <= 180.0 && slot.second.is_some(),
+                "a place lies on the globe, and its field has two columns"
+            );
             let (lat, lon) = super::grid::on((lat, lon));
             doc.push((field, Cell::F64(lat)));
             if let Some((longitude, _)) = &slot.second {
@@ -250,6 +257,10 @@ fn add(slot: &Slot, value: FieldValue, doc: &mut Vec<(Field, Cell)>) {
             }
         }
         FieldValue::Range { low, high } => {
+            debug_assert!(
+                low <= high && slot.second.is_some(),
+                "a range begins before it ends, and its field has two columns"
+            );
             doc.push((field, Cell::Ip(Ipv6Addr::from(low))));
             if let Some((upper, _)) = &slot.second {
                 doc.push((*upper, Cell::Ip(Ipv6Addr::from(high))));

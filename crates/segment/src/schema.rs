@@ -176,6 +176,10 @@ impl IndexSchema {
         let hidden = b.add_bytes_field("_hidden", BytesOptions::default().set_stored());
         let invisible = b.add_text_field("_invisible", token());
         let names = names(&shapes);
+        debug_assert!(
+            names.is_sorted_by(|a, b| a < b),
+            "names of fields are looked up by bisection, so they rise"
+        );
         let mut slots: Vec<Slot> = shapes
             .into_iter()
             .enumerate()
@@ -194,6 +198,10 @@ impl IndexSchema {
             .map(|(n, slot)| (slot.shape.path.clone(), n))
             .collect();
         let is_tree = |(_, slot): &(usize, &Slot)| slot.kind == Kind::TreePath;
+        debug_assert!(
+            slots.windows(2).all(|two| two[0].field.field_id() < two[1].field.field_id()),
+            "write-path.md 1.8: a slot keeps its field as the schema grows"
+        );
         IndexSchema {
             schema: b.build(),
             trees: slots.iter().enumerate().filter(is_tree).map(|(n, _)| n).collect(),

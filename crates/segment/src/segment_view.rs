@@ -285,6 +285,10 @@ impl SegmentCore {
         debug_assert_eq!(lengths.len(), reader.max_doc() as usize, "each document has a length");
         // The largest id whose length is not above: ids ascend with lengths.
         let ids: Vec<u32> = (0..=u8::MAX).map(FieldNormReader::id_to_fieldnorm).collect();
+        debug_assert!(
+            ids.first() == Some(&0) && ids.is_sorted_by(|a, b| a < b),
+            "each length has an id at or below it"
+        );
         let id = |length: &u32| u8::try_from(ids.partition_point(|known| known <= length) - 1).unwrap_or(u8::MAX);
         let bytes: Vec<u8> = lengths.iter().map(id).collect();
         let made = FieldNormReader::open(FileSlice::from(bytes)).map_err(broken)?;

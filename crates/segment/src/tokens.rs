@@ -61,6 +61,11 @@ impl Tokenizer for Analyzed {
         tokens.terms.clear();
         tokens.ends.clear();
         self.analyzer.for_each(text, &mut |token| {
+            debug_assert!(
+                tokens.ends.last().is_none_or(|before| before.1 <= token.position as usize),
+                "positions of tokens never descend: a list keeps what lies between them"
+            );
+            debug_assert!(token.start <= token.end, "a token begins before it ends");
             tokens.terms.push_str(&token.term);
             tokens
                 .ends

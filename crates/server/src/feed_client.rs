@@ -241,6 +241,10 @@ impl Waits {
             complain(&format!("{}; trying again", failure.reason()));
             self.told = true;
         }
+        assert!(
+            !self.pause.is_zero() && self.pause <= BACKOFF_MAX,
+            "a pause grows up to the longest"
+        );
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(BACKOFF_MAX);
         Ok(())

@@ -37,22 +37,13 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
     if let Err(cause) = private::mend(&config.data) {
         warn!(target: "server", "others on this machine may read files of the data folder: {cause}");
     }
-    let resident = crate::memory::resident(config.breaker_limits.total).map_err(|cause| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("starting the thread [release-pages] failed: {cause}"),
-        )
-    })?;
-    let breakers = CircuitBreakers::reclaiming(config.breaker_limits, resident, crate::memory::reclaim);
-    let engine = Arc::new(EmbeddedEngine::open(
-        &config.data,
-        clock.clone(),
-        embedded::Limits {
-            breakers: breakers.clone(),
-            at_rest: Some(crate::memory::give_back),
-            ..config.engine_limits.clone()
-        },
-    )?);
+    let breakers = breakers(config)?;
+    let engine_limits = embedded::Limits {
+        breakers: breakers.clone(),
+        at_rest: Some(crate::memory::give_back),
+        ..config.engine_limits.clone()
+    };
+    let engine = Arc::new(EmbeddedEngine::open(&config.data, clock.clone(), engine_limits)?);
     let identity = identity(
         &config.data,
         &engine,
@@ -112,6 +103,22 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
         engine,
         first_login,
     })
+}
+
+/// The account of the memory of the process.
+///
+/// # Errors
+/// A thread that cannot be started.
+fn breakers(config: &Config) -> Result<Arc<CircuitBreakers>> {
+    let resident = crate::memory::resident(config.breaker_limits.total).map_err(|cause| {
+        let reason = format!("starting the thread [release-pages] failed: {cause}");
+        Error::new(ErrorKind::Internal, reason)
+    })?;
+    Ok(CircuitBreakers::reclaiming(
+        config.breaker_limits,
+        resident,
+        crate::memory::reclaim,
+    ))
 }
 
 /// Waiting, also for threads that are none of the runtime's.

@@ -50,7 +50,13 @@ impl Blob {
     /// Where it is in its repository.
     pub(crate) fn file(&self) -> String {
         let name = self.hash.to_string();
-        format!("{BLOBS}/{}/{}", &name[..2], with_generation(&name, self.generation))
+        let name = format!("{}/{}", &name[..2], with_generation(&name, self.generation));
+        debug_assert_eq!(
+            Blob::parse_name(&name),
+            Some((self.hash, self.generation)),
+            "snapshots.md S3: a cleanup knows a file by its name"
+        );
+        format!("{BLOBS}/{name}")
     }
     /// The hash and the generation of a name below the folder of blobs; `None`: it is no name of ours.
     pub(crate) fn parse_name(name: &str) -> Option<(Hash, u64)> {

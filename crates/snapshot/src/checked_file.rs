@@ -19,6 +19,10 @@ pub(crate) fn bytes_of(content: &Value) -> (Vec<u8>, Hash) {
     bytes.extend_from_slice(MARK);
     bytes.extend_from_slice(hash.to_string().as_bytes());
     bytes.push(b'\n');
+    debug_assert!(
+        bytes[bytes.len() - HASH_BYTES - MARK.len()..].starts_with(MARK),
+        "snapshots.md S4: a reader finds the hash by its length, at the end"
+    );
     (bytes, hash)
 }
 

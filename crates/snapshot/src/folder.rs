@@ -144,6 +144,10 @@ impl StorageWriter for FolderWriter {
         generation: u64,
         pace: &dyn Pace,
     ) -> Result<(Blob, bool)> {
+        assert_eq!(
+            generation, 0,
+            "snapshots.md S5: a lock keeps the writers of a folder apart, so names have no generation"
+        );
         let temporary = self.temporary();
         let disk = self.files.disk.clone();
         let created = disk.create(&temporary).map_err(|e| refusal("writing", &temporary, &e))?;
@@ -222,6 +226,10 @@ impl StorageWriter for FolderWriter {
     }
 
     fn remove(&mut self, files: &[String]) -> Result<()> {
+        assert!(
+            self.is_settled(),
+            "snapshots.md S3: files are removed after the root, and so after new files are durable"
+        );
         files.iter().try_for_each(|file| self.files.remove(file))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: changing it (`writer`), the place of its files (`folder`, `s3`).
 
-use crate::blob::{Blob, Hash, unsound, with_generation};
+use crate::blob::{Blob, Hash, split_generation, unsound, with_generation};
 use crate::checked_file;
 use crate::contents::Contents;
 use crate::folder::Folder;
@@ -135,6 +135,10 @@ impl Repository {
         while done < length {
             let wanted = piece.len().min(usize::try_from(length - done).unwrap_or(piece.len()));
             let read = file.read_at(&mut piece[..wanted], done)?;
+            assert!(
+                read <= wanted,
+                "snapshots.md S4: a place gives [{read}] bytes where [{wanted}] are wanted"
+            );
             if read == 0 {
                 return Err(damaged(&format!("ends at byte [{done}]")));
             }
@@ -189,7 +193,13 @@ impl Repository {
 
 /// The file of a snapshot's contents.
 pub(crate) fn contents_file(uuid: &str, generation: u64) -> String {
-    format!("{SNAPSHOTS}/{}", with_generation(uuid, generation))
+    let name = with_generation(uuid, generation);
+    debug_assert_eq!(
+        split_generation(&name),
+        Some((uuid, generation)),
+        "snapshots.md S3: a cleanup knows the contents of a snapshot by their name"
+    );
+    format!("{SNAPSHOTS}/{name}")
 }
 
 impl std::fmt::Debug for Repository {

@@ -125,6 +125,12 @@ impl Writer {
     pub fn put(&mut self, components: &[(String, &[u8])], pace: &dyn Pace) -> Result<(Blob, bool)> {
         let content = |to: &mut dyn io::Write| blockfile::write_to(to, components).map(drop);
         let (blob, is_new) = self.storage.store(&content, &self.stored, self.next_generation(), pace)?;
+        assert!(
+            !is_new || blob.generation == self.next_generation(),
+            "snapshots.md S5: a new file has generation [{}], the root that will lead to it [{}]",
+            blob.generation,
+            self.next_generation()
+        );
         self.stored.insert(blob.hash, blob);
         Ok((blob, is_new))
     }
@@ -221,7 +227,16 @@ impl Writer {
 
     fn write_contents(&mut self, mut summary: Summary, contents: &Contents) -> Result<Arc<Summary>> {
         debug_assert!(summary.indices.is_sorted(), "the indices of a snapshot are sorted by name");
-        let (bytes, hash) = checked_file::bytes_of(&contents.to_json());
+        debug_assert!(
+            contents.indices.iter().map(|index| &index.name).eq(&summary.indices),
+            "snapshots.md S1: a snapshot has the indices that its row in the root says"
+        );
+        let body = contents.to_json();
+        debug_assert!(
+            Contents::from_json(&body).is_ok_and(|read| read == *contents),
+            "snapshots.md S1: the contents of a snapshot are read as they were written"
+        );
+        let (bytes, hash) = checked_file::bytes_of(&body);
         self.check_length(bytes.len(), "the contents of the snapshot")?;
         self.storage.settle()?;
         let generation = self.next_generation();
@@ -256,7 +271,12 @@ impl Writer {
                 .map_or_else(String::new, |first| first.uuid.clone());
         }
         self.root.generation += 1;
-        let (bytes, _) = checked_file::bytes_of(&self.root.to_json());
+        let body = self.root.to_json();
+        debug_assert!(
+            Root::from_json(&body).is_ok_and(|read| read == self.root),
+            "snapshots.md S1: the root is read as it was written"
+        );
+        let (bytes, _) = checked_file::bytes_of(&body);
         self.check_length(bytes.len(), "the list of snapshots")?;
         self.storage.write_root(ROOT, &bytes, self.version.as_ref())
     }

@@ -109,6 +109,7 @@ impl Tokenizer for ByClass {
                         } else {
                             after_units(&text[..at], from, self.max_token_length)
                         };
+                        debug_assert!(end > from, "a long run is divided into pieces of a character at least");
                         let mut piece = Piece::of(text, from, end, position, TokenKind::Word);
                         if self.lowercase {
                             lower.clear();

@@ -55,6 +55,18 @@ pub(crate) const ASCII: [Class; 128] = {
     table
 };
 
+const _: () = {
+    let mut at = 0;
+    while at < RANGES.len() {
+        assert!(RANGES[at].0 <= RANGES[at].1, "a range begins before it ends");
+        assert!(
+            at == 0 || RANGES[at - 1].1 < RANGES[at].0,
+            "ranges are looked up by bisection, so they rise"
+        );
+        at += 1;
+    }
+};
+
 fn in_ranges(code: u32) -> Class {
     let at = RANGES.partition_point(|range| range.1 < code);
     match RANGES.get(at) {

@@ -161,6 +161,10 @@ impl<'a, 'd> BulkReader<'a, 'd> {
                 };
                 item.source = source;
             }
+            debug_assert!(
+                self.problems.len() <= PROBLEMS_MAX,
+                "one refusal lists no more than [{PROBLEMS_MAX}] problems"
+            );
             let problems = problems_of(&item, self.defaults.dialect.rules);
             self.problems
                 .extend(problems.into_iter().take(PROBLEMS_MAX - self.problems.len()));
@@ -310,6 +314,31 @@ fn parse_action<'a>(line: &[u8], number: usize, defaults: &BulkDefaults) -> Resu
     parse_meta(action, body, number, defaults).map(Some)
 }
 
+/// # Errors
+/// A word that names no way of comparing versions.
+fn check_version_type(version_type: Option<&str>, dialect: Dialect) -> Result<()> {
+    let known = ["internal", "external", "external_gt", "external_gte", "force"];
+    match version_type {
+        Some(name) if !dialect.rules.tolerates_unknown_words && !known.contains(&name) => {
+            Err(Error::illegal(format!("No version type match [{name}]")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The action that `op_type` makes of that of its line; `None`: it stays.
+fn op_type(word: &str, action: BulkAction, dialect: Dialect) -> Result<Option<BulkAction>> {
+    match word {
+        "index" if action == BulkAction::Index => Ok(None),
+        "create" if matches!(action, BulkAction::Index | BulkAction::Create) => Ok(Some(BulkAction::Create)),
+        // Any other word than `create` leaves the action as it is.
+        _ if !dialect.rules.checks_op_type => Ok(None),
+        other => Err(Error::illegal(format!(
+            "opType must be 'create' or 'index', found: [{other}]"
+        ))),
+    }
+}
+
 /// The options of an action line.
 pub(super) fn parse_meta(
     action: BulkAction,
@@ -348,28 +377,11 @@ pub(super) fn parse_meta(
             "version" | "_version" => item.version = Some(count()?),
             "version_type" | "_version_type" | "versionType" | "_versionType" => {
                 item.version_type = text()?;
-                let known = ["internal", "external", "external_gt", "external_gte", "force"];
-                if let Some(name) = item
-                    .version_type
-                    .as_deref()
-                    .filter(|name| !dialect.rules.tolerates_unknown_words && !known.contains(name))
-                {
-                    return Err(Error::illegal(format!("No version type match [{name}]")));
-                }
+                check_version_type(item.version_type.as_deref(), dialect)?;
             }
             "if_seq_no" => item.if_seq_no = Some(count()?),
             "if_primary_term" => item.if_primary_term = Some(count()?),
-            "op_type" | "opType" => match value.string(&key)?.as_str() {
-                "index" if action == BulkAction::Index => {}
-                "create" if matches!(action, BulkAction::Index | BulkAction::Create) => item.action = BulkAction::Create,
-                // Any other word than `create` leaves the action as it is.
-                _ if !dialect.rules.checks_op_type => {}
-                other => {
-                    return Err(Error::illegal(format!(
-                        "opType must be 'create' or 'index', found: [{other}]"
-                    )));
-                }
-            },
+            "op_type" | "opType" => item.action = op_type(&value.string(&key)?, action, dialect)?.unwrap_or(item.action),
             "pipeline" => item.pipeline = text()?,
             "retry_on_conflict" | "_retry_on_conflict" | "retryOnConflict" => item.retry_on_conflict = value.u32(&key)?,
             "require_alias" => item.require_alias = value.boolean(&key)?,

@@ -41,6 +41,10 @@ impl<'a> Lexer<'a> {
     }
 
     pub(super) fn position(&self) -> (u32, u32) {
+        debug_assert!(
+            self.line_start <= self.pos && self.pos <= self.text.len(),
+            "a place lies in its line, and in the text"
+        );
         (self.line, u32::try_from(self.pos - self.line_start + 1).unwrap_or(u32::MAX))
     }
 

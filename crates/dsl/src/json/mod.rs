@@ -135,6 +135,11 @@ fn read_one(bytes: &[u8], how: Reading) -> Result<(Node, Lexer<'_>)> {
         root: None,
     };
     walk(&mut lexer, &mut tree)?;
+    debug_assert!(
+        tree.root.is_none() || tree.open.is_empty(),
+        "a value that was read to its end leaves no list or object open"
+    );
+    debug_assert!(lexer.pos <= bytes.len(), "a lexer stays within its text");
     let root = tree.root.ok_or_else(|| lexer.end_of_input(None))?;
     Ok((root, lexer))
 }

@@ -68,7 +68,10 @@ impl Tree {
                 }
                 members.push((std::mem::take(name), node));
             }
-            _ => self.root = Some(node),
+            _ => {
+                debug_assert!(self.root.is_none(), "a text has one value");
+                self.root = Some(node);
+            }
         }
     }
 }
@@ -91,7 +94,9 @@ impl Sink for Tree {
         ));
     }
     fn close(&mut self) {
-        if let Some((node, _)) = self.open.pop() {
+        let closed = self.open.pop();
+        debug_assert!(closed.is_some(), "a list or object that is closed was opened");
+        if let Some((node, _)) = closed {
             self.put(node);
         }
     }

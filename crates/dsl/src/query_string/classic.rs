@@ -166,6 +166,10 @@ impl<'a> Parser<'a> {
             self.pos = start;
             return None;
         }
+        debug_assert!(
+            start < end && end <= self.pos,
+            "words that are read lie behind where they begin"
+        );
         self.pos = end;
         Some(found.join(" "))
     }

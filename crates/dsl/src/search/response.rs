@@ -1,7 +1,9 @@
 //! The answer of a search: hits, total, aggregations; and how each dialect writes it.
 
+use crate::json::{self, Reading};
 use crate::search::{SearchRequest, TrackTotal};
 use model::{Dialect, DocId, IndexName, Stamp};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -81,7 +83,7 @@ impl Hit {
     pub fn render(&self, dialect: Dialect) -> Value {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
@@ -128,7 +130,7 @@ impl Hit {
             object.value("_ignored", &self.ignored);
         }
         if let Some(source) = &self.source {
-            let unreadable = sources == Sources::Checked && serde_json::from_str::<Value>(source).is_err();
+            let unreadable = sources == Sources::Checked && read_deep::<Value>(source.as_bytes()).is_none();
             object.raw("_source", if unreadable { "null" } else { source });
         }
         if !self.fields.is_empty() {
@@ -174,6 +176,27 @@ impl Hit {
         }
         scores.end();
     }
+}
+
+/// What was written, as a tree.
+fn read_again<T: DeserializeOwned + Default>(written: &[u8]) -> T {
+    let read = read_deep(written);
+    debug_assert!(read.is_some(), "an answer that is written is JSON");
+    read.unwrap_or_default()
+}
+
+/// A text of JSON as a tree. A source is as deep as `json.max_depth` allows, and hits around it make it deeper than the usual
+/// reader goes.
+fn read_deep<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
+    let deep = || {
+        let how = Reading {
+            depth_max: usize::MAX,
+            duplicates: true,
+            ..Reading::default()
+        };
+        serde_json::from_value(json::read(text, how).ok()?.into_value()).ok()
+    };
+    serde_json::from_slice(text).ok().or_else(deep)
 }
 
 /// How sources are written.
@@ -270,7 +293,7 @@ impl Hits {
     pub fn render(&self, dialect: Dialect) -> Value {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     fn write(&self, dialect: Dialect, sources: Sources, out: &mut Vec<u8>) {
@@ -367,7 +390,7 @@ impl SearchResponse {
     pub fn render(&self, dialect: Dialect) -> Map<String, Value> {
         let mut out = Vec::new();
         self.write(dialect, Sources::Checked, &[], &mut out);
-        serde_json::from_slice(&out).unwrap_or_default()
+        read_again(&out)
     }
 
     /// As the text of JSON, sources byte for byte; the members of `before` come first.
@@ -471,5 +494,35 @@ fn value_bytes(value: &Value) -> usize {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => 2 + items.iter().map(|item| 1 + value_bytes(item)).sum::<usize>(),
         Value::Object(members) => members_bytes(members),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{DocId, IndexName};
+
+    /// A source of so many objects in each other is shown in hits, and in inner hits of hits.
+    fn check_depth(depth: usize) {
+        let source = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        let mut hit = Hit::new(IndexName::new("i"), DocId::plain("1"));
+        hit.source = Some(source.as_str().into());
+        let inner = Hits {
+            hits: vec![hit.clone()],
+            ..Hits::default()
+        };
+        hit.inner_hits = vec![("inner".to_owned(), inner)];
+        let mut response = SearchResponse::default();
+        response.hits.hits.push(hit);
+        let shown = response.render(Dialect::default());
+        for place in ["/hits/0/_source", "/hits/0/inner_hits/inner/hits/hits/0/_source"] {
+            let shown = shown["hits"].pointer(place).map(Value::to_string);
+            assert_eq!(shown.as_ref(), Some(&source), "{depth} objects");
+        }
+    }
+
+    #[test]
+    fn sources_of_any_depth_are_shown() {
+        [1, 110, 124, 127, 128].into_iter().for_each(check_depth);
     }
 }

@@ -457,6 +457,23 @@ fn put_settings(next: &mut Next, target: &Target, given: &Map<String, Value>, pr
     Ok(())
 }
 
+/// # Errors
+/// Another index is the one that the alias writes to.
+fn check_write_index(catalog: &Catalog, alias: &str, entry: &IndexEntry) -> Result<()> {
+    let writes_to = |other: &&Arc<IndexEntry>| {
+        let alias = other.aliases.get(alias);
+        other.no != entry.no && alias.is_some_and(|alias| alias["is_write_index"] == true)
+    };
+    let Some(other) = catalog.indices.values().find(writes_to) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "alias [{alias}] has more than one write index [{},{}]",
+        other.name, entry.name
+    );
+    Err(Error::new(ErrorKind::IllegalState, reason).status_of(400))
+}
+
 fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<()> {
     for action in actions {
         match action {
@@ -468,21 +485,7 @@ fn aliases(next: &mut Next, actions: &[AliasAction], moment: &Moment) -> Result<
                     let options = templates::alias_options(body);
                     check_filter(alias, &options, entry.has_types())?;
                     if options.get("is_write_index") == Some(&Value::Bool(true)) {
-                        let other = next
-                            .catalog
-                            .indices
-                            .values()
-                            .find(|o| o.no != entry.no && o.aliases.get(alias).is_some_and(|a| a["is_write_index"] == true));
-                        if let Some(other) = other {
-                            return Err(Error::new(
-                                ErrorKind::IllegalState,
-                                format!(
-                                    "alias [{alias}] has more than one write index [{},{}]",
-                                    other.name, entry.name
-                                ),
-                            )
-                            .status_of(400));
-                        }
+                        check_write_index(&next.catalog, alias, entry)?;
                     }
                     let mut all = entry.aliases.clone();
                     all.insert(alias.clone(), Value::Object(options));

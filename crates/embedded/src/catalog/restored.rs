@@ -58,6 +58,10 @@ pub fn restore(
         let old = catalog.indices.get(*name).cloned();
         let mut entry = entry_of(part, order, &given)?;
         entry.no = next.catalog.next_no.max(1);
+        assert!(
+            next.catalog.by_no(entry.no).is_none(),
+            "snapshots.md R4: an index that is restored has a number of its own"
+        );
         entry.name = IndexName::new(*name);
         entry.uuid = old.as_ref().map_or_else(&mut *uuid, |old| old.uuid.clone());
         entry.unclean_before = moment.unclean;

@@ -160,25 +160,16 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
     match name {
         "index.refresh_interval" | "index.gc_deletes" => drop(model::units::parse_duration_or_never(text, name)?),
         "index.number_of_shards" | "index.number_of_replicas" => {
-            let least = i64::from(name == "index.number_of_shards");
-            let number: i64 = text
-                .parse()
-                .map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
-            if number < least {
-                return Err(Error::illegal(format!(
-                    "Failed to parse value [{text}] for setting [{name}] must be >= {least}"
-                )));
-            }
-            if name == "index.number_of_shards" && number > 1024 {
-                return Err(Error::illegal(format!(
-                    "Failed to parse value [{text}] for setting [{name}] must be <= 1024"
-                )));
+            let number: i64 = text.parse().map_err(|_| unreadable(name, text))?;
+            match name {
+                "index.number_of_shards" if number < 1 => return Err(out_of_bounds(name, text, ">=", 1)),
+                "index.number_of_shards" if number > 1024 => return Err(out_of_bounds(name, text, "<=", 1024)),
+                _ if number < 0 => return Err(out_of_bounds(name, text, ">=", 0)),
+                _ => {}
             }
         }
         "index.mapping.total_fields.limit" if text.parse::<u64>().is_ok_and(|number| number > TOTAL_FIELDS_MOST) => {
-            return Err(Error::illegal(format!(
-                "Failed to parse value [{text}] for setting [{name}] must be <= {TOTAL_FIELDS_MOST}"
-            )));
+            return Err(out_of_bounds(name, text, "<=", TOTAL_FIELDS_MOST));
         }
         "index.translog.durability" if !matches!(text.to_ascii_lowercase().as_str(), "request" | "async") => {
             return Err(Error::illegal(format!(
@@ -208,27 +199,31 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
             } else {
                 (5.0, 50.0)
             };
-            let number: f64 = text
-                .parse()
-                .map_err(|_| Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")))?;
+            let number: f64 = text.parse().map_err(|_| unreadable(name, text))?;
             let (bound, word) = if number < least { (least, ">=") } else { (most, "<=") };
             if !(least..=most).contains(&number) {
-                return Err(Error::illegal(format!(
-                    "Failed to parse value [{text}] for setting [{name}] must be {word} {bound:.1}"
-                )));
+                return Err(out_of_bounds(name, text, word, format_args!("{bound:.1}")));
             }
         }
         "index.max_result_window" | "index.max_inner_result_window" | "index.max_rescore_window" if text == "0" => {
-            return Err(Error::illegal(format!(
-                "Failed to parse value [{text}] for setting [{name}] must be >= 1"
-            )));
+            return Err(out_of_bounds(name, text, ">=", 1));
         }
-        _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => {
-            return Err(Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]")));
-        }
+        _ if setting.default.parse::<u64>().is_ok() && text.parse::<u64>().is_err() => return Err(unreadable(name, text)),
         _ => {}
     }
     Ok(())
+}
+
+/// A value that is no number of its setting's type.
+fn unreadable(name: &str, text: &str) -> Error {
+    Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]"))
+}
+
+/// A number on the wrong side of its bound: `relation` is the one that it must have.
+fn out_of_bounds(name: &str, text: &str, relation: &str, bound: impl std::fmt::Display) -> Error {
+    Error::illegal(format!(
+        "Failed to parse value [{text}] for setting [{name}] must be {relation} {bound}"
+    ))
 }
 
 /// Refuses to sort an index by a field that its mapping has not.

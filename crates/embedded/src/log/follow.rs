@@ -113,6 +113,11 @@ impl Log {
                 Err(FollowError::Failed(error)) => return Err(error),
             }
         }
+        debug_assert!(
+            followed.records.windows(2).all(|two| two[0].end <= two[1].start)
+                && followed.records.first().is_none_or(|first| first.start >= since),
+            "1.1: the feed has records in the order of the log"
+        );
         Ok(Some(followed))
     }
 

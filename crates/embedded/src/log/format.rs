@@ -184,6 +184,11 @@ impl FileHeader {
             let note = self.note.write(self.run_id);
             out[NOTES_AT[0]..NOTES_AT[0] + NOTE_BYTES].copy_from_slice(&note);
         }
+        let of = |header: &FileHeader| (header.number, header.run_id, header.start, header.previous_end);
+        debug_assert!(
+            FileHeader::read(&out).is_ok_and(|read| of(&read) == of(self)),
+            "2: a start reads the header of a file as it was written"
+        );
         out
     }
 
@@ -443,6 +448,10 @@ impl Record {
         out[crcs..crcs + 4].copy_from_slice(&body_crc.to_le_bytes());
         let header_crc = crc32fast::hash(&out[at..crcs + 4]);
         out[crcs + 4..body].copy_from_slice(&header_crc.to_le_bytes());
+        debug_assert!(
+            RawRecord::read(&out[at..]).is_some_and(|raw| raw.record().is_ok_and(|read| read == *self)),
+            "2: a start reads a record as it was written: {self:?}"
+        );
     }
 }
 
@@ -639,6 +648,10 @@ pub(super) fn write_heads<'a>(out: &mut Vec<u8>, heads: impl ExactSizeIterator<I
         out.len() - at,
         heads_bytes(count),
         "2: heads take the room that was kept for them"
+    );
+    debug_assert!(
+        read_heads(&out[at..]).is_ok_and(|read| read.len() == count),
+        "2: a start reads each of the heads that were written"
     );
 }
 

@@ -225,45 +225,11 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
     if newest < least_file {
         scan.file_gone(dir, least_file, from);
     }
-    let mut files = Vec::new();
-    let mut tail = None;
-    let mut reached = 0;
-    for (i, (header, path)) in headers.iter().enumerate() {
-        if i > 0 && headers[i - 1].0.number + 1 != header.number {
-            scan.next_frame_no = None; // the file between is gone, which has been noted
-        }
-        let known_end = headers.get(i + 1).map(|(next, _)| next.previous_end);
-        if scan.run_id != Some(header.run_id) {
-            scan.finish_run();
-            scan.run_id = Some(header.run_id);
-        }
-        let scanned = match known_end {
-            Some(end) if end <= from => Scanned::without_reading(end),
-            _ => {
-                let content = read_file(disk.as_ref(), path)?;
-                scan.file(path, &content, header, known_end, least.max(header.note.synced))
-            }
-        };
-        reached = scanned.end;
-        scan.end = scanned.record_end;
-        files.push(LogFile {
-            number: header.number,
-            path: path.clone(),
-            start: header.start,
-            since: Instant::now(),
-            end: Some(scanned.record_end),
-            bytes: disk.len(path).map_err(|e| refusal("reading the log", path, &e))?,
-        });
-        tail = known_end.is_none().then(|| Tail {
-            number: header.number,
-            path: path.clone(),
-            header: *header,
-            used: scanned.used,
-            unsynced: scanned.unsynced,
-            is_empty: scanned.is_empty,
-        });
-    }
-    scan.finish_run();
+    let ScannedFiles {
+        mut files,
+        mut tail,
+        reached,
+    } = scan.files(disk.as_ref(), &headers, expected)?;
     files.extend(unreadable.iter().cloned());
     files.sort_by_key(|file| file.number);
     debug_assert!(
@@ -340,7 +306,65 @@ struct Scan {
     from_first: bool,
 }
 
+/// The readable files of a log, as they were scanned.
+struct ScannedFiles {
+    files: Vec<LogFile>,
+    /// The last of them.
+    tail: Option<Tail>,
+    /// The position where the sound frames of the last one end.
+    reached: u64,
+}
+
 impl Scan {
+    /// Scans the files with these headers, in their order.
+    fn files(&mut self, disk: &dyn Disk, headers: &[(FileHeader, PathBuf)], expected: &Expected) -> Result<ScannedFiles> {
+        debug_assert!(
+            headers.is_sorted_by(|(a, _), (b, _)| a.number < b.number),
+            "2: the files of the log are scanned in the order of their numbers"
+        );
+        let mut files = Vec::with_capacity(headers.len());
+        let mut tail = None;
+        let mut reached = 0;
+        for (i, (header, path)) in headers.iter().enumerate() {
+            if i > 0 && headers[i - 1].0.number + 1 != header.number {
+                self.next_frame_no = None; // the file between is gone, which has been noted
+            }
+            let known_end = headers.get(i + 1).map(|(next, _)| next.previous_end);
+            if self.run_id != Some(header.run_id) {
+                self.finish_run();
+                self.run_id = Some(header.run_id);
+            }
+            let scanned = match known_end {
+                Some(end) if end <= expected.from => Scanned::without_reading(end),
+                _ => {
+                    let content = read_file(disk, path)?;
+                    let least = expected.least_end.max(header.note.synced);
+                    self.file(path, &content, header, known_end, least)
+                }
+            };
+            reached = scanned.end;
+            self.end = scanned.record_end;
+            files.push(LogFile {
+                number: header.number,
+                path: path.clone(),
+                start: header.start,
+                since: Instant::now(),
+                end: Some(scanned.record_end),
+                bytes: disk.len(path).map_err(|e| refusal("reading the log", path, &e))?,
+            });
+            tail = known_end.is_none().then(|| Tail {
+                number: header.number,
+                path: path.clone(),
+                header: *header,
+                used: scanned.used,
+                unsynced: scanned.unsynced,
+                is_empty: scanned.is_empty,
+            });
+        }
+        self.finish_run();
+        Ok(ScannedFiles { files, tail, reached })
+    }
+
     /// Scans one file. The log reached `least` at least.
     fn file(&mut self, path: &Path, content: &[u8], header: &FileHeader, known_end: Option<u64>, least: u64) -> Scanned {
         let mut record_end = None;

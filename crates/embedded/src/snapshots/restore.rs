@@ -196,6 +196,11 @@ impl Store {
         let mut uuid = || engine::clock::uuid(self.env.clock());
         let (mut next, numbers) = restore(&catalog, order, &wanted, global, &moment, &mut uuid)?;
         let (mut sets, mut files) = (Vec::new(), Vec::new());
+        assert_eq!(
+            numbers.len(),
+            copied.len(),
+            "snapshots.md R1: each index that is restored has its files"
+        );
         for (no, one) in numbers.iter().zip(copied) {
             let body = self.body_of(one);
             let unknown = || {
@@ -230,6 +235,11 @@ impl Store {
     /// The set of an index in the manifest's form.
     fn body_of(&self, one: &Copied<'_>) -> Value {
         let beside = one.beside.as_ref().map(|file| file.name.clone());
+        assert_eq!(
+            one.part.segments.len(),
+            one.segments.len(),
+            "snapshots.md R1: each segment of the snapshot has its copy"
+        );
         let segments = one.part.segments.iter().zip(&one.segments).enumerate();
         let segments: Vec<Value> = segments
             .map(|(n, (segment, file))| {

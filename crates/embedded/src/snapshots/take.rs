@@ -192,6 +192,10 @@ impl Store {
             frozen.iter().all(|one| one.set.position <= position),
             "snapshots.md M1: a snapshot up to {position} has nothing of a later record"
         );
+        assert!(
+            frozen.len() == states.len() && entries.len() == states.len(),
+            "snapshots.md M1: each index of a snapshot has its set"
+        );
         let indices = frozen.into_iter().zip(entries).zip(&states);
         let indices = indices.map(|((frozen, entry), state)| FrozenIndex {
             tree: self.trees.at(entry.no, position),

@@ -94,6 +94,17 @@ enum Slot {
 }
 
 impl Slot {
+    /// A document, or the place of one that is deleted; under a mark a deleted one stays.
+    fn of(stored: Stored, exists: bool) -> Slot {
+        debug_assert!(
+            exists || stored.hidden.as_ref().is_none_or(|mark| !mark.visible),
+            "a document that is deleted under a mark is not visible"
+        );
+        match exists || stored.hidden.is_some() {
+            true => Slot::There(Arc::new(stored)),
+            false => Slot::Gone(stored.stamp),
+        }
+    }
     fn stamp(&self) -> Stamp {
         match self {
             Slot::Gone(stamp) => *stamp,
@@ -231,6 +242,24 @@ impl Stored {
     }
 }
 
+/// Plain writers do not know of marks; those who set or take them see all that is there.
+fn sees(write: &Write) -> See {
+    match write.hide {
+        Hide::Keep => See::Plain,
+        _ => See::Everything,
+    }
+}
+
+fn outcome_of(effect: Effect, at: DocAddress, stamp: Stamp, source: Option<Source>) -> Outcome {
+    Outcome::Written(Written {
+        effect,
+        at,
+        stamp,
+        source,
+        forced_refresh: false,
+    })
+}
+
 /// A document that could never be written is no conflict.
 fn refuse_unreadable(entry: &Entry, id: &DocId, write: &Write) -> Result<()> {
     if let WriteOp::Put(source) = &write.op {
@@ -281,21 +310,9 @@ impl State {
     }
 
     fn try_write(&mut self, write: &Write, now_ms: i64) -> Result<Outcome> {
-        let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
-        entry.must_be(write.index_uuid.as_deref())?;
-        entry.must_be_open()?;
-        let id = entry.identity(&write.at.id)?;
-        let at = DocAddress {
-            index: entry.name.clone(),
-            id: id.clone(),
-        };
+        let (entry, at) = self.resolve(write)?;
+        let (id, see) = (at.id.clone(), sees(write));
         let store = self.stores.entry(entry.uuid.clone()).or_default();
-        // Plain writers do not know of marks; those who set or take them see all that is there.
-        let see = if matches!(write.hide, Hide::Keep) {
-            See::Plain
-        } else {
-            See::Everything
-        };
         let here = store.slots.get(&id).and_then(|slot| slot.visible(See::Everything)).cloned();
         let mark = here.as_ref().and_then(|doc| doc.hidden.clone());
         if let Some(mark) = mark.as_ref().filter(|mark| mark.held && see == See::Plain) {
@@ -325,20 +342,11 @@ impl State {
             primary_term: TERM,
             version: found.next_version(write.expect),
         };
-        let done = |effect, stamp, source| {
-            Outcome::Written(Written {
-                effect,
-                at: at.clone(),
-                stamp,
-                source,
-                forced_refresh: false,
-            })
-        };
         let effect = doing.effect(found);
         let (source, value) = match doing {
             Doing::Noop => {
                 let source = old.map(|doc| doc.source.clone());
-                return Ok(done(effect, found.stamp().unwrap_or_default(), source));
+                return Ok(outcome_of(effect, at, found.stamp().unwrap_or_default(), source));
             }
             Doing::Put(source, value) => (source, Some(value)),
             Doing::Delete => (Source((*b"{}").into()), None),
@@ -360,20 +368,25 @@ impl State {
             None => None,
         };
         // From here on nothing is refused.
-        let slot = if value.is_some() || stored.hidden.is_some() {
-            Slot::There(Arc::new(stored))
-        } else {
-            Slot::Gone(stamp)
-        };
+        let slot = Slot::of(stored, value.is_some());
         Arc::make_mut(store).record(id, slot);
         if let Some(grown) = grown {
             self.catalog.put(grown);
         }
-        Ok(done(
-            effect,
-            stamp,
-            Some(source).filter(|_| is_update && effect != Effect::Deleted),
-        ))
+        let shown = Some(source).filter(|_| is_update && effect != Effect::Deleted);
+        Ok(outcome_of(effect, at, stamp, shown))
+    }
+
+    /// The index of a write, and the address of its document there.
+    fn resolve(&self, write: &Write) -> Result<(Arc<Entry>, DocAddress)> {
+        let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
+        entry.must_be(write.index_uuid.as_deref())?;
+        entry.must_be_open()?;
+        let at = DocAddress {
+            index: entry.name.clone(),
+            id: entry.identity(&write.at.id)?,
+        };
+        Ok((entry, at))
     }
 
     /// Makes a group of writes durable and, if wanted, searchable.
@@ -413,19 +426,8 @@ impl State {
     }
 
     fn rehearse(&self, write: &Write) -> Result<Option<Alteration>> {
-        let entry = self.catalog.write_index(write.at.index.as_str(), write.require_alias)?;
-        entry.must_be(write.index_uuid.as_deref())?;
-        entry.must_be_open()?;
-        let id = entry.identity(&write.at.id)?;
-        let at = DocAddress {
-            index: entry.name.clone(),
-            id: id.clone(),
-        };
-        let see = if matches!(write.hide, Hide::Keep) {
-            See::Plain
-        } else {
-            See::Everything
-        };
+        let (entry, at) = self.resolve(write)?;
+        let (id, see) = (&at.id, sees(write));
         let value = match &write.op {
             WriteOp::Delete => return Ok(None),
             WriteOp::Put(source) => source.parse()?,
@@ -433,7 +435,7 @@ impl State {
                 let old = self
                     .stores
                     .get(&entry.uuid)
-                    .and_then(|store| store.slots.get(&id)?.visible(see));
+                    .and_then(|store| store.slots.get(id)?.visible(see));
                 let mut timing = write.timing.clone();
                 match apply_update(update, &at, old.map(|doc| &**doc), write.routing.as_deref(), &mut timing)? {
                     Doing::Put(_, value) => value,
@@ -448,7 +450,7 @@ impl State {
             routing,
             ..ReadOptions::default()
         };
-        let growth = entry.mapping_for(&id)?.read(&value, &options)?.growth;
+        let growth = entry.mapping_for(id)?.read(&value, &options)?.growth;
         let doc_type = id.doc_type.as_deref().map(str::to_owned);
         Ok(growth.map(|growth| Alteration::PutMapping {
             target: Target::index(entry.name.as_str()),

@@ -19,19 +19,8 @@ pub(super) fn build(
     mut params: Params,
     fields: Vec<(String, Arc<FieldType>)>,
 ) -> Result<FieldType> {
-    let relations = match params.get("relations") {
-        Some(given) if kind == Kind::Join => {
-            let read = types::join::relations(name, given)?;
-            params.insert("relations".into(), types::join::render(&read));
-            read
-        }
-        _ => Vec::new(),
-    };
-    if let Some(given) = params.get("contexts").filter(|_| kind == Kind::Completion) {
-        let read = types::contexts::parse(given)?;
-        params.insert("contexts".into(), types::contexts::render(&read));
-    }
-    let flag = |key: &str, default: bool| params.get(key).and_then(Value::as_bool).unwrap_or(default);
+    let relations = normalize(name, kind, &mut params)?;
+    let flag = |key: &str, default: bool| flag_of(&params, key, default);
     let text = |key: &str| params.get(key).map(text_of);
     let analyzers = read_analyzers(context, name, kind, &params)?;
     let normalizer = text("normalizer")
@@ -39,22 +28,9 @@ pub(super) fn build(
         .transpose()?;
     let format = read_format(context, name, kind, text("format"))?;
     let scaling_factor = read_scaling_factor(name, kind, params.get("scaling_factor"))?;
-    let index = match params.get("index") {
-        Some(Value::Bool(index)) => *index,
-        Some(other) => text_of(other) != "no" && text_of(other) != "false",
-        None => true,
-    };
+    let index = is_indexed(&params);
     let tree = read_tree(name, kind, &params, fields.is_empty())?;
-    if kind == Kind::Alias && !params.contains_key("path") {
-        return Err(mapper_parsing(format!(
-            "The [path] property must be specified for field [{name}]."
-        )));
-    }
-    let norms = match (string, params.get("norms")) {
-        (true, Some(Value::Object(norms))) => norms.get("enabled").map(text_of).as_deref() != Some("false"),
-        (true, None) => !flag("omit_norms", kind == Kind::Keyword),
-        _ => flag("norms", kind == Kind::Text),
-    };
+    let alias_path = read_alias_path(name, kind, &params)?;
     let copy_to = read_copy_to(name, params.get("copy_to"))?;
     let gap = params.get("position_increment_gap").and_then(Value::as_i64);
     let gap = gap.map_or(Ok(100), u32::try_from);
@@ -63,16 +39,9 @@ pub(super) fn build(
         string,
         // Postings hold numbers of directories, which no query asks for by itself.
         index: index && tree.is_none(),
-        // Fields without a column were inverted in memory in 2015, when sorted or counted; here they have a column.
-        doc_values: context.rules.columns_for_indexed_fields && index && !kind.is_text() && kind != Kind::Binary
-            || flag(
-                "doc_values",
-                !kind.is_text()
-                    && kind != Kind::Binary
-                    && index_gives_columns(string || context.rules.columns_for_indexed_fields, index),
-            ),
+        doc_values: has_column(context, kind, string, index, &params),
         store: flag("store", false),
-        norms,
+        norms: has_norms(kind, string, &params),
         analyzer: analyzers.index,
         search_analyzer: analyzers.search,
         search_quote_analyzer: analyzers.quote,
@@ -96,7 +65,7 @@ pub(super) fn build(
         term_vector: text("term_vector"),
         position_increment_gap: gap.map_err(|_| Error::illegal("[positions_increment_gap] must be a positive number"))?,
         eager_global_ordinals: flag("eager_global_ordinals", kind == Kind::Join),
-        alias_path: if kind == Kind::Alias { text("path") } else { None },
+        alias_path,
         constant: if kind == Kind::ConstantKeyword { text("value") } else { None },
         split_queries_on_whitespace: flag("split_queries_on_whitespace", false),
         tree,
@@ -105,6 +74,61 @@ pub(super) fn build(
     };
     check_null_value(context, name, &field)?;
     Ok(field)
+}
+
+/// Puts relations and contexts into their usual form. Gives the relations of a join; other fields have none.
+fn normalize(name: &str, kind: Kind, params: &mut Params) -> Result<Vec<(String, Vec<String>)>> {
+    if let Some(given) = params.get("contexts").filter(|_| kind == Kind::Completion) {
+        let read = types::contexts::parse(given)?;
+        params.insert("contexts".into(), types::contexts::render(&read));
+    }
+    let Some(given) = params.get("relations").filter(|_| kind == Kind::Join) else {
+        return Ok(Vec::new());
+    };
+    let relations = types::join::relations(name, given)?;
+    params.insert("relations".into(), types::join::render(&relations));
+    Ok(relations)
+}
+
+fn flag_of(params: &Params, key: &str, default: bool) -> bool {
+    params.get(key).and_then(Value::as_bool).unwrap_or(default)
+}
+
+fn is_indexed(params: &Params) -> bool {
+    match params.get("index") {
+        Some(Value::Bool(index)) => *index,
+        Some(other) => text_of(other) != "no" && text_of(other) != "false",
+        None => true,
+    }
+}
+
+fn has_column(context: &Context<'_>, kind: Kind, string: bool, index: bool, params: &Params) -> bool {
+    let may_have = !kind.is_text() && kind != Kind::Binary;
+    // Fields without a column were inverted in memory in 2015, when sorted or counted; here they have a column.
+    if context.rules.columns_for_indexed_fields && index && may_have {
+        return true;
+    }
+    // A field of 2015 that is not indexed has no column either.
+    let for_indexed = string || context.rules.columns_for_indexed_fields;
+    flag_of(params, "doc_values", may_have && (!for_indexed || index))
+}
+
+fn has_norms(kind: Kind, string: bool, params: &Params) -> bool {
+    match (string, params.get("norms")) {
+        (true, Some(Value::Object(norms))) => norms.get("enabled").map(text_of).as_deref() != Some("false"),
+        (true, None) => !flag_of(params, "omit_norms", kind == Kind::Keyword),
+        _ => flag_of(params, "norms", kind == Kind::Text),
+    }
+}
+
+/// The field that an alias stands for, which it must name; other fields have none.
+fn read_alias_path(name: &str, kind: Kind, params: &Params) -> Result<Option<String>> {
+    if kind != Kind::Alias {
+        return Ok(None);
+    }
+    let path = params.get("path").map(text_of);
+    let missing = || mapper_parsing(format!("The [path] property must be specified for field [{name}]."));
+    path.ok_or_else(missing).map(Some)
 }
 
 /// The directories of a `tree_path`; other fields have none.
@@ -234,11 +258,6 @@ fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {
         return mapper_parsing(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
     }
     Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).with_cause(e)
-}
-
-/// A field of 2015 that is not indexed has no column either.
-fn index_gives_columns(for_indexed: bool, index: bool) -> bool {
-    !for_indexed || index
 }
 
 fn find_analyzer(context: &Context<'_>, field: &str, value: Option<&Value>) -> Result<Option<Analyzer>> {

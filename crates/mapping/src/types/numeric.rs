@@ -76,8 +76,9 @@ fn range(kind: Kind) -> (i128, i128, &'static str) {
 }
 
 fn whole(kind: Kind, value: i128) -> FieldValue {
+    let (least, greatest, what) = range(kind);
+    debug_assert!((least..=greatest).contains(&value), "[{value}] was checked to be {what}");
     match kind {
-        // Both casts are within range: the caller has checked.
         Kind::UnsignedLong => FieldValue::UnsignedLong(value as u64),
         _ => FieldValue::Long(value as i64),
     }

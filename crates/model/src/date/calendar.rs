@@ -12,6 +12,7 @@ pub(super) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
 
 /// Year, month and day to days since 1970 (Hinnant's `days_from_civil`).
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    debug_assert!((1..=12).contains(&month), "a month is one of twelve: [{month}]");
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);
     let yoe = y.rem_euclid(400);
@@ -28,11 +29,18 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     let mp = (5 * doy + 2) / 153;
     let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
+    let (year, day) = (yoe + era * 400 + i64::from(month <= 2), doy - (153 * mp + 2) / 5 + 1);
+    debug_assert_eq!(
+        days_from_civil(year, month, day),
+        days,
+        "days of the calendar and days since 1970 are the same days"
+    );
+    (year, month, day)
 }
 
 /// 28 to 31; `month` from 1 to 12.
 pub fn days_in_month(year: i64, month: i64) -> i64 {
+    debug_assert!((1..=12).contains(&month), "a month is one of twelve: [{month}]");
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

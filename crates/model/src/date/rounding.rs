@@ -131,7 +131,12 @@ impl Rounding {
                 if rounded > start { rounded } else { next }
             }
         };
-        next.saturating_add(self.offset)
+        let next = next.saturating_add(self.offset);
+        debug_assert!(
+            next > ms || next == i64::MAX,
+            "search.md S25: the bucket after [{ms}] begins behind it, and not at [{next}]"
+        );
+        next
     }
 
     pub(super) fn floor(&self, ms: i64) -> i64 {

@@ -40,6 +40,26 @@ enum Brought {
     Left(Vec<(DocAddress, Error)>),
 }
 
+/// The documents of a change that need no further turn.
+#[derive(Default)]
+struct Deliveries<'r> {
+    /// All of them.
+    acknowledged: BTreeSet<&'r DocAddress>,
+    /// Those among them to which the outcome could not be brought.
+    left: Vec<(DocAddress, Error)>,
+}
+
+impl<'r> Deliveries<'r> {
+    /// The document cannot be written; without an error it is gone with its index.
+    fn leave(&mut self, record: &Record, at: &'r DocAddress, error: Option<&Error>) {
+        if let Some(error) = error.filter(|_| !record.skips(at)) {
+            self.left.push((at.clone(), error.clone()));
+        }
+        let is_first = self.acknowledged.insert(at);
+        debug_assert!(is_first, "T8: a document is brought its outcome or left, once: {at:?}");
+    }
+}
+
 /// How an outcome that was written over its intent was answered.
 enum Acknowledgement {
     /// It is to be tried again.
@@ -104,8 +124,12 @@ impl Runner {
         mut at_hand: BTreeMap<DocAddress, Marked>,
         stamped: &mut BTreeMap<DocAddress, Stamp>,
     ) -> Result<Brought> {
+        assert!(
+            !matches!(record.state, RecordState::Pending | RecordState::Aborted),
+            "T9: outcomes reach documents only after the record is committed"
+        );
         let mut open: Vec<&Touched> = record.documents.iter().collect();
-        let mut left: Vec<(DocAddress, Error)> = Vec::new();
+        let mut settled = Deliveries::default();
         let mut turn = 0;
         let uuids = record.uuids();
         while !open.is_empty() {
@@ -113,35 +137,7 @@ impl Runner {
             let together = self.engine.writes_show_together() && turn < TOGETHER_TURNS;
             let most = if together { usize::MAX } else { BATCH };
             let batch: Vec<&Touched> = open.iter().copied().take(most).collect();
-            let places = self.places(&batch).await?;
-            let mut acknowledged: BTreeSet<&DocAddress> = BTreeSet::new();
-            let (mut here, elsewhere): (Vec<&Touched>, Vec<&Touched>) = batch
-                .into_iter()
-                .partition(|touched| places.is_open(touched.at.index.as_str()));
-            for touched in elsewhere {
-                if let Some(error) = places.shut.get(touched.at.index.as_str())
-                    && !record.skips(&touched.at)
-                {
-                    left.push((touched.at.clone(), error.clone()));
-                }
-                acknowledged.insert(&touched.at);
-            }
-            let missing: BTreeSet<DocAddress> = here
-                .iter()
-                .map(|touched| touched.at.clone())
-                .filter(|at| !at_hand.contains_key(at))
-                .collect();
-            let (mut read, unreadable) = self.read_each(missing).await?;
-            here.retain(|touched| {
-                let Some(error) = unreadable.get(&touched.at) else {
-                    return true;
-                };
-                if !record.skips(&touched.at) {
-                    left.push((touched.at.clone(), error.clone()));
-                }
-                acknowledged.insert(&touched.at);
-                false
-            });
+            let here = self.reachable(record, batch, &mut at_hand, &mut settled).await?;
             // The second guard: what was read before this is not written after somebody else has finished.
             if turn > 0 {
                 match self.touch_again(change).await? {
@@ -154,7 +150,7 @@ impl Runner {
             let mut written = Vec::new();
             for touched in here {
                 let at = &touched.at;
-                if let Some(marked) = at_hand.remove(at).or_else(|| read.remove(at)) {
+                if let Some(marked) = at_hand.remove(at) {
                     writes.push(uuids.address(write_of(change, record, touched, &marked, token)));
                     written.push(at);
                 }
@@ -169,20 +165,50 @@ impl Runner {
                     Acknowledgement::None => continue,
                     Acknowledgement::Written(stamp) => drop(stamped.insert(at.clone(), stamp)),
                     Acknowledgement::Skipped => {}
-                    Acknowledgement::Left(error) => left.push((at.clone(), error)),
+                    Acknowledgement::Left(error) => settled.left.push((at.clone(), error)),
                 }
-                acknowledged.insert(at);
+                settled.acknowledged.insert(at);
             }
-            open.retain(|touched| !acknowledged.contains(&touched.at));
+            open.retain(|touched| !settled.acknowledged.contains(&touched.at));
             turn += 1;
             if !open.is_empty() {
                 self.rest(turn).await;
             }
         }
-        Ok(match left.is_empty() {
+        Ok(match settled.left.is_empty() {
             true => Brought::All,
-            false => Brought::Left(left),
+            false => Brought::Left(settled.left),
         })
+    }
+
+    /// The documents of a batch that can be written now; `at_hand` gets those that have to be read. An index that is gone has
+    /// nothing to be brought to; one that is closed, blocked or cannot be read keeps its documents from their outcomes.
+    async fn reachable<'r>(
+        &self,
+        record: &Record,
+        batch: Vec<&'r Touched>,
+        at_hand: &mut BTreeMap<DocAddress, Marked>,
+        settled: &mut Deliveries<'r>,
+    ) -> Result<Vec<&'r Touched>> {
+        let places = self.places(&batch).await?;
+        let (mut here, elsewhere): (Vec<&Touched>, Vec<&Touched>) = batch
+            .into_iter()
+            .partition(|touched| places.is_open(touched.at.index.as_str()));
+        for touched in elsewhere {
+            settled.leave(record, &touched.at, places.shut.get(touched.at.index.as_str()));
+        }
+        let addresses = here.iter().map(|touched| &touched.at);
+        let missing: BTreeSet<DocAddress> = addresses.filter(|at| !at_hand.contains_key(at)).cloned().collect();
+        let (read, unreadable) = self.read_each(missing).await?;
+        at_hand.extend(read);
+        here.retain(|touched| {
+            let error = unreadable.get(&touched.at);
+            if error.is_some() {
+                settled.leave(record, &touched.at, error);
+            }
+            error.is_none()
+        });
+        Ok(here)
     }
 
     /// As [`Runner::read_marked`]; one index that cannot be read keeps the others from nothing.

@@ -80,6 +80,10 @@ fn cut(documents: &[Touched], room: Room) -> Vec<&[Touched]> {
         documents.len(),
         "T1: each outcome is in one chunk"
     );
+    debug_assert!(
+        parts.iter().all(|part| part.len() <= room.operations.max(1)),
+        "a chunk has no more outcomes than there is room for"
+    );
     parts
 }
 
@@ -93,6 +97,10 @@ impl Runner {
         if parts.len() == 1 {
             return Ok(None);
         }
+        debug_assert!(
+            documents.iter().all(|touched| touched.effect.is_some()),
+            "T1: a chunk says what becomes of each of its documents"
+        );
         let name = self.nonce();
         let written_ms = self.kept_time.now_ms(self.clock.as_ref());
         let mut all = blake3::Hasher::new();

@@ -93,6 +93,14 @@ pub fn decide(read: Option<RecordState>) -> ResolverStep {
         Some(RecordState::Done) => (RecordState::Done, Then::Purge),
         Some(RecordState::Stuck) => (RecordState::Stuck, Then::Wait),
     };
+    assert!(
+        read.is_none_or(|read| read.may_become(write)),
+        "T6: a resolver takes a record from {read:?} to {write:?}"
+    );
+    assert!(
+        then != Then::Purge || matches!(write, RecordState::Aborted | RecordState::Done),
+        "T9: marks go before the record is decided: {write:?}"
+    );
     ResolverStep { write, then }
 }
 

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 /// The engine's.
 pub(crate) async fn rehearse_and_grow(engine: &dyn Engine, writes: &[Write]) -> Result<Vec<Option<Error>>> {
     let answers = engine.rehearse(writes).await?;
+    assert_eq!(answers.len(), writes.len(), "T7: an engine answers each write, in order");
     if answers.iter().any(Result::is_err) {
         return Ok(answers.into_iter().map(Result::err).collect());
     }

@@ -103,7 +103,11 @@ impl Record {
         let mut all = BTreeMap::new();
         for touched in &self.documents {
             let uuid = || Arc::from(touched.index_uuid.as_str());
-            all.entry(touched.at.index.clone()).or_insert_with(uuid);
+            let known: &mut Arc<str> = all.entry(touched.at.index.clone()).or_insert_with(uuid);
+            debug_assert_eq!(
+                **known, *touched.index_uuid,
+                "T11: all documents of an index are in the one that the record names"
+            );
         }
         Uuids(all)
     }
@@ -344,7 +348,7 @@ impl Record {
             .chunks
             .as_ref()
             .map(|chunks| json!({ "name": &*chunks.name, "count": chunks.count, "digest": chunks.digest }));
-        json!({
+        let body = json!({
             "kind": "change",
             "state": self.state.render(),
             "session": &*self.session,
@@ -359,7 +363,12 @@ impl Record {
             "under": self.under.iter().map(|lease| &**lease).collect::<Vec<_>>(),
             "refused": self.refused.iter().map(NotApplied::render).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(NotApplied::render).collect::<Vec<_>>(),
-        })
+        });
+        debug_assert!(
+            self.chunks.is_some() || read(&body).as_ref() == Some(self),
+            "T6: a record is read as it is written: {self:?}"
+        );
+        body
     }
 
     /// The outcome of this document of it: one that is skipped stays as it is.

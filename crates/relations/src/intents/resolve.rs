@@ -106,7 +106,9 @@ impl Runner {
                 }
             }
             let addresses: Vec<DocAddress> = writes.iter().map(|write| write.at.clone()).collect();
-            for (at, outcome) in addresses.into_iter().zip(self.engine.write(writes, Refresh::No).await?) {
+            let outcomes = self.engine.write(writes, Refresh::No).await?;
+            assert_eq!(outcomes.len(), addresses.len(), "T7: an engine answers each write, in order");
+            for (at, outcome) in addresses.into_iter().zip(outcomes) {
                 match outcome {
                     Outcome::Refused(error) if error.is_transient() => return Err(error),
                     Outcome::Written(_) | Outcome::Refused(_) => drop(open.remove(&at)),

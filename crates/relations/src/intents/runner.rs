@@ -274,6 +274,10 @@ impl Runner {
         let mut writes = Vec::with_capacity(read.len());
         let mut marks = Vec::with_capacity(read.len());
         for (at, marked) in read {
+            assert!(
+                marked.mark.intent.as_ref().is_none_or(|owner| owner == change),
+                "T7: the mark of another change is met, not written over"
+            );
             let mine = marked.mark.intent.is_some();
             let mark = Mark {
                 intent: Some(change.clone()),
@@ -350,6 +354,11 @@ impl Runner {
 
     /// W5. `None` if somebody has aborted it. Nobody else commits it: what is found committed has these outcomes.
     async fn commit(&self, change: &Owner, committed: Record) -> Result<Option<(Record, Token)>> {
+        assert_eq!(
+            committed.state,
+            RecordState::Committed,
+            "T1: the record's step from pending decides"
+        );
         let mut turn = 1;
         loop {
             if let Some((found, stamp)) = self.read_record(change).await? {

@@ -19,7 +19,7 @@ use engine::{
     WriteOp,
 };
 use model::lock_index::LockIndex;
-use model::{DocAddress, Error, ErrorKind, Result};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -250,28 +250,11 @@ impl Batch<'_> {
         if let Some(gone) = self.replaced_index(newest)? {
             return Ok(Step::Reply(BatchOutcome::Gone(gone)));
         }
-        let mut trees = Vec::new();
-        for at in &self.job.free {
-            if let Some(reason) = DirectoryCondition::free(at.clone()).unmet(newest, &mut trees)? {
-                return Err(Error::new(ErrorKind::TreeExists, reason).with("path", at.path.as_str()));
-            }
-        }
+        let trees = self.check_free(newest)?;
         let (locks, clock) = (&self.relations.locks, &self.relations.clock);
         let mut guard = Guard::new(locks, clock, &self.job.guards, self.job.whole.is_some())?.of(&self.job.caller);
-        let mut lock_writes = Vec::new();
         let mut known = Known::new();
-        let mut all = Vec::with_capacity(self.items.len());
-        for (n, item) in self.items.iter().enumerate() {
-            let done = match (&item.fate, &item.write) {
-                (Some(fate), _) => fate.clone(),
-                (None, None) => ItemOutcome::Noop,
-                (None, Some(write)) => self.one(newest, &mut guard, &mut known, item, write)?,
-            };
-            if let (ItemOutcome::Wrote(_), Some(write)) = (&done, &item.write) {
-                lock_writes.extend(self.lock_write(newest, &known, item, write, n)?);
-            }
-            all.push(done);
-        }
+        let (mut all, lock_writes) = self.outcomes(newest, &mut guard, &mut known)?;
         if self.prepared.is_none() && !lock_writes.is_empty() {
             self.prepared = Some(self.relations.prepare_locks(&lock_writes));
             return Ok(Step::Exclusive);
@@ -321,6 +304,40 @@ impl Batch<'_> {
         Ok(Step::Commit(plan, BatchOutcome::Written { counts, ended: failed }))
     }
 
+    /// Checks that the directories which the job is to make are free. Gives the trees that this rests on.
+    fn check_free(&self, newest: &mut dyn Newest) -> Result<Vec<(IndexName, u64)>> {
+        let mut trees = Vec::new();
+        for at in &self.job.free {
+            if let Some(reason) = DirectoryCondition::free(at.clone()).unmet(newest, &mut trees)? {
+                return Err(Error::new(ErrorKind::TreeExists, reason).with("path", at.path.as_str()));
+            }
+        }
+        Ok(trees)
+    }
+
+    /// The outcome of each item, as far as it can be told before the engine judges it, and the lock documents among them.
+    fn outcomes(
+        &self,
+        newest: &mut dyn Newest,
+        guard: &mut Guard<'_>,
+        known: &mut Known,
+    ) -> Result<(Vec<ItemOutcome>, Vec<LockWrite>)> {
+        let mut lock_writes = Vec::new();
+        let mut all = Vec::with_capacity(self.items.len());
+        for (n, item) in self.items.iter().enumerate() {
+            let done = match (&item.fate, &item.write) {
+                (Some(fate), _) => fate.clone(),
+                (None, None) => ItemOutcome::Noop,
+                (None, Some(write)) => self.one(newest, guard, known, item, write)?,
+            };
+            if let (ItemOutcome::Wrote(_), Some(write)) = (&done, &item.write) {
+                lock_writes.extend(self.lock_write(newest, known, item, write, n)?);
+            }
+            all.push(done);
+        }
+        Ok((all, lock_writes))
+    }
+
     /// The refusal where an index of the batch is no longer the one that its documents were found in.
     fn replaced_index(&self, newest: &mut dyn Newest) -> Result<Option<Error>> {
         for (name, uuid) in indices_of(self.items) {
@@ -361,15 +378,10 @@ impl Batch<'_> {
         }
         let copies = matches!(self.job.action, JobAction::Reindex { .. });
         if !known.contains_key(name) {
-            let found = match newest.index(name) {
-                Ok(index) => match LockIndex::of(&index.settings) {
-                    Ok(locks) => Some((index, locks)),
-                    Err(e) => return Ok(ItemOutcome::Failed(e)),
-                },
-                Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+            match find_index(newest, name) {
+                Ok(found) => drop(known.insert(name.to_owned(), found)),
                 Err(e) => return Ok(ItemOutcome::Failed(e)),
-            };
-            known.insert(name.to_owned(), found);
+            }
         }
         let found = known.get(name).and_then(Option::as_ref);
         let is_lock = found.is_some_and(|(_, locks)| locks.has(write.at.id.doc_type.as_deref()));
@@ -394,24 +406,8 @@ impl Batch<'_> {
             }
         };
         if !guard.is_open() && !is_lock {
-            let fields = match index.map(|index| place_fields(&index.settings)).transpose() {
-                Ok(fields) => fields.filter(|fields| !fields.is_unset()),
-                Err(e) => return Ok(ItemOutcome::Failed(e)),
-            };
-            let mut places = Vec::new();
-            if let Some(fields) = fields {
-                let sources = before.iter().map(|document| &document.source).chain(match &write.op {
-                    WriteOp::Put(source) => Some(source),
-                    _ => None,
-                });
-                for source in sources {
-                    match source.parse().and_then(|value| fields.places(&value)) {
-                        Ok(place) => places.extend(place),
-                        Err(e) => return Ok(ItemOutcome::Failed(e)),
-                    }
-                }
-            }
-            match guard.check(index.map(|index| &*index.settings), &at, &places) {
+            let settings = index.map(|index| &*index.settings);
+            match check_locks(guard, settings, &at, before.as_ref(), &write.op) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::LockConflict => return Ok(ItemOutcome::Conflict(e)),
                 Err(e) => return Ok(ItemOutcome::Failed(e)),
@@ -487,6 +483,43 @@ impl Batch<'_> {
             Alteration::make(&mut plan.alterations, name, typed);
         }
     }
+}
+
+/// The index of this name, and which of its documents are locks; `None`: it is missing.
+fn find_index(newest: &mut dyn Newest, name: &str) -> Result<Option<(WriteIndex, LockIndex)>> {
+    match newest.index(name) {
+        Ok(index) => {
+            let locks = LockIndex::of(&index.settings)?;
+            Ok(Some((index, locks)))
+        }
+        Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Checks the locks of others on a document, and on where it was and will be. `settings`: those of its index.
+///
+/// # Errors
+/// `lock_conflict_exception`; a source whose places cannot be read.
+fn check_locks(
+    guard: &mut Guard<'_>,
+    settings: Option<&Map<String, Value>>,
+    at: &DocAddress,
+    before: Option<&Document>,
+    op: &WriteOp,
+) -> Result<()> {
+    let mut places = Vec::new();
+    let fields = settings.map(place_fields).transpose()?;
+    if let Some(fields) = fields.filter(|fields| !fields.is_unset()) {
+        let after = match op {
+            WriteOp::Put(source) => Some(source),
+            _ => None,
+        };
+        for source in before.map(|document| &document.source).into_iter().chain(after) {
+            places.extend(fields.places(&source.parse()?)?);
+        }
+    }
+    guard.check(settings, at, &places)
 }
 
 fn effect(there: bool, op: &WriteOp) -> Effect {

@@ -14,7 +14,7 @@ use crate::intents::origin;
 use crate::transactions::by_intents::{Beside, ChangeReply};
 use crate::transactions::{Change, Committed, Kind, NotDone, Operation, Verdict};
 use engine::{Document, Effect, EngineExt as _, Expect, Source, WriteOp};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Stamp};
 use std::sync::{Mutex, PoisonError};
 
 impl crate::Relations {
@@ -75,14 +75,7 @@ impl crate::Relations {
                 Err(error) => return Err(error),
                 Ok(ChangeReply::Exclusive) => return Ok(None),
                 Ok(ChangeReply::Beside(committed, stamp)) => {
-                    let (counts, ended) = count_batch(&run.counts, &run.job, items, &places, Some(&committed));
-                    run.counts = Counts {
-                        commit_seq: whole.then_some(committed.commit_seq),
-                        ..counts
-                    };
-                    if let Some(record) = &mut run.record {
-                        record.at = Some(stamp);
-                    }
+                    let ended = note_batch(run, items, &places, (&committed, stamp));
                     return Ok(Some(Settled::Written { ended }));
                 }
                 Ok(ChangeReply::Verdict(Verdict::Failed(failures))) => failures.operations,
@@ -95,9 +88,7 @@ impl crate::Relations {
             if failures.iter().any(is_gone) && self.replaced_index_of(items).await?.is_some() {
                 continue;
             }
-            for (failure, n) in failures.into_iter().zip(&places) {
-                items[*n].fate = fate(&items[*n], failure).or(items[*n].fate.take());
-            }
+            leave_out(items, &places, failures);
             if whole && let Some(counts) = counts_if_undone(&run.counts, &run.job, items) {
                 run.counts = counts;
                 return Ok(Some(Settled::Written { ended: true }));
@@ -161,12 +152,41 @@ fn change_of(job: &Job, items: &[BatchItem]) -> Result<(Change, Vec<usize>)> {
     Ok((change, places))
 }
 
+/// The job is behind a batch that is committed; true if it ends by it.
+fn note_batch(run: &mut Run, items: &[BatchItem], places: &[usize], (committed, stamp): (&Committed, Stamp)) -> bool {
+    let (counts, ended) = count_batch(&run.counts, &run.job, items, places, Some(committed));
+    run.counts = Counts {
+        commit_seq: run.job.whole.is_some().then_some(committed.commit_seq),
+        ..counts
+    };
+    if let Some(record) = &mut run.record {
+        record.at = Some(stamp);
+    }
+    ended
+}
+
+/// Items whose operations failed are left out of the next attempt. `places`: the item of each operation.
+fn leave_out(items: &mut [BatchItem], places: &[usize], failures: Vec<NotDone>) {
+    debug_assert_eq!(
+        failures.len(),
+        places.len(),
+        "T2: each operation of a batch has its failure or none"
+    );
+    for (failure, n) in failures.into_iter().zip(places) {
+        items[*n].fate = fate(&items[*n], failure).or(items[*n].fate.take());
+    }
+}
+
 /// The counts of the job after a batch that came to this, and whether it ends by it.
 fn count_batch(before: &Counts, job: &Job, items: &[BatchItem], places: &[usize], came: Option<&Committed>) -> (Counts, bool) {
     let mut all: Vec<ItemOutcome> = items
         .iter()
         .map(|item| item.fate.clone().unwrap_or(ItemOutcome::Noop))
         .collect();
+    assert!(
+        came.is_none_or(|came| came.items.len() == places.len()),
+        "T2: each operation of a batch that is done has its item"
+    );
     let done = came.into_iter().flat_map(|came| &came.items);
     for (n, came) in places.iter().zip(done) {
         all[*n] = match came.written.effect {

@@ -144,10 +144,15 @@ fn render_destinations(destinations: &Destinations) -> Value {
 impl TaskRecord {
     /// The source of how far the job is.
     pub(super) fn progress_source(&self, to: &Progress, counts: &Counts, destinations: &Destinations, ended: bool) -> Source {
-        Source::from_value(&json!({
+        let body = json!({
             "kind": "task_at", "n": self.number, "reach": to.reach, "after": to.after.as_ref().map(Cursor::render), "ended": ended, "counts": counts.keep(),
             "destinations": render_destinations(destinations),
-        }))
+        });
+        debug_assert!(
+            Reached::of(&body, 1).is_ok_and(|read| read.at == *to && read.ended == ended),
+            "a restarted server reads how far a job is as it was written: {body}"
+        );
+        Source::from_value(&body)
     }
 }
 

@@ -358,7 +358,40 @@ impl crate::Relations {
         done
     }
 
+    /// Works on the documents that were read, as many as one batch may have, and commits that.
     async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Numbered)>) -> Result<JobStep> {
+        let (mut items, to) = self.fill_batch(run, &mut left).await?;
+        debug_assert!(!items.is_empty(), "a batch makes progress");
+        debug_assert!(to.reach >= run.at.reach, "a job goes through its indices in order");
+        let more = run.counts.done + (items.len() as u64) < run.counts.total;
+        if run.record.is_none() && run.job.whole.is_none() && more {
+            // It is more than one change after all.
+            let deletes = matches!(run.job.action, JobAction::Delete);
+            self.write_down(task, &run.order, deletes, &run.reaches, &run.destinations, run.counts.total)
+                .await?;
+            run.record = Some(TaskRecord::new(task.id));
+        }
+        match self.commit(run, &mut items, &to).await? {
+            Settled::Stopped => {
+                run.counts.cancelled = true;
+                run.ended = true;
+            }
+            Settled::Written { ended } => {
+                run.at = to;
+                left.into_iter().rev().for_each(|back| run.ahead.push_front(back));
+                run.ended = ended || run.job.whole.is_some();
+            }
+            Settled::Elsewhere => {
+                run.ahead.clear();
+                run.read = run.at.clone();
+            }
+        }
+        Ok(if run.ended { JobStep::Ended } else { JobStep::More })
+    }
+
+    /// Takes documents from `left`, works out their writes, and stops where a batch is full. Gives the batch, and how far the job
+    /// is with it.
+    async fn fill_batch(&self, run: &mut Run, left: &mut VecDeque<(usize, Numbered)>) -> Result<(Vec<BatchItem>, Progress)> {
         let begun = self.clock.monotonic();
         let mut items: Vec<BatchItem> = Vec::with_capacity(left.len());
         let mut to = run.at.clone();
@@ -407,32 +440,7 @@ impl crate::Relations {
                 None => {}
             }
         }
-        debug_assert!(!items.is_empty(), "a batch makes progress");
-        debug_assert!(to.reach >= run.at.reach, "a job goes through its indices in order");
-        let more = run.counts.done + (items.len() as u64) < run.counts.total;
-        if run.record.is_none() && run.job.whole.is_none() && more {
-            // It is more than one change after all.
-            let deletes = matches!(run.job.action, JobAction::Delete);
-            self.write_down(task, &run.order, deletes, &run.reaches, &run.destinations, run.counts.total)
-                .await?;
-            run.record = Some(TaskRecord::new(task.id));
-        }
-        match self.commit(run, &mut items, &to).await? {
-            Settled::Stopped => {
-                run.counts.cancelled = true;
-                run.ended = true;
-            }
-            Settled::Written { ended } => {
-                run.at = to;
-                left.into_iter().rev().for_each(|back| run.ahead.push_front(back));
-                run.ended = ended || run.job.whole.is_some();
-            }
-            Settled::Elsewhere => {
-                run.ahead.clear();
-                run.read = run.at.clone();
-            }
-        }
-        Ok(if run.ended { JobStep::Ended } else { JobStep::More })
+        Ok((items, to))
     }
 
     /// The documents of the next batch; none: there are no more.

@@ -252,6 +252,10 @@ impl<'a> Resolver<'a> {
             *query = next.next().unwrap_or_else(Query::all);
             Ok(())
         })?;
+        assert!(
+            next.next().is_none(),
+            "each query that was taken out of a request is put back"
+        );
         Ok(shown)
     }
 

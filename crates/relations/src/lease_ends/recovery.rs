@@ -50,6 +50,10 @@ impl crate::Relations {
 
     /// The table as the documents of the leases say; which of them are lock documents' that are in the way of others.
     fn restore_table(&self, documents: Vec<Document>) -> Result<Vec<Arc<str>>> {
+        debug_assert!(
+            documents.is_sorted_by_key(|document| (document.stamp.primary_term, document.stamp.seq_no)),
+            "leases are granted again in the order of the log"
+        );
         let (mut table, now) = self.locks.now(&self.clock);
         let mut gone = Vec::new();
         // A lease that went with a change may leave a tombstone.

@@ -4,7 +4,7 @@ use super::handover::asking;
 use super::lease::{KEEP_ALIVE, KEEP_ALIVE_DEFAULT, Lease, TimedBy, Wanted, token};
 use super::table::{Table, text_bytes};
 use super::{Ask, Asked, Place};
-use crate::atomically::Step;
+use crate::atomically::{Answer, Step};
 use crate::locks::{
     AllAnswer, Blocker, Claim, LockKey, LockPath, LockTarget, Owner, PlaceFields, Request, cycle, plan, queue_all, targets_max,
     waiters_max, waits,
@@ -72,70 +72,76 @@ impl crate::Relations {
         check_limits(&table, held.as_ref(), &lease)?;
         let running = table.running_on(&lease.claims);
         if !running.is_empty() {
-            if let Some(why) = self.why_held_up(&running) {
-                let error = Error::new(ErrorKind::LockConflict, why.reason());
-                let details = why.details().iter();
-                return Err(details.fold(error, |error, (name, value)| error.with(name, value.clone())));
-            }
-            let reason = "a transaction that is not finished writes there";
-            return Ok(Step::Busy(Error::new(ErrorKind::LockConflict, reason)));
+            return self.wait_for_running(&running);
         }
         let request = asking(place.owner.clone(), place.age, ask.wait);
-        let shared = self.locks.clone();
         match table.look(&lease.claims, &request, &[]) {
             AllAnswer::Granted => {
                 // Only decisions like this one grant. Making the document of a large lock takes milliseconds.
                 drop(table);
-                let mut lease = Lease {
+                let lease = Lease {
                     opened_ms: self.clock.wall_ms(),
                     ..lease
                 };
-                let clock = self.clock.clone();
                 let mut plan = Plan::of(vec![Write::new(Lease::at(id), WriteOp::Put(lease.document(None)))]);
-                if let Err(e) = control {
-                    match e.kind() {
-                        ErrorKind::IndexNotFound => plan.alterations.push(schema::make_control()),
-                        _ => return Err(e),
-                    }
+                match control {
+                    Ok(_) => {}
+                    Err(e) if e.kind() == ErrorKind::IndexNotFound => plan.alterations.push(schema::make_control()),
+                    Err(e) => return Err(e),
                 }
-                let grant = move |decision: &Decision<'_>| {
-                    lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
-                    lease.deadline = clock.monotonic() + lease.keep_alive;
-                    let granted = Box::new(lease.clone());
-                    let mut table = shared.table();
-                    // Past a gate what runs is decided before anybody hears of the grant (T29).
-                    let is_alone = table.gate() == 0;
-                    debug_assert!(
-                        !is_alone || !table.runs_on(&lease.claims),
-                        "T22: a lock is granted over what runs"
-                    );
-                    table.grant(lease, &request);
-                    Asked::Granted(granted)
-                };
-                Ok(Step::CommitWith(plan, Box::new(grant)))
+                Ok(Step::CommitWith(plan, self.enter_grant(lease, request)))
             }
             AllAnswer::Queued(_) => {
                 if held.is_some() {
                     check_no_circle(&table, &lease.claims, &request)?;
                 }
-                let (place, claims) = (place.clone(), lease.claims);
                 // Who holds something already asks again: its lock grows, and is not made anew.
                 let whole = held.is_none().then(|| Arc::new(ask.clone()));
-                let plan = Plan {
-                    reveals_nothing: true,
-                    ..Plan::default()
-                };
+                let (shared, place, claims) = (self.locks.clone(), place.clone(), lease.claims);
                 let queue = move |_: &Decision<'_>| {
                     let told = shared.table().enqueue(&claims, &request, whole);
                     let turn = shared.turn(&place.owner, told);
                     Asked::Queued(turn, place)
                 };
-                Ok(Step::CommitWith(plan, Box::new(queue)))
+                Ok(Step::CommitWith(Plan::revealing_nothing(), Box::new(queue)))
             }
             AllAnswer::Busy(blocked) => Err(in_the_way(&table, &blocked)),
             AllAnswer::Full(key) => Err(full(&key)),
             AllAnswer::Deadlock { with, .. } => Err(deadlock(id, Some(&with))),
         }
+    }
+}
+
+impl crate::Relations {
+    /// Transactions that are not finished write what the lock would protect: it is granted after them, or refused with what
+    /// holds them up.
+    fn wait_for_running(&self, running: &[Owner]) -> Result<Step<Asked>> {
+        if let Some(why) = self.why_held_up(running) {
+            let error = Error::new(ErrorKind::LockConflict, why.reason());
+            let details = why.details().iter();
+            return Err(details.fold(error, |error, (name, value)| error.with(name, value.clone())));
+        }
+        let reason = "a transaction that is not finished writes there";
+        Ok(Step::Busy(Error::new(ErrorKind::LockConflict, reason)))
+    }
+
+    /// Enters the lease into the table once its record has its place, whose stamp is its token.
+    fn enter_grant(&self, mut lease: Lease, request: Request) -> Answer<Asked> {
+        let (shared, clock) = (self.locks.clone(), self.clock.clone());
+        Box::new(move |decision: &Decision<'_>| {
+            lease.token = decision.stamps.first().map_or(0, |stamp| token(*stamp));
+            lease.deadline = clock.monotonic() + lease.keep_alive;
+            let granted = Box::new(lease.clone());
+            let mut table = shared.table();
+            // Past a gate what runs is decided before anybody hears of the grant (T29).
+            let is_alone = table.gate() == 0;
+            debug_assert!(
+                !is_alone || !table.runs_on(&lease.claims),
+                "T22: a lock is granted over what runs"
+            );
+            table.grant(lease, &request);
+            Asked::Granted(granted)
+        })
     }
 }
 

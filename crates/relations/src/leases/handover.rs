@@ -113,6 +113,12 @@ pub(crate) fn hand_over(
     mut heirs: Vec<Heir>,
     stamps: &[Stamp],
 ) -> Vec<Grant> {
+    assert!(
+        heirs.len() <= stamps.len(),
+        "T20: the token of an heir is the stamp of its lease: [{}] of them, [{}] stamps",
+        heirs.len(),
+        stamps.len()
+    );
     for (n, heir) in heirs.iter_mut().enumerate() {
         heir.lease.token = super::lease::token_of(stamps.get(n));
         heir.lease.deadline = now + heir.lease.keep_alive;

@@ -215,7 +215,13 @@ impl Lease {
             let _ = write!(out, ",\"literal\":{lock_document}");
         }
         out.push('}');
-        Source(Arc::from(out.into_bytes()))
+        let source = Source(Arc::from(out.into_bytes()));
+        debug_assert!(
+            Lease::read(&source, Stamp::default(), Duration::ZERO)
+                .is_ok_and(|(read, _)| (&read.id, &read.claims, &read.targets) == (&self.id, &self.claims, &self.targets)),
+            "T18: a start reads a lease as it was written: {self:?}"
+        );
+        source
     }
     /// From its document, with a fresh keep alive; the ending if it has ended.
     ///

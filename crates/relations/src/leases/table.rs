@@ -122,6 +122,13 @@ impl Table {
     /// A change begins; false, and it does not, while another's own targets are in its way, or its own in another's.
     pub(crate) fn run(&mut self, change: &Owner, running: Running) -> bool {
         self.running.remove(change);
+        debug_assert!(
+            running
+                .own
+                .iter()
+                .all(|own| running.claims.iter().any(|claim| claim.key == own.key)),
+            "T22: what a transaction locks for itself is among what it claims: {running:?}"
+        );
         let free = self
             .running
             .values()
@@ -503,6 +510,13 @@ impl Table {
             ask,
         };
         self.waiting.insert(request.owner.clone(), waiting);
+        debug_assert!(
+            claims.iter().all(|claim| {
+                let lock = self.locks.get(&claim.key);
+                lock.is_some_and(|lock| lock.waiters.iter().any(|waiter| waiter.owner == request.owner))
+            }),
+            "T14: who waits stands in the queue of each lock that it claims: {claims:?}"
+        );
         // Who was in the way may have left since the look.
         self.wake_one(&request.owner);
         told
@@ -577,8 +591,21 @@ impl Table {
     /// A lease is over. `how` is remembered for its owner, who did not end it himself.
     pub(crate) fn end(&mut self, id: &str, how: Option<(Ending, Option<Duration>)>) {
         let Some(lease) = self.leases.remove(id) else { return };
-        self.text_bytes -= text_bytes(&lease);
+        let bytes = text_bytes(&lease);
+        assert!(
+            self.text_bytes >= bytes,
+            "[{bytes}] bytes of targets leave, [{}] were counted",
+            self.text_bytes
+        );
+        self.text_bytes -= bytes;
         self.untold.remove(id);
+        debug_assert!(
+            lease.lock_document.as_ref().is_none_or(|lock_document| {
+                let ids = self.lock_document.get(&lock_document.at);
+                ids.is_some_and(|ids| ids.iter().any(|known| **known == *id))
+            }),
+            "T21: the leases of a lock document are found by it"
+        );
         if let Some(lock_document) = &lease.lock_document
             && let Some(ids) = self.lock_document.get_mut(&lock_document.at)
         {
@@ -605,9 +632,8 @@ impl Table {
         }
         let keys: Vec<LockKey> = lease.claims.into_iter().map(|claim| claim.key).collect();
         for key in &keys {
-            if let Some(lock) = self.locks.get_mut(key) {
-                lock.holders.remove(&owner);
-            }
+            let held = self.locks.get_mut(key).and_then(|lock| lock.holders.remove(&owner));
+            debug_assert!(held.is_some(), "T13: a lease holds each of its locks until it ends: {key:?}");
         }
         self.tidy(&keys);
         self.wake(&keys);
@@ -622,6 +648,11 @@ impl Table {
                 self.ended.remove(&oldest);
             }
         }
+        debug_assert_eq!(
+            self.ended.len(),
+            self.ended_order.len(),
+            "each end that is remembered is forgotten in its turn"
+        );
     }
 
     /// Whose lock a write of this document meets, other than `own` and leases that `is_own` says are.

@@ -106,6 +106,35 @@ fn check_steps(write: &LockWrite, before: u64, after: u64) -> Result<()> {
     )))
 }
 
+/// # Errors
+/// A write under locks of which none is that of the document.
+fn check_under(write: &LockWrite, holders: &[&Lease]) -> Result<()> {
+    let is_named = |lease: &&Lease| write.under.iter().any(|id| **id == *lease.id);
+    if write.under.is_empty() || holders.iter().any(is_named) {
+        return Ok(());
+    }
+    let reason = format!(
+        "lock [{}] is not that of lock document {}",
+        write.under.join(", "),
+        name(&write.at)
+    );
+    Err(Error::new(ErrorKind::LockTarget, reason)
+        .with("index", write.at.index.as_str())
+        .with("id", &*write.at.id.id))
+}
+
+/// The refusal of an exclusive lock that would become a shared one, or the other way.
+fn mode_changes(write: &LockWrite, before: LockState) -> Error {
+    let (was, becomes) = match before {
+        LockState::Exclusive => ("exclusive", "shared"),
+        LockState::Shared(_) => ("shared", "exclusive"),
+    };
+    Error::illegal(format!(
+        "lock document {} is [{was}] and cannot become [{becomes}]: release it and take it again",
+        name(&write.at)
+    ))
+}
+
 impl<'a> TableChanges<'a> {
     pub(crate) fn new(table: &'a Table, caller: &'a Caller, prepared: &PreparedLocks, now_ms: i64) -> TableChanges<'a> {
         TableChanges {
@@ -132,16 +161,7 @@ impl<'a> TableChanges<'a> {
             None => None,
         };
         let holders = self.holders(write, before);
-        if !write.under.is_empty() && !holders.iter().any(|lease| write.under.iter().any(|id| **id == *lease.id)) {
-            let reason = format!(
-                "lock [{}] is not that of lock document {}",
-                write.under.join(", "),
-                name(&write.at)
-            );
-            return Err(Error::new(ErrorKind::LockTarget, reason)
-                .with("index", write.at.index.as_str())
-                .with("id", &*write.at.id.id));
-        }
+        check_under(write, &holders)?;
         let caller = self.caller.as_process(write.process_id.clone());
         let strict = settings::text(&write.settings, settings::PLEACH_LOCK_STRICT) != "false";
         let theirs = |lease: &Lease| match &lease.lock_document {
@@ -168,14 +188,12 @@ impl<'a> TableChanges<'a> {
                 holders.into_iter().for_each(|lease| self.forget(lease));
                 Ok(())
             }
+            (Some(LockState::Exclusive), Some(LockState::Exclusive)) if holders.is_empty() => {
+                self.acquire(write, &caller, Mode::Exclusive, 1)
+            }
             (Some(LockState::Exclusive), Some(LockState::Exclusive)) => {
-                if holders.is_empty() {
-                    return self.acquire(write, &caller, Mode::Exclusive, 1);
-                }
-                for lease in &holders {
-                    self.check_owner(write, lease, theirs(lease))?;
-                }
-                self.renewed.extend(holders.iter().map(|lease| lease.id.clone()));
+                self.check_owners(write, &holders, &theirs)?;
+                self.renew(&holders, theirs);
                 Ok(())
             }
             (Some(LockState::Shared(before)), Some(LockState::Shared(after))) => {
@@ -187,24 +205,20 @@ impl<'a> TableChanges<'a> {
                     return self.leave(write, holders, &caller, theirs, before, before - after);
                 }
                 // To look at it is no claim.
-                for lease in holders.iter().filter(|_| !write.noop) {
-                    self.check_owner(write, lease, theirs(lease))?;
+                if !write.noop {
+                    self.check_owners(write, &holders, &theirs)?;
                 }
-                let own = holders.iter().filter(|lease| theirs(lease).is_none());
-                self.renewed.extend(own.map(|lease| lease.id.clone()));
+                self.renew(&holders, theirs);
                 Ok(())
             }
-            (Some(before), Some(_)) => {
-                let (was, becomes) = match before {
-                    LockState::Exclusive => ("exclusive", "shared"),
-                    LockState::Shared(_) => ("shared", "exclusive"),
-                };
-                Err(Error::illegal(format!(
-                    "lock document {} is [{was}] and cannot become [{becomes}]: release it and take it again",
-                    name(&write.at)
-                )))
-            }
+            (Some(before), Some(_)) => Err(mode_changes(write, before)),
         }
+    }
+
+    /// The caller's own leases among these last longer.
+    fn renew(&mut self, holders: &[&'a Lease], theirs: impl Fn(&Lease) -> Option<CallerDifference>) {
+        let own = holders.iter().filter(|lease| theirs(lease).is_none());
+        self.renewed.extend(own.map(|lease| lease.id.clone()));
     }
 
     /// Who holds the document. Leases that it does not count are over.
@@ -318,6 +332,17 @@ impl<'a> TableChanges<'a> {
         Ok(())
     }
 
+    fn check_owners(
+        &self,
+        write: &LockWrite,
+        holders: &[&Lease],
+        theirs: &impl Fn(&Lease) -> Option<CallerDifference>,
+    ) -> Result<()> {
+        holders
+            .iter()
+            .try_for_each(|lease| self.check_owner(write, lease, theirs(lease)))
+    }
+
     fn check_owner(&self, write: &LockWrite, lease: &Lease, different: Option<CallerDifference>) -> Result<()> {
         let Some(different) = different else { return Ok(()) };
         let CallerDifference {
@@ -371,6 +396,12 @@ impl<'a> TableChanges<'a> {
         let TableChanges {
             granted, gone, renewed, ..
         } = self;
+        debug_assert!(
+            granted
+                .iter()
+                .all(|lease| !gone.contains(&lease.id) && !renewed.contains(&lease.id)),
+            "T21: a lease that begins by a record neither ends nor goes on by it"
+        );
         if granted.is_empty() && gone.is_empty() && renewed.is_empty() {
             return Ok(());
         }
@@ -391,6 +422,10 @@ impl<'a> TableChanges<'a> {
         let (locks, clock, connection) = (locks.clone(), clock.clone(), self.caller.connection);
         assert!(plan.then.is_none(), "T15: a plan alters the table in one place");
         plan.then = Some(Box::new(move |decision: &Decision<'_>| {
+            debug_assert!(
+                decision.stamps.len() >= first + granted.len(),
+                "T20: the token of a lease is the stamp of its document"
+            );
             let mut table = locks.table();
             let now = clock.monotonic();
             for id in &gone {

@@ -72,7 +72,8 @@ pub fn look_all<'a>(asked: impl Iterator<Item = (&'a Lock, Mode)> + Clone, reque
 /// If the action of the request is not [`LockAction::Acquire`].
 pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, AllAnswer) {
     let answer = look_all(asked.iter().map(|(lock, mode)| (lock, *mode)), request, &[]);
-    let locks = match &answer {
+    let count = asked.len();
+    let locks: Vec<Lock> = match &answer {
         AllAnswer::Granted => asked.into_iter().map(|(lock, mode)| grant(lock, mode, request)).collect(),
         AllAnswer::Queued(_) => queue_all(asked, request),
         AllAnswer::Busy(_) | AllAnswer::Full(_) => asked.into_iter().map(|(lock, _)| lock).collect(),
@@ -81,6 +82,7 @@ pub fn acquire_all(asked: Vec<(Lock, Mode)>, request: &Request) -> (Vec<Lock>, A
             asked.into_iter().map(|(lock, _)| step(lock, &withdraw).0).collect()
         }
     };
+    assert_eq!(locks.len(), count, "T13: each lock that is taken for a step comes back");
     (locks, answer)
 }
 

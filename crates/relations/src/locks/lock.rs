@@ -78,14 +78,19 @@ impl Holders {
     pub fn insert(&mut self, owner: Owner, holder: Holder) {
         self.counts[holder.mode as usize] += 1;
         if let Some(before) = self.by_owner.insert(owner, holder) {
-            self.counts[before.mode as usize] -= 1;
+            self.uncount(before.mode);
         }
     }
     /// The entry of the owner, if there was one.
     pub fn remove(&mut self, owner: &Owner) -> Option<Holder> {
         let gone = self.by_owner.remove(owner)?;
-        self.counts[gone.mode as usize] -= 1;
+        self.uncount(gone.mode);
         Some(gone)
+    }
+    fn uncount(&mut self, mode: Mode) {
+        let count = &mut self.counts[mode as usize];
+        assert!(*count > 0, "T13: more holders in [{}] mode leave than came", mode.word());
+        *count -= 1;
     }
     /// Alters all, and keeps some.
     pub fn retain(&mut self, keep: impl FnMut(&Owner, &mut Holder) -> bool) {

@@ -221,7 +221,9 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
     if !lock.enqueue(request, want) {
         return Answer::Full;
     }
-    let position = lock.waiters.iter().position(|w| w.owner == *owner).unwrap_or(0);
+    let position = lock.waiters.iter().position(|w| w.owner == *owner);
+    debug_assert!(position.is_some(), "T14: who is told to wait stands in the queue: {owner:?}");
+    let position = position.unwrap_or(0);
     Answer::Queued { position, blockers }
 }
 

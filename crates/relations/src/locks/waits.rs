@@ -27,7 +27,16 @@ pub fn cycle(edges: &BTreeMap<Owner, BTreeSet<Owner>>, from: &Owner) -> Option<V
     let mut path: Vec<(Owner, Vec<Owner>)> = vec![(from.clone(), next(from))];
     while let Some((_, open)) = path.last_mut() {
         match open.pop() {
-            Some(to) if to == *from => return Some(path.into_iter().map(|(owner, _)| owner).collect()),
+            Some(to) if to == *from => {
+                let circle: Vec<Owner> = path.into_iter().map(|(owner, _)| owner).collect();
+                debug_assert!(
+                    circle
+                        .windows(2)
+                        .all(|two| edges.get(&two[0]).is_some_and(|to| to.contains(&two[1]))),
+                    "T10: in a circle each waits for the next: {circle:?}"
+                );
+                return Some(circle);
+            }
             Some(to) if seen.insert(to.clone()) => {
                 let onward = next(&to);
                 path.push((to, onward));

@@ -37,7 +37,8 @@ impl Observed {
         debug_assert!(sent <= now, "a sample is answered after it was asked for");
         debug_assert!(self.beat <= self.seen, "a beat is seen by a sample");
         let has_gap = sent.saturating_sub(self.seen) > ttl / 2;
-        self.seen = now;
+        // Sweeps overlap, so a sample may come after a later one.
+        self.seen = self.seen.max(now);
         if stamp != self.stamp || has_gap {
             *self = Observed::first(stamp, now);
             return false;
@@ -74,6 +75,8 @@ mod tests {
         check(&[(0, 1), (2, 2), (4, 3), (6, 4), (8, 5)], &[]);
         check(&[(0, 1), (2, 1), (4, 1), (6, 1), (8, 1)], &[6, 8]);
         check(&[(0, 1), (2, 1), (4, 1), (5, 2), (7, 2), (9, 2), (11, 2)], &[11]);
+        // One comes late.
+        check(&[(0, 1), (2, 1), (1, 1), (3, 1), (5, 1), (6, 1)], &[6]);
         // Few samples, or a gap: nobody looked.
         check(&[(0, 1), (3, 1), (6, 1)], &[]);
         check(&[(0, 1), (2, 1), (4, 1), (20, 1), (22, 1), (24, 1)], &[]);

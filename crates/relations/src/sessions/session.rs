@@ -68,7 +68,7 @@ impl Session {
 
     /// The document's source. `in` holds nothing.
     pub fn render(&self) -> Value {
-        json!({
+        let body = json!({
             "kind": "server",
             "state": match self.state {
                 SessionState::Open => "open",
@@ -79,7 +79,12 @@ impl Session {
             "nonce": &*self.nonce,
             "by": self.by.as_deref(),
             "in": [],
-        })
+        });
+        debug_assert!(
+            Session::parse(&body).is_ok_and(|read| read == *self),
+            "T19: a session is read as it is written: {self:?}"
+        );
+        body
     }
 
     /// The inverse of [`Session::render`].

@@ -166,9 +166,14 @@ impl Key {
     }
     /// The document that keeps an outcome.
     pub(super) fn keep(&self, outcome: &Committed, now_ms: i64) -> Source {
+        let outcome_body = write(outcome);
+        debug_assert!(
+            read(&outcome_body).is_some_and(|read| read.items.len() == outcome.items.len()),
+            "T4: an outcome that is kept can be recalled: {outcome:?}"
+        );
         Source::from_value(&json!({
             "kind": "key", "at": now_ms, "user": self.user, "key": self.text, "digest": self.digest.render(),
-            "outcome": write(outcome),
+            "outcome": outcome_body,
         }))
     }
 }

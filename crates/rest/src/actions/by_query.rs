@@ -374,6 +374,10 @@ pub(crate) async fn choose(call: &Call, job: &mut Job, sort: Vec<Sort>, saved: O
                 ..SearchRequest::new(call.dialect)
             };
             let found = crate::actions::search::run_search(call, &job.target, request).await?;
+            assert!(
+                found.hits.hits.len() as u64 <= max,
+                "no more documents are chosen than [max_docs] says"
+            );
             let one = |hit: dsl::search::Hit| json!([hit.index.as_str(), hit.id.doc_type.as_deref(), &*hit.id.id]);
             Value::Array(found.hits.hits.into_iter().map(one).collect())
         }

@@ -52,7 +52,8 @@ impl PointsInTime {
             begun: now,
             used: now,
         };
-        counted.open.insert(id.to_owned(), pit);
+        let before = counted.open.insert(id.to_owned(), pit);
+        assert!(before.is_none(), "each point in time has an id of its own");
     }
 
     /// A search uses one; a longer keep-alive stays.

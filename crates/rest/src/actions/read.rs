@@ -295,6 +295,10 @@ pub(crate) async fn fetch_together(
         };
         out.push(Some(checked.await));
     }
+    assert!(
+        found.next().is_none(),
+        "each place that was read belongs to a document that is wanted"
+    );
     Ok(out)
 }
 

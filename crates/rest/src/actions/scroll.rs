@@ -224,7 +224,16 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
     }
     request.dialect = call.dialect;
     let mut response = run_search(call, &scroll.target, request).await?;
+    assert!(
+        scroll.shown < scroll.request.sort.len(),
+        "a scroll sorts by one key more than its client sees"
+    );
     if let Some(last) = response.hits.hits.last() {
+        assert_eq!(
+            last.sort.len(),
+            scroll.request.sort.len(),
+            "a hit of a scroll has each key that the next page begins behind"
+        );
         scroll.request.search_after = Some(last.sort.clone());
     }
     for hit in &mut response.hits.hits {

@@ -369,25 +369,31 @@ pub(crate) fn with_slice(query: Option<Query>, slice: Option<dsl::search::Slice>
     Some(Clause::Bool(within).into())
 }
 
+/// Takes which hits are shown.
+fn take_page(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) -> Result<()> {
+    for (name, slot, default) in [("from", &mut request.from, 0), ("size", &mut request.size, 10)] {
+        let Some(given) = params.take_number::<i64>(name)? else {
+            continue;
+        };
+        *slot = match usize::try_from(given) {
+            Ok(number) => number,
+            Err(_) if dialect.rules.tolerates_value_bounds => default,
+            Err(_) => {
+                let reason = format!("[{name}] parameter cannot be negative, found [{given}]");
+                return Err(Error::illegal(reason));
+            }
+        };
+    }
+    Ok(())
+}
+
 /// Parameters of the URL over those of the body.
 pub(crate) fn url_into(params: &mut Params, request: &mut SearchRequest, dialect: Dialect) -> Result<()> {
     let queried = params.peek("q").map(str::to_owned);
     if let Some(query) = take_query(params)? {
         request.query = Some(query);
     }
-    for (name, slot, default) in [("from", &mut request.from, 0), ("size", &mut request.size, 10)] {
-        if let Some(given) = params.take_number::<i64>(name)? {
-            *slot = match usize::try_from(given) {
-                Ok(number) => number,
-                Err(_) if dialect.rules.tolerates_value_bounds => default,
-                Err(_) => {
-                    return Err(Error::illegal(format!(
-                        "[{name}] parameter cannot be negative, found [{given}]"
-                    )));
-                }
-            };
-        }
-    }
+    take_page(params, request, dialect)?;
     if let Some(sort) = params.take("sort") {
         request.sort = Sort::parse_url(&sort);
     }
@@ -695,7 +701,9 @@ pub(crate) async fn many(
     Running::check(&cancellation)?;
     // Each search is a task of its own.
     call.running = None;
-    for item in items? {
+    let items = items?;
+    let count = items.len();
+    for item in items {
         // Each has its time for itself.
         call.begun = std::time::Instant::now();
         let done = match item.and_then(|item| room.check().map(|()| item)) {
@@ -708,6 +716,7 @@ pub(crate) async fn many(
         room.take(text.len());
         responses.push(text);
     }
+    assert_eq!(responses.len(), count, "each search of a request has its answer");
     let took = u64::try_from((call.rest.clock.monotonic() - start).as_millis()).unwrap_or(0);
     let took = if call.dialect.rules.omits_later_members {
         String::new()

@@ -249,6 +249,11 @@ pub(crate) async fn items_done(
     more: &[Value],
     out: &mut String,
 ) -> Result<()> {
+    assert_eq!(
+        planned.len(),
+        done.items.len(),
+        "each operation of a change that is done has its item"
+    );
     out.push_str(",\"items\":[");
     out.reserve(done.items.len() * 200);
     for (n, (planned, item)) in planned.iter().zip(done.items).enumerate() {
@@ -274,6 +279,11 @@ pub(crate) async fn items_done(
 
 /// Status, error and items of a change that failed.
 pub(crate) async fn not_done(call: &Call, planned: &[Planned], failures: &[NotDone]) -> (u16, Value, Value) {
+    assert_eq!(
+        planned.len(),
+        failures.len(),
+        "each operation of a change that failed has its reason"
+    );
     let mut items = Vec::with_capacity(failures.len());
     let mut first: Option<Error> = None;
     let mut count = 0;

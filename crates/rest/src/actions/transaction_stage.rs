@@ -61,13 +61,16 @@ pub(crate) async fn stage(rest: &Rest, id: &str, writes: Vec<Guarded>, dialect: 
         write: guarded.write,
         locks: guarded.locks,
     });
-    let (relations, id, held) = (rest.relations.clone(), id.to_owned(), held.collect());
+    let (relations, id) = (rest.relations.clone(), id.to_owned());
+    let held: Vec<HeldWrite> = held.collect();
+    let count = held.len();
     // A lost connection stops nothing that was begun.
     let done = tokio::spawn(async move { relations.stage_held(&id, held).await }).await;
     let outcomes: Vec<Outcome> = done.map_err(|cause| {
         let reason = format!("staging ended by a fault of the server: {cause}");
         Error::new(ErrorKind::Internal, reason)
     })??;
+    assert_eq!(outcomes.len(), count, "each write that was staged has its outcome");
     let mut outcomes = outcomes.into_iter().map(WriteOutcome::from);
     let next = |sent: Option<WriteOutcome>| sent.or_else(|| outcomes.next()).unwrap_or_else(|| Outcome::Unknown.into());
     Ok(sent.into_iter().map(next).collect())

@@ -89,12 +89,14 @@ async fn send(sender: &Sender<'_>, writes: Vec<Guarded>) -> Result<Vec<WriteOutc
         return send_plain(sender, writes).await;
     }
     // Each is a decision of its own; many at once share the wait for the disk, but not two of one document.
-    let mut sent = Vec::with_capacity(writes.len());
+    let count = writes.len();
+    let mut sent = Vec::with_capacity(count);
     for run in engine::runs(writes, |guarded| &guarded.write.at) {
         let run: Vec<_> = run.into_iter().map(|guarded| send_one(sender, guarded)).collect();
         let done: Vec<WriteOutcome> = futures::stream::iter(run).buffered(256).try_collect().await?;
         sent.extend(done);
     }
+    assert_eq!(sent.len(), count, "each write of a request has its outcome");
     Ok(sent)
 }
 
@@ -184,6 +186,7 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Write
     }
     let sent: Vec<Write> = ready.iter().map(|(_, w)| w.clone()).collect();
     let done = rest.relations.write(sent, refresh).await?;
+    assert_eq!(done.len(), ready.len(), "an engine answers each write, in order");
     let missing = |outcome: &Outcome| matches!(outcome, Outcome::Refused(error) if error.kind() == ErrorKind::IndexNotFound);
     // An index that one write makes is there for the other writes of the request.
     let made: HashSet<_> = ready
@@ -220,10 +223,16 @@ async fn send_plain(sender: &Sender<'_>, writes: Vec<Write>) -> Result<Vec<Write
     }
     if !retry.is_empty() {
         let sent = retry.iter().map(|(_, w)| w.clone()).collect();
-        for ((i, _), outcome) in retry.into_iter().zip(rest.relations.write(sent, refresh).await?) {
+        let done = rest.relations.write(sent, refresh).await?;
+        assert_eq!(done.len(), retry.len(), "an engine answers each write, in order");
+        for ((i, _), outcome) in retry.into_iter().zip(done) {
             outcomes[i] = Some(outcome.into());
         }
     }
+    debug_assert!(
+        outcomes.iter().all(Option::is_some),
+        "each write of a request has its outcome"
+    );
     let unknown = || Outcome::Unknown.into();
     Ok(outcomes.into_iter().map(|sent| sent.unwrap_or_else(unknown)).collect())
 }

@@ -67,6 +67,7 @@ impl Attempts {
             failures.count = failures.count.saturating_add(1);
             failures.last = now;
         }
+        debug_assert!(known.len() <= KEPT_MAX, "names and addresses that are remembered are bounded");
     }
 
     pub(super) fn forget(&self, name: &str, peer: &str) {

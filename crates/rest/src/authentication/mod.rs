@@ -199,7 +199,8 @@ impl<'a> LoginSlot<'a> {
 
 impl Drop for LoginSlot<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "a login that ends was counted when it began to wait");
     }
 }
 

@@ -65,7 +65,7 @@ impl RecordStore {
             self.write(&record, WriteOp::Put(Source::from_value(&record.store()))).await?;
             let mut next = Records::clone(&self.records.load());
             next.put(record);
-            self.records.store(Arc::new(next));
+            self.show(next);
         }
         Ok(told)
     }
@@ -82,8 +82,19 @@ impl RecordStore {
         self.write(&record, WriteOp::Delete).await?;
         let mut next = Records::clone(&self.records.load());
         next.remove(&record);
-        self.records.store(Arc::new(next));
+        self.show(next);
         Ok(true)
+    }
+
+    /// Has every request from here on judged by these records, which are durable (security.md S2).
+    fn show(&self, next: Records) {
+        let before = self.records.load().version;
+        assert!(
+            next.version > before,
+            "security.md S3: records of version [{}] follow those of [{before}], and decisions are kept by version",
+            next.version
+        );
+        self.records.store(Arc::new(next));
     }
 
     async fn write(&self, record: &Record, op: WriteOp) -> Result<()> {

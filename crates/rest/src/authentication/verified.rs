@@ -67,6 +67,10 @@ impl Verified {
                 }
             }
         }
+        debug_assert_eq!(
+            entry.principal.version, records.version,
+            "security.md S3: credentials count with the rights of the records of now"
+        );
         match &entry.principal.realm {
             Realm::ApiKey(known) if !known.is_live(wall_ms) => None,
             _ => Some(entry.principal.clone()),

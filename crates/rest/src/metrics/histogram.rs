@@ -20,6 +20,17 @@ const BUCKETS_NANOS: [u64; BUCKETS_SECONDS.len()] = {
     nanos
 };
 
+const _: () = {
+    let mut at = 1;
+    while at < BUCKETS_NANOS.len() {
+        assert!(
+            BUCKETS_NANOS[at - 1] < BUCKETS_NANOS[at],
+            "bounds of buckets are looked up by bisection, so they rise"
+        );
+        at += 1;
+    }
+};
+
 /// Counts durations by bucket. Recording is two relaxed additions.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {

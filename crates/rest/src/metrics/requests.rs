@@ -29,6 +29,17 @@ const STATUSES: [(u16, &str); 20] = [
     (507, "507"),
 ];
 
+const _: () = {
+    let mut at = 1;
+    while at < STATUSES.len() {
+        assert!(
+            STATUSES[at - 1].0 < STATUSES[at].0,
+            "statuses are looked up by bisection, so they rise"
+        );
+        at += 1;
+    }
+};
+
 /// The endpoint of requests that no row of the table answers: unknown paths, refusals before the path is looked at.
 pub(crate) const UNROUTED: &str = "none";
 

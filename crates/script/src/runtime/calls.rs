@@ -36,7 +36,8 @@ impl<'p> Run<'p, '_> {
             result = (self.walk_body)(self, &f.body);
         }
         self.scratch.locals.truncate(top);
-        self.scratch.frames.pop();
+        let left = self.scratch.frames.pop();
+        debug_assert_eq!(left, Some(self.frame), "a function leaves the frame that it entered");
         self.base = base;
         self.frame = frame;
         self.depth -= u32::from(f.depth) + 2;
@@ -75,6 +76,10 @@ impl<'p> Run<'p, '_> {
         let frame = std::mem::replace(&mut self.frame, closure.frame);
         // A closure that calls itself: its own slots are put aside.
         let (from, to) = lambda.slots;
+        debug_assert!(
+            from <= to && closure.base <= self.scratch.locals.len(),
+            "the locals of a closure lie in the frame of its function"
+        );
         let kept: Vec<Value> = (from..to).map(|slot| std::mem::take(self.local(slot))).collect();
         for (i, (slot, _)) in lambda.params.iter().enumerate() {
             *self.local(*slot) = match args {

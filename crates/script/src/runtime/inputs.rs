@@ -45,6 +45,10 @@ impl<'p> Run<'p, '_> {
 
     /// Assigns to a name that is looked up outside.
     pub(crate) fn set_root(&mut self, slot: u32, v: Value) {
+        debug_assert!(
+            (slot as usize) < self.scratch.roots.len(),
+            "each name that is looked up outside has a slot"
+        );
         if let Some(cell) = self.scratch.roots.get_mut(slot as usize) {
             *cell = Some(v);
         }
@@ -52,6 +56,7 @@ impl<'p> Run<'p, '_> {
 
     /// Assigns to `params.x`, for this run.
     pub(crate) fn set_param(&mut self, slot: u32, v: Value) {
+        debug_assert!((slot as usize) < self.scratch.params.len(), "each parameter has a slot");
         if let Some(cell) = self.scratch.params.get_mut(slot as usize) {
             *cell = Some(v);
         }

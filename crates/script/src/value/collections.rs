@@ -96,7 +96,12 @@ impl Entries {
         if self.index.is_none() && self.items.len() > INDEX_FROM {
             self.reindex();
         }
+        debug_assert!(self.is_indexed(), "each entry of a map is found by its key");
         None
+    }
+    /// Has the index each entry, if there is one?
+    fn is_indexed(&self) -> bool {
+        self.index.as_ref().is_none_or(|index| index.len() == self.items.len())
     }
     fn reindex(&mut self) {
         self.index = (self.items.len() > INDEX_FROM).then(|| {
@@ -113,6 +118,7 @@ impl Entries {
         if self.index.is_some() {
             self.reindex();
         }
+        debug_assert!(self.is_indexed(), "each entry of a map is found by its key");
         Some(value)
     }
     pub(crate) fn clear(&mut self) {

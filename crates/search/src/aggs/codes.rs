@@ -61,6 +61,11 @@ impl Interner {
         self.leave_direct()?;
         let mut table = Vec::with_capacity(column.num_terms());
         each_term(column, |text| table.push(self.intern(text) as u32))?;
+        debug_assert_eq!(
+            table.len(),
+            column.num_terms(),
+            "search.md S14: a code for each string of the dictionary"
+        );
         self.table = Some(table.into());
         Ok(())
     }
@@ -68,7 +73,11 @@ impl Interner {
     pub(super) fn leave_direct(&mut self) -> Result<()> {
         let Some(ordinals) = self.direct.take() else { return Ok(()) };
         for number in 0..ordinals.len() as u64 {
-            self.intern(&ordinals.text(number)?);
+            let code = self.intern(&ordinals.text(number)?);
+            debug_assert_eq!(
+                code, number,
+                "search.md S14: what was collected by ordinals keeps its codes in a list"
+            );
         }
         Ok(())
     }
@@ -79,6 +88,7 @@ impl Interner {
         let code = self.list.len() as u64;
         self.list.push(text.into());
         self.codes.insert(text.into(), code);
+        debug_assert_eq!(self.list.len(), self.codes.len(), "each string has a code of its own");
         code
     }
     pub(super) fn ip(&mut self, ip: Ipv6Addr) -> u64 {
@@ -87,6 +97,7 @@ impl Interner {
         if code == next {
             self.ips.push(ip);
         }
+        debug_assert_eq!(self.ips.len(), self.ip_codes.len(), "each address has a code of its own");
         code
     }
     pub(super) fn text(&self, code: u64) -> Result<String> {

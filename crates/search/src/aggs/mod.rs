@@ -444,6 +444,10 @@ impl<'a> Root<'a> {
                 out.insert(agg.name.clone(), value);
             }
         }
+        debug_assert!(
+            parts.is_empty(),
+            "each part of an answer is of an aggregation of the request: {parts:?}"
+        );
         pipeline::run(self.aggs, &mut out, self.cx)?;
         if self.cx.dialect.typed_keys {
             let mut names = HashMap::new();

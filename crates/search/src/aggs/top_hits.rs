@@ -199,6 +199,13 @@ impl BestByBucket {
                 .partition_point(|other| Self::order(&self.sort, other, &one) == Ordering::Less);
             bucket.list.insert(place, one);
             bucket.list.truncate(self.window);
+            debug_assert!(
+                bucket.list.len() <= self.window
+                    && bucket
+                        .list
+                        .is_sorted_by(|a, b| Self::order(&self.sort, a, b) != Ordering::Greater),
+                "search.md S9: hits of a bucket have one total order"
+            );
         } else {
             bucket.list.push(one);
             if bucket.list.len() >= self.window {
@@ -358,6 +365,11 @@ impl Collector for TopMetrics {
         let mut top = Vec::new();
         if let Some(bucket) = self.best.of(bucket) {
             for one in &bucket.list {
+                debug_assert_eq!(
+                    one.codes.len(),
+                    self.sources.len(),
+                    "a hit has a value of each metric, or none"
+                );
                 let mut metrics = Map::new();
                 for ((name, source), code) in self.sources.iter().zip(&one.codes) {
                     let value = match code {

@@ -573,6 +573,11 @@ impl ValuesSource {
                     (Column::Str(c), _) => match &self.interner.table {
                         None => out.extend(c.term_ords(doc)),
                         Some(table) => {
+                            debug_assert_eq!(
+                                table.len(),
+                                c.num_terms(),
+                                "search.md S14: a code for each string of the dictionary"
+                            );
                             out.extend(
                                 c.term_ords(doc)
                                     .filter_map(|ord| table.get(ord as usize).map(|n| u64::from(*n))),

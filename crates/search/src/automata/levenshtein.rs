@@ -78,6 +78,11 @@ impl Levenshtein {
             }
             row.push(best.min(cap));
         }
+        debug_assert_eq!(
+            row.len(),
+            self.text.len() + 1,
+            "a row has a distance for each beginning of the text"
+        );
         DistanceRows {
             before: rows.row.clone(),
             row,

@@ -58,6 +58,10 @@ impl<'a> Planner<'a> {
         if node.must.iter().chain(&node.filter).any(|n| n.is_none()) {
             return Ok(self.nothing("No matching clauses"));
         }
+        assert!(
+            !empty(&node) && node.least <= node.should.len(),
+            "a clause that can match has clauses, and no more of its options are needed than it has"
+        );
         Ok(Arc::new(node))
     }
 }

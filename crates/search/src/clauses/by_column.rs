@@ -101,6 +101,10 @@ impl Planner<'_> {
                     return Ok(Box::new(NoScorer));
                 };
                 let found = choose(&column)?;
+                debug_assert!(
+                    found.is_sorted_by(|a, b| a < b),
+                    "search.md S14: the numbers of chosen texts rise, as the dictionary does"
+                );
                 let (Some(first), Some(last)) = (found.first().copied(), found.last().copied()) else {
                     return Ok(Box::new(NoScorer));
                 };

@@ -2,6 +2,7 @@
 
 use super::Planner;
 use super::multi_term::Fuzz;
+use crate::automata::levenshtein;
 use crate::automata::regexp::Pattern;
 use crate::fields::target::Target;
 use crate::scorers::interval_script::IntervalScript;
@@ -96,15 +97,10 @@ impl Planner<'_> {
                 use_field,
             } => {
                 let used = self.interval_field(target, use_field.as_deref())?;
-                let normal = |text: &str| -> Result<String> {
-                    Ok(match self.query_analyzer(&used, analyzer.as_deref(), false)? {
-                        Some(analyzer) => analyzer.normalize(text),
-                        None => text.to_owned(),
-                    })
-                };
+                let normal = || self.normalize(&used, analyzer.as_deref(), text);
                 let pattern = match shape {
-                    IntervalShape::Prefix => Pattern::prefix(&normal(text)?, *case_insensitive)?,
-                    IntervalShape::Wildcard => Pattern::wildcard(&normal(text)?, *case_insensitive)?,
+                    IntervalShape::Prefix => Pattern::prefix(&normal()?, *case_insensitive)?,
+                    IntervalShape::Wildcard => Pattern::wildcard(&normal()?, *case_insensitive)?,
                     IntervalShape::Regexp => Pattern::regexp(text, None, *case_insensitive)?,
                 };
                 self.interval_expansions(&used, &pattern, text, max_expansions.unwrap_or(128) as usize)
@@ -119,12 +115,9 @@ impl Planner<'_> {
                 use_field,
             } => {
                 let used = self.interval_field(target, use_field.as_deref())?;
-                let text = match self.query_analyzer(&used, analyzer.as_deref(), false)? {
-                    Some(analyzer) => analyzer.normalize(term),
-                    None => term.clone(),
-                };
+                let text = self.normalize(&used, analyzer.as_deref(), term)?;
                 let fuzz = Fuzz {
-                    edits: crate::automata::levenshtein::edits(*fuzziness, &text),
+                    edits: levenshtein::edits(*fuzziness, &text),
                     prefix: *prefix_length,
                     expansions: 128,
                     transpositions: *transpositions,
@@ -137,6 +130,14 @@ impl Planner<'_> {
             (Some(tree), Some(filter)) => self.interval_filter(target, tree, filter),
             (tree, _) => Ok(tree),
         }
+    }
+
+    /// A text as the terms of the field are written, without being divided.
+    fn normalize(&self, target: &Target<'_>, analyzer: Option<&str>, text: &str) -> Result<String> {
+        Ok(match self.query_analyzer(target, analyzer, false)? {
+            Some(analyzer) => analyzer.normalize(text),
+            None => text.to_owned(),
+        })
     }
 
     /// The words of a text: terms of each position, and the gaps that analysis left between them.

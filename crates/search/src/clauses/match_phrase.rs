@@ -217,6 +217,10 @@ impl Planner<'_> {
 
 /// Every way through a graph of tokens, at most 64 of them.
 pub(super) fn paths(positions: &[(u32, Vec<Token>)], start: u32, end: u32) -> Vec<Vec<Token>> {
+    debug_assert!(
+        positions.is_sorted_by(|(a, _), (b, _)| a < b),
+        "positions of a text rise: a way goes from one to the next"
+    );
     let mut done: Vec<Vec<Token>> = Vec::new();
     let mut open: Vec<(u32, Vec<Token>)> = vec![(start, Vec::new())];
     while let Some((at, path)) = open.pop() {

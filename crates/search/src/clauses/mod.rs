@@ -222,7 +222,9 @@ impl<'a> Planner<'a> {
         };
         let result = f(&inner)?;
         self.profile.borrow_mut().append(&mut inner.profile.borrow_mut());
-        *self.clauses.borrow_mut() = *inner.clauses.borrow();
+        let (mut before, after) = (self.clauses.borrow_mut(), *inner.clauses.borrow());
+        assert!(*before <= after, "clauses of a nested query count beside those around it");
+        *before = after;
         Ok(result)
     }
 

@@ -27,19 +27,7 @@ impl Planner<'_> {
         for like in &q.like {
             self.collect_like(like, &mut texts, &mut docs, &mut ids)?;
         }
-        let (mut other_texts, mut other_docs) = (Vec::new(), Vec::new());
-        for like in &q.unlike {
-            self.collect_like(like, &mut other_texts, &mut other_docs, &mut Vec::new())?;
-        }
-        let mut skipped: HashSet<String> = q.stop_words.iter().cloned().collect();
-        for field in &fields {
-            for text in &other_texts {
-                skipped.extend(self.words(field, q, text)?);
-            }
-            for doc in &other_docs {
-                skipped.extend(self.words_of(field, q, doc)?.into_keys());
-            }
-        }
+        let skipped = self.skipped_words(q, &fields)?;
         let mut options = Vec::new();
         for field in &fields {
             let mut found = Frequencies::new();
@@ -112,6 +100,24 @@ impl Planner<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// The words that are not typical of anything: stop words, and those of what is to be unlike.
+    fn skipped_words(&self, q: &MoreLikeThisQuery, fields: &[String]) -> Result<HashSet<String>> {
+        let (mut texts, mut docs) = (Vec::new(), Vec::new());
+        for like in &q.unlike {
+            self.collect_like(like, &mut texts, &mut docs, &mut Vec::new())?;
+        }
+        let mut skipped: HashSet<String> = q.stop_words.iter().cloned().collect();
+        for field in fields {
+            for text in &texts {
+                skipped.extend(self.words(field, q, text)?);
+            }
+            for doc in &docs {
+                skipped.extend(self.words_of(field, q, doc)?.into_keys());
+            }
+        }
+        Ok(skipped)
     }
 
     /// Sorts what is to be alike into texts and documents.

@@ -19,7 +19,7 @@ use segment::filter_cache::FilterKey;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
-use tantivy::columnar::MonotonicallyMappableToU64;
+use tantivy::columnar::{Column, DynamicColumn, HasAssociatedColumnType, MonotonicallyMappableToU64};
 use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 
@@ -388,42 +388,11 @@ impl Planner<'_> {
             let is_in = |text: &str| text.parse().is_ok_and(|depth: i64| range.contains(&depth));
             return Ok(self.in_directories(target, field, &is_in, boost, what));
         }
-        macro_rules! scan {
-            ($t:ty, $low:expr, $high:expr) => {{
-                let (low, high): ($t, $t) = ($low, $high);
-                if low > high {
-                    return Ok(self.nothing("empty range"));
-                }
-                let key = FilterKey::Range {
-                    column: name.as_str().into(),
-                    low: low.to_u64(),
-                    high: high.to_u64(),
-                };
-                let inner = Arc::new(FilterNode {
-                    boost,
-                    what,
-                    docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                        let column = segment.reader.fast_fields().column_opt::<$t>(&name).map_err(broken)?;
-                        Ok(match column {
-                            Some(column) => column_range(segment, &name, column, low, high)?,
-                            None => Box::new(NoScorer),
-                        })
-                    },
-                });
-                let filters = self.view.filters.clone();
-                Ok(Arc::new(KeptFilter {
-                    inner,
-                    key,
-                    filters,
-                    boost,
-                }))
-            }};
-        }
         let whole = |v: Option<&FieldValue>, default: i64| match v {
             Some(FieldValue::Long(n) | FieldValue::Date(n) | FieldValue::DateNanos(n)) => *n,
             _ => default,
         };
-        match target.kind.kind {
+        Ok(match target.kind.kind {
             Kind::UnsignedLong => {
                 let n = |v: Option<&FieldValue>, default| {
                     if let Some(FieldValue::UnsignedLong(n)) = v {
@@ -432,19 +401,54 @@ impl Planner<'_> {
                         default
                     }
                 };
-                scan!(u64, n(low, 0), n(high, u64::MAX))
+                self.scan_column(name, (n(low, 0), n(high, u64::MAX)), boost, what)
             }
-            kind if kind.is_integer() || kind.is_date() => scan!(i64, whole(low, i64::MIN), whole(high, i64::MAX)),
+            kind if kind.is_integer() || kind.is_date() => {
+                self.scan_column(name, (whole(low, i64::MIN), whole(high, i64::MAX)), boost, what)
+            }
             kind if kind.is_float() => {
                 let n = |v: Option<&FieldValue>, default| if let Some(FieldValue::Double(n)) = v { *n } else { default };
-                scan!(f64, n(low, f64::NEG_INFINITY), n(high, f64::INFINITY))
+                self.scan_column(name, (n(low, f64::NEG_INFINITY), n(high, f64::INFINITY)), boost, what)
             }
             Kind::Boolean => {
                 let n = |v: Option<&FieldValue>, default| if let Some(FieldValue::Bool(b)) = v { *b } else { default };
-                scan!(bool, n(low, false), n(high, true))
+                self.scan_column(name, (n(low, false), n(high, true)), boost, what)
             }
-            _ => self.exists(target.path, boost),
+            _ => self.exists(target.path, boost)?,
+        })
+    }
+
+    /// Documents with a value of a column between two, both included.
+    fn scan_column<T>(&self, name: String, (low, high): (T, T), boost: f32, what: String) -> Shared
+    where
+        T: HasAssociatedColumnType + MonotonicallyMappableToU64,
+        DynamicColumn: Into<Option<Column<T>>>,
+    {
+        if low > high {
+            return self.nothing("empty range");
         }
+        let key = FilterKey::Range {
+            column: name.as_str().into(),
+            low: low.to_u64(),
+            high: high.to_u64(),
+        };
+        let inner = Arc::new(FilterNode {
+            boost,
+            what,
+            docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
+                let column = segment.reader.fast_fields().column_opt::<T>(&name).map_err(broken)?;
+                Ok(match column {
+                    Some(column) => column_range(segment, &name, column, low, high)?,
+                    None => Box::new(NoScorer),
+                })
+            },
+        });
+        Arc::new(KeptFilter {
+            inner,
+            key,
+            filters: self.view.filters.clone(),
+            boost,
+        })
     }
 
     /// As [`Planner::number_range`] through the terms of a field without a column.

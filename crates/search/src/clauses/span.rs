@@ -14,6 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tantivy::Term;
 
+/// An operator over what is below it; `None` if one of that can never match.
+fn tree_of(op: Op, below: Vec<Option<Tree>>) -> Option<Tree> {
+    let below: Option<Vec<Tree>> = below.into_iter().collect();
+    below.map(|below| Tree { op, below })
+}
+
 impl Planner<'_> {
     pub(super) fn span(&self, q: &SpanQuery, boost: f32) -> Result<Shared> {
         if let Some((one, other)) = q.field_mismatch() {
@@ -49,14 +55,24 @@ impl Planner<'_> {
         }))
     }
 
+    /// Spans of several clauses near each other, with the gaps between them.
+    fn span_near(&self, clauses: &[SpanQuery], slop: i64, in_order: bool, terms: &mut Vec<Term>) -> Result<Option<Tree>> {
+        let (mut below, mut gaps) = (Vec::new(), Vec::new());
+        for clause in clauses {
+            match clause {
+                SpanQuery::Gap { width, .. } => gaps.push((below.len(), i64::from(*width))),
+                clause => below.push(self.span_tree(clause, terms)?),
+            }
+        }
+        self.count_clauses(below.len())?;
+        if below.len() == 1 && gaps.is_empty() {
+            return Ok(below.remove(0));
+        }
+        Ok(tree_of(Op::Near { slop, in_order, gaps }, below))
+    }
+
     /// A span's matcher; `None` if it can never match.
     fn span_tree(&self, q: &SpanQuery, terms: &mut Vec<Term>) -> Result<Option<Tree>> {
-        let of = |op: Op, below: Vec<Option<Tree>>| {
-            below
-                .into_iter()
-                .collect::<Option<Vec<Tree>>>()
-                .map(|below| Tree { op, below })
-        };
         Ok(match q {
             SpanQuery::Term { field, value } => {
                 let Some(target) = self.positions_of(field)? else {
@@ -73,27 +89,7 @@ impl Planner<'_> {
                 Some(Tree::words(found))
             }
             SpanQuery::Gap { .. } => None,
-            SpanQuery::Near { clauses, slop, in_order } => {
-                let (mut below, mut gaps) = (Vec::new(), Vec::new());
-                for clause in clauses {
-                    match clause {
-                        SpanQuery::Gap { width, .. } => gaps.push((below.len(), i64::from(*width))),
-                        clause => below.push(self.span_tree(clause, terms)?),
-                    }
-                }
-                self.count_clauses(below.len())?;
-                if below.len() == 1 && gaps.is_empty() {
-                    return Ok(below.remove(0));
-                }
-                of(
-                    Op::Near {
-                        slop: i64::from(*slop),
-                        in_order: *in_order,
-                        gaps,
-                    },
-                    below,
-                )
-            }
+            SpanQuery::Near { clauses, slop, in_order } => self.span_near(clauses, i64::from(*slop), *in_order, terms)?,
             SpanQuery::Or(clauses) => {
                 self.count_clauses(clauses.len())?;
                 let mut below = Vec::new();
@@ -102,7 +98,7 @@ impl Planner<'_> {
                 }
                 Some(Tree { op: Op::Any, below })
             }
-            SpanQuery::First { inner, end } => of(Op::First(i64::from(*end)), vec![self.span_tree(inner, terms)?]),
+            SpanQuery::First { inner, end } => tree_of(Op::First(i64::from(*end)), vec![self.span_tree(inner, terms)?]),
             SpanQuery::Not {
                 include,
                 exclude,
@@ -117,16 +113,16 @@ impl Planner<'_> {
                 let include = self.span_tree(include, terms)?;
                 let exclude = self.span_tree(exclude, &mut Vec::new())?;
                 match exclude {
-                    Some(exclude) => of(op, vec![include, Some(exclude)]),
+                    Some(exclude) => tree_of(op, vec![include, Some(exclude)]),
                     None => include,
                 }
             }
-            SpanQuery::Containing { big, little } => of(
+            SpanQuery::Containing { big, little } => tree_of(
                 Op::Containing,
                 vec![self.span_tree(big, terms)?, self.span_tree(little, terms)?],
             ),
             SpanQuery::Within { big, little } => {
-                of(Op::Within, vec![self.span_tree(big, terms)?, self.span_tree(little, terms)?])
+                tree_of(Op::Within, vec![self.span_tree(big, terms)?, self.span_tree(little, terms)?])
             }
             SpanQuery::Masking { inner, .. } => self.span_tree(inner, terms)?,
         })

@@ -90,6 +90,10 @@ pub(crate) fn expand(
     let parts = parts_of(views, &specs, cx)?;
     let mut members_found = GroupMembers::new(groups, &specs);
     let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
+    debug_assert!(
+        members.is_none_or(|all| all.is_sorted_by_key(|one| (one.view, one.segment))),
+        "members of groups stand by index and segment, as they are read"
+    );
     let mut unread = members;
     for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
         let boost = scores.then(|| index_boost(request, view));
@@ -189,6 +193,7 @@ impl<'a> GroupMembers<'a> {
         readers: &[MemberReaders],
     ) -> Result<()> {
         let Some(slot) = self.slots.get(group) else { return Ok(()) };
+        debug_assert_eq!(readers.len(), self.best.len(), "each order of members has its readers");
         let of = &mut self.found[*slot];
         of.count += 1;
         of.max_score = Some(of.max_score.map_or(score, |max| max.max(score)));

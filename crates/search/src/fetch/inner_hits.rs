@@ -294,6 +294,7 @@ impl<'a> CompiledInnerHits<'a> {
             let score = by_score.then_some(one.score);
             let (mut hit, own_root) = match &self.wanted.of {
                 Of::Nested { path } => {
+                    assert!(one.doc < root, "search.md S6: a nested document stands before its root");
                     if roots.is_empty() {
                         let shelf = DocumentReader::of(self.view, here);
                         roots.push(((segment, root), RootDocument::read(&shelf, root)?));
@@ -366,11 +367,9 @@ impl<'a> CompiledInnerHits<'a> {
             }
         }
         self.part.check()?;
-        Ok(Ranking {
-            best: best.into_sorted(),
-            count,
-            max_score,
-        })
+        let best = best.into_sorted();
+        assert!(best.len() as u64 <= count, "search.md S13: hits that are shown are counted");
+        Ok(Ranking { best, count, max_score })
     }
 
     /// Documents that may be an inner hit of a document.

@@ -35,6 +35,7 @@ struct Fragment {
 impl Plain<'_> {
     /// The fragments of a field with these values; `words` are the tokens of each.
     pub(super) fn fragments(&self, values: &[Content], words: &[Vec<Word>], wants: &[Want]) -> Vec<String> {
+        assert_eq!(values.len(), words.len(), "each value has its words");
         let most = self.most.max(1);
         let mut all: Vec<(f32, String)> = Vec::new();
         for (content, words) in values.iter().zip(words) {
@@ -122,6 +123,7 @@ impl Plain<'_> {
     /// Writes a group of tokens with what stands before it; answers where it ends.
     fn flush(&self, out: &mut String, content: &Content, group: &TokenGroup, last: usize) -> usize {
         let (start, end) = group.shown;
+        debug_assert!(start <= end && end <= group.end, "what is shown of a group lies in it");
         if start > last {
             self.marks.push(out, content.slice(last, start));
         }

@@ -154,6 +154,7 @@ pub(super) fn positional(words: &[Word], wants: &[Want]) -> Vec<PhraseMatch> {
         for list in &mut places {
             list.sort_by_key(|at| words[*at].position);
         }
+        assert_eq!(places.len(), slots.len(), "each slot of a phrase has its places");
         let found = if *ordered {
             in_order(words, &places, *slop)
         } else {

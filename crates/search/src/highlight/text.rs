@@ -38,6 +38,7 @@ impl Content {
         }
         units.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         bytes.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        assert_eq!(units.len(), text.len() + 1, "each byte has its unit, and so has the end");
         Content { text, units, bytes }
     }
     pub(super) fn text(&self) -> &str {

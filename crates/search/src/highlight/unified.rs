@@ -35,6 +35,7 @@ struct Passage {
 impl Unified<'_> {
     /// The fragments of a field with these values; `words` are the tokens of each.
     pub(super) fn fragments(&self, values: &[Content], words: &[Vec<Word>], wants: &[Want]) -> Vec<String> {
+        assert_eq!(values.len(), words.len(), "each value has its words");
         let (matches, counts) = self.matches(words, wants);
         if matches.is_empty() {
             return self.beginning(values).into_iter().filter(|t| !t.trim().is_empty()).collect();

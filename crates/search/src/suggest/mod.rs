@@ -214,6 +214,10 @@ fn near(
             }
         }
     }
+    debug_assert!(
+        docs.values().all(|docs| *docs <= seen::docs(view)),
+        "no word is in more documents than there are"
+    );
     docs.remove(word);
     let found = docs.into_iter().filter(|(_, docs)| *docs > above).filter_map(|(term, docs)| {
         let score = nearness(spec.distance, word, &term, automaton.distance(&term)?);

@@ -590,6 +590,10 @@ impl<'a> Walk<'a, '_> {
         if at < self.kept {
             self.best.insert(at, correction);
             self.best.truncate(self.kept);
+            debug_assert!(
+                self.best.is_sorted_by(|a, b| a.compare(b).is_ge()),
+                "corrections fall: a better one is placed by bisection"
+            );
         }
     }
 }

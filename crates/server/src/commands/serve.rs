@@ -65,20 +65,11 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     // Before anything is written, so that an early signal also ends in order.
     let mut signals = Signals::listen()?;
     // Bound before the engine opens: who connects meanwhile waits instead of being refused.
-    let mut listeners = Vec::new();
-    let mut listening = Vec::new();
-    let mut files = Vec::new();
-    for (on, persona) in &config.listen {
-        let (socket, bound) = on.bind().await?;
-        files.extend(SocketFile::of(&bound));
-        listeners.push(Listener {
-            socket,
-            persona: *persona,
-            // A unix socket leaves the machine by no way.
-            tls: bound.address().and_then(|_| tls.clone()),
-        });
-        listening.push((bound, *persona));
-    }
+    let Sockets {
+        listeners,
+        listening,
+        files,
+    } = Sockets::bind(config, tls.as_ref()).await?;
     // For what clients are told of the node, a unix socket has no address.
     let address = listening.iter().find_map(|(on, _)| on.address());
     let address = address.map_or_else(|| "127.0.0.1:0".to_owned(), |address| address.to_string());
@@ -127,6 +118,34 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     drop(wired);
     close(engine).await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sockets that the configuration names.
+#[derive(Default)]
+struct Sockets {
+    listeners: Vec<Listener>,
+    /// Where they listen, and as whom.
+    listening: Vec<(ListenOn, Persona)>,
+    /// Files of unix sockets, removed at the end.
+    files: Vec<SocketFile>,
+}
+
+impl Sockets {
+    async fn bind(config: &Config, tls: Option<&TlsConfig>) -> Result<Sockets> {
+        let mut out = Sockets::default();
+        for (on, persona) in &config.listen {
+            let (socket, bound) = on.bind().await?;
+            out.files.extend(SocketFile::of(&bound));
+            out.listeners.push(Listener {
+                socket,
+                persona: *persona,
+                // A unix socket leaves the machine by no way.
+                tls: bound.address().and(tls).cloned(),
+            });
+            out.listening.push((bound, *persona));
+        }
+        Ok(out)
+    }
 }
 
 /// Closes the engine, within its time. Nothing that was acknowledged depends on it.

@@ -108,6 +108,10 @@ impl<'a> Upload<'a> {
 
 impl io::Write for Upload<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        assert!(
+            self.waiting.len() <= self.objects.part_bytes,
+            "no more waits than one part of an upload has"
+        );
         let room = self.objects.part_bytes - self.waiting.len();
         let taken = bytes.len().min(room);
         self.waiting.extend_from_slice(&bytes[..taken]);

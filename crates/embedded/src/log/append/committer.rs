@@ -37,6 +37,36 @@ pub(super) struct Committer {
     pub(super) unnoted_since: Option<Instant>,
 }
 
+impl Committer {
+    /// The writer of a run that begins with this file; `None`: the disk has no room for one yet.
+    pub(super) fn begin(shared: &Arc<Shared>, file: Option<OwnFile>, header: &FileHeader) -> Committer {
+        assert!(
+            header.previous_end <= header.start && header.number > 0,
+            "2: file {} of a run begins at {}, and the log ended at {}",
+            header.number,
+            header.start,
+            header.previous_end
+        );
+        let waits = file.is_none();
+        Committer {
+            shared: shared.clone(),
+            file: file.unwrap_or_else(no_file),
+            // Rotating counts on.
+            number: if waits { header.number - 1 } else { header.number },
+            previous_end: waits.then_some(header.previous_end),
+            run_id: header.run_id,
+            offset: FILE_HEADER_BYTES,
+            frame_no: 0,
+            position: header.start,
+            heads: FxHashMap::default(),
+            buffer: Vec::new(),
+            unwritten: None,
+            unsynced_since: None,
+            unnoted_since: None,
+        }
+    }
+}
+
 /// A frame in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framed {

@@ -30,7 +30,6 @@ use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote
 use crate::log::replay::{Expected, LogFile, Recovered, ScanResult, Tail, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
 use model::{Error, ErrorKind, Result};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -210,7 +209,6 @@ impl Log {
             options.from
         );
         let header = header_of_run(&options, &recovered, &files, tail.as_ref());
-        let (number, previous_end) = (header.number, header.previous_end);
         let Blank {
             file: blank,
             spare,
@@ -226,31 +224,16 @@ impl Log {
         }
         shared.blanks.store(blank_number + 1, Ordering::Relaxed);
         let begun = blank.and_then(|blank| shared.begin_file(blank, &header, || true));
-        let (file, previous_end) = match begun {
-            Ok(file) => (file, None),
+        let file = match begun {
+            Ok(file) => Some(file),
             // Reads, and deletes as soon as there is a little room: a full disk is no reason not to start.
             Err(e) if is_full(&e) => {
                 shared.refuse_spare(&e);
-                (no_file(), Some(previous_end))
+                None
             }
             Err(e) => return Err(refusal("beginning a log file in", dir, &e)),
         };
-        let committer = Committer {
-            shared: shared.clone(),
-            file,
-            // Rotating counts on.
-            number: if previous_end.is_some() { number - 1 } else { number },
-            previous_end,
-            run_id: header.run_id,
-            offset: FILE_HEADER_BYTES,
-            frame_no: 0,
-            position: recovered.start,
-            heads: FxHashMap::default(),
-            buffer: Vec::new(),
-            unwritten: None,
-            unsynced_since: None,
-            unnoted_since: None,
-        };
+        let committer = Committer::begin(&shared, file, &header);
         committer.publish_room();
         let committer = Arc::new(Mutex::new(LockRank::Committer, committer));
         let (writer, spare) = ((shared.clone(), committer.clone()), shared.clone());

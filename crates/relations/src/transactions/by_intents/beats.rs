@@ -47,6 +47,10 @@ impl Beats {
     }
     /// Who times the leases of this session (T30).
     pub(super) fn times(&self, session: Arc<str>, own: &str) -> TimedBy {
+        debug_assert!(
+            !self.ended.contains(own),
+            "T30: a server whose session was ended has begun another one"
+        );
         match self.ended.contains(&session) {
             true => TimedBy::Everybody,
             false if *session == *own => TimedBy::Here,

@@ -107,6 +107,11 @@ impl Relations {
             ..Read::whole(Lease::at(id))
         });
         let found = self.engine.read(reads.collect()).await?;
+        assert_eq!(
+            found.len(),
+            changed.len() + gone.len(),
+            "T28: an engine answers each read, in order"
+        );
         for document in &found {
             if self.waits_for(portable, own, document.as_ref()).await? {
                 return Ok(false);
@@ -142,6 +147,10 @@ impl Relations {
 
     /// Alters the table as other servers have (T15: in the order of the gate).
     fn follow_gate(&self, number: u64, begun: Vec<Lease>, ended: Vec<(Arc<str>, Option<Ending>)>, now: Duration) -> Result<()> {
+        debug_assert!(
+            begun.last().is_none_or(|lease| lease.token <= number),
+            "T27: no lease is newer than its gate"
+        );
         let mut table = self.locks.table();
         for (id, how) in ended {
             table.end(&id, how.map(|how| (how, Some(now))));

@@ -35,6 +35,7 @@ use crate::intents::{Attempt, Ended, Mark, Pause, Record, RecordState, Resolved,
 use crate::kept_time::{KEPT_MS, KeptTime};
 use crate::leases::Place;
 use crate::lock_documents::apply::PreparedLocks;
+use crate::lock_documents::format::LockWrite;
 use crate::locks::{Age, Owner};
 use crate::sessions::{Session, SessionName, SessionState};
 use async_recursion::async_recursion as boxed;
@@ -133,6 +134,17 @@ pub(crate) enum ChangeReply {
     Exclusive,
 }
 
+/// The step that follows an attempt.
+enum AfterAttempt {
+    Reply(ChangeReply),
+    /// It writes these lock documents: another attempt, made ready for them.
+    Prepare(Vec<LockWrite>),
+    /// It was aborted: another attempt with its age (T10).
+    Repeat(Age),
+    /// There is no time left.
+    GiveUp,
+}
+
 impl Relations {
     /// Decides a change by marks and a record.
     pub(crate) async fn change_portably(
@@ -182,40 +194,11 @@ impl Relations {
             };
             let ended = self.run_attempt(portable, &attempt, &mut planning).await?;
             let came = planning.came;
-            match (ended, came) {
-                (
-                    Ended::Committed { token, stamps },
-                    Some(PreflightOutcome::Possible {
-                        folded,
-                        otherwise,
-                        warnings,
-                    }),
-                ) => {
-                    let committed = self
-                        .report_commit(portable, change, &folded, otherwise, warnings, token, &stamps)
-                        .await?;
-                    return Ok(match beside {
-                        None => ChangeReply::Verdict(Verdict::Committed(committed)),
-                        Some(beside) => ChangeReply::Beside(committed, stamps.get(&beside.at).copied().unwrap_or_default()),
-                    });
-                }
-                (Ended::Stopped, Some(PreflightOutcome::Refused(error))) => return Err(error),
-                (Ended::Refused { at, error }, came) => {
-                    return refusal_at(at.as_ref(), error, came.as_ref()).map(ChangeReply::Verdict);
-                }
-                (Ended::Stopped, Some(PreflightOutcome::Exclusive(_))) if beside.is_some() => return Ok(ChangeReply::Exclusive),
-                (Ended::Stopped, Some(PreflightOutcome::Exclusive(locks))) => prepared = Some(self.prepare_locks(&locks)),
-                (Ended::Stopped, Some(PreflightOutcome::Verdict(Verdict::Committed(done)))) => {
-                    let done = self.complete_stamps(portable, change, done).await?;
-                    return Ok(ChangeReply::Verdict(Verdict::Committed(done)));
-                }
-                (Ended::Stopped, Some(PreflightOutcome::Verdict(verdict))) => return Ok(ChangeReply::Verdict(verdict)),
-                (Ended::Aborted { age: kept }, _) => age = Some(kept).filter(|age| *age != Age::default()),
-                (Ended::TimedOut, _) => break,
-                (ended, _) => {
-                    let reason = format!("an attempt without locks of its own ended as {ended:?}");
-                    return Err(Error::new(ErrorKind::Internal, reason));
-                }
+            match self.after_attempt(portable, change, beside, ended, came).await? {
+                AfterAttempt::Reply(reply) => return Ok(reply),
+                AfterAttempt::Prepare(locks) => prepared = Some(self.prepare_locks(&locks)),
+                AfterAttempt::Repeat(kept) => age = Some(kept).filter(|age| *age != Age::default()),
+                AfterAttempt::GiveUp => break,
             }
             if self.clock.monotonic() > deadline {
                 break;
@@ -223,6 +206,54 @@ impl Relations {
         }
         let reason = format!("other changes of the same documents did not end within {TIMEOUT:?}; nothing was changed");
         self.waited_for(portable, &named, reason).await
+    }
+
+    /// Goes from the end of an attempt, and what it came to before its commit, to the step that follows.
+    ///
+    /// # Errors
+    /// The refusal of the change; the engine's.
+    async fn after_attempt(
+        &self,
+        portable: &Portable,
+        change: &Change,
+        beside: Option<&Beside<'_>>,
+        ended: Ended,
+        came: Option<PreflightOutcome>,
+    ) -> Result<AfterAttempt> {
+        let reply = match (ended, came) {
+            (
+                Ended::Committed { token, stamps },
+                Some(PreflightOutcome::Possible {
+                    folded,
+                    otherwise,
+                    warnings,
+                }),
+            ) => {
+                let committed = self
+                    .report_commit(portable, change, &folded, otherwise, warnings, token, &stamps)
+                    .await?;
+                match beside {
+                    None => ChangeReply::Verdict(Verdict::Committed(committed)),
+                    Some(beside) => ChangeReply::Beside(committed, stamps.get(&beside.at).copied().unwrap_or_default()),
+                }
+            }
+            (Ended::Stopped, Some(PreflightOutcome::Refused(error))) => return Err(error),
+            (Ended::Refused { at, error }, came) => refusal_at(at.as_ref(), error, came.as_ref()).map(ChangeReply::Verdict)?,
+            (Ended::Stopped, Some(PreflightOutcome::Exclusive(_))) if beside.is_some() => ChangeReply::Exclusive,
+            (Ended::Stopped, Some(PreflightOutcome::Exclusive(locks))) => return Ok(AfterAttempt::Prepare(locks)),
+            (Ended::Stopped, Some(PreflightOutcome::Verdict(Verdict::Committed(done)))) => {
+                let done = self.complete_stamps(portable, change, done).await?;
+                ChangeReply::Verdict(Verdict::Committed(done))
+            }
+            (Ended::Stopped, Some(PreflightOutcome::Verdict(verdict))) => ChangeReply::Verdict(verdict),
+            (Ended::Aborted { age }, _) => return Ok(AfterAttempt::Repeat(age)),
+            (Ended::TimedOut, _) => return Ok(AfterAttempt::GiveUp),
+            (ended, _) => {
+                let reason = format!("an attempt without locks of its own ended as {ended:?}");
+                return Err(Error::new(ErrorKind::Internal, reason));
+            }
+        };
+        Ok(AfterAttempt::Reply(reply))
     }
 
     /// Runs one attempt to its end, and takes it from the running ones.
@@ -367,6 +398,7 @@ impl Relations {
                 _ => {}
             }
         }
+        assert_eq!(found.len(), done.items.len(), "T7: an engine answers each read, in order");
         for (item, document) in done.items.iter_mut().zip(found) {
             if token(&document)? == Some(own)
                 && let Some(document) = document
@@ -389,7 +421,9 @@ impl Relations {
         let mut outcomes = Vec::with_capacity(writes.len());
         // A write that waits for a change is not overtaken by a later one of the same document.
         for run in engine::runs(writes, |write| &write.at) {
-            for (write, mut outcome) in run.clone().into_iter().zip(self.engine.write(run, refresh).await?) {
+            let answers = self.engine.write(run.clone(), refresh).await?;
+            assert_eq!(answers.len(), run.len(), "T7: an engine answers each write, in order");
+            for (write, mut outcome) in run.into_iter().zip(answers) {
                 if matches!(outcome, Outcome::Held(_)) {
                     let deadline = self.clock.monotonic() + TIMEOUT;
                     outcome = portable

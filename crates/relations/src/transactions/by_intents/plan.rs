@@ -146,14 +146,7 @@ impl Planning for IntentPlan<'_> {
         };
         let checked = match relations.engine.atomic() {
             Some(_) => relations.atomically(&mut check).await?.answer,
-            // Whoever grants a lock after the look at the gate meets the record of the attempt. Who may have to wait takes its place
-            // while nobody is granted one.
-            None => {
-                let turn = relations.locks.gate_turn();
-                let waits = change.wait && !change.locks.is_empty();
-                let _turn = if waits { Some(turn.lock().await) } else { None };
-                check.outside()?
-            }
+            None => check.outside().await?,
         };
         let leases = check.leases;
         let (came, planned) = match checked {
@@ -261,15 +254,11 @@ impl Transaction for Check<'_, '_> {
             Evaluated::TooLong => internal("an update takes too long where nothing bounds it"),
             Evaluated::Waits(claims, request) => {
                 let (shared, place) = (relations.locks.clone(), (*place).clone());
-                let plan = Plan {
-                    reveals_nothing: true,
-                    ..Plan::default()
-                };
                 let queue = move |_: &Decision<'_>| {
                     let told = shared.table().enqueue(&claims, &request, None);
                     SectionCheck::Verdict(Verdict::Waits(shared.turn(&request.owner, told), place))
                 };
-                Ok(Step::CommitWith(plan, Box::new(queue)))
+                Ok(Step::CommitWith(Plan::revealing_nothing(), Box::new(queue)))
             }
             Evaluated::Possible {
                 folded,
@@ -292,8 +281,13 @@ impl Transaction for Check<'_, '_> {
 }
 
 impl Check<'_, '_> {
-    /// The same where there is no section.
-    fn outside(&mut self) -> Result<SectionCheck> {
+    /// The same where there is no section. Whoever grants a lock after the look at the gate meets the record of the attempt. Who
+    /// may have to wait takes its place while nobody is granted one.
+    async fn outside(&mut self) -> Result<SectionCheck> {
+        let change = self.evaluator.change;
+        let turn = self.plan.relations.locks.gate_turn();
+        let waits = change.wait && !change.locks.is_empty();
+        let _turn = if waits { Some(turn.lock().await) } else { None };
         let mut none = ReadBefore {
             names: self.plan.names,
             before: self.before,
@@ -360,6 +354,46 @@ impl IntentPlan<'_> {
         updates.begin(Where::InsideUnbounded);
     }
 
+    /// Would the mappings take the writes? They grow by what they take. Gives what each operation comes to where one is refused.
+    async fn rehearse(&self, folded: &Folded) -> Result<Option<Vec<NotDone>>> {
+        let engine = &*self.relations.engine;
+        // Writes that are superseded first: by the others mappings grow.
+        let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
+        let superseded = engine.rehearse(&superseded).await?;
+        let plain = |write: &Write| Write {
+            hide: Hide::Drop,
+            ..write.clone()
+        };
+        let plain: Vec<Write> = folded.writes.iter().map(plain).collect();
+        let rehearsed: Vec<Option<Error>> = match superseded.iter().all(Result::is_ok) {
+            true => rehearse_and_grow(engine, &plain).await?,
+            false => engine.rehearse(&plain).await?.into_iter().map(Result::err).collect(),
+        };
+        debug_assert_eq!(
+            rehearsed.len(),
+            folded.writes.len(),
+            "T2: each write has its answer, in order"
+        );
+        let outcome = |refused| match refused {
+            Some(error) => Outcome::Refused(error),
+            None => Outcome::Unknown,
+        };
+        let outcomes: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
+        let mut failures = refusals(folded, &outcomes);
+        assert_eq!(
+            superseded.len(),
+            folded.superseded.len(),
+            "T2: each write that is superseded has its answer"
+        );
+        for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {
+            if let Err(error) = rehearsed {
+                let none = || folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>();
+                failures.get_or_insert_with(none)[*n] = NotDone::Refused(error);
+            }
+        }
+        Ok(failures)
+    }
+
     /// Would the mapping take it? With a key, its outcome is one more document.
     async fn preflight(
         &self,
@@ -374,46 +408,17 @@ impl IntentPlan<'_> {
         else {
             return Err(Error::new(ErrorKind::Internal, "only what is possible is rehearsed"));
         };
+        if let Some(operations) = self.rehearse(folded).await? {
+            let failures = Failures {
+                otherwise: *otherwise,
+                operations,
+            };
+            return Ok((PreflightOutcome::Verdict(Verdict::Failed(failures)), Planned::Impossible));
+        }
         let mut outcomes: BTreeMap<DocAddress, Effects> = BTreeMap::new();
-        // Writes that are superseded first: by the others mappings grow.
-        let superseded: Vec<Write> = folded.superseded.iter().map(|(_, write)| write.clone()).collect();
-        let superseded = self.relations.engine.rehearse(&superseded).await?;
-        let plain: Vec<Write> = folded
-            .writes
-            .iter()
-            .map(|write| Write {
-                hide: Hide::Drop,
-                ..write.clone()
-            })
-            .collect();
-        let rehearsed = if superseded.iter().all(Result::is_ok) {
-            rehearse_and_grow(&*self.relations.engine, &plain).await?
-        } else {
-            let answers = self.relations.engine.rehearse(&plain).await?;
-            answers.into_iter().map(Result::err).collect()
-        };
-        let outcome = |refused| match refused {
-            Some(error) => Outcome::Refused(error),
-            None => Outcome::Unknown,
-        };
-        let seen: Vec<Outcome> = rehearsed.into_iter().map(outcome).collect();
         for write in &folded.writes {
             let known = outcomes.insert(write.at.clone(), effects_of(write, self.relations.clock.wall_ms()));
             debug_assert!(known.is_none(), "T2: a transaction writes {:?} twice", write.at);
-        }
-        let mut failures = refusals(folded, &seen);
-        for ((n, _), rehearsed) in folded.superseded.iter().zip(superseded) {
-            if let Err(error) = rehearsed {
-                let none = || folded.steps.iter().map(|_| NotDone::NotApplied).collect::<Vec<_>>();
-                failures.get_or_insert_with(none)[*n] = NotDone::Refused(error);
-            }
-        }
-        if let Some(failures) = failures {
-            let failures = Failures {
-                otherwise: *otherwise,
-                operations: failures,
-            };
-            return Ok((PreflightOutcome::Verdict(Verdict::Failed(failures)), Planned::Impossible));
         }
         let promise = |warnings: &[String]| Committed {
             commit_seq: 0,

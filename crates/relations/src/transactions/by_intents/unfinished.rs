@@ -249,10 +249,7 @@ impl Relations {
             .collect();
         let body = |_: &mut dyn Newest| {
             let (shared, change, stamps) = (self.locks.clone(), change.clone(), stamps.clone());
-            let plan = Plan {
-                reveals_nothing: true,
-                ..Plan::default()
-            };
+            let plan = Plan::revealing_nothing();
             let follow = move |_: &Decision<'_>| {
                 let after = shared.table().conclude(&change);
                 if let Some(LockEffects { then, .. }) = after {

@@ -266,6 +266,11 @@ impl<T: Transaction> RunInAttempt<'_, T> {
             let outcome = |refused: Option<Error>| refused.map_or(Outcome::Unknown, Outcome::Refused);
             return Ok((RunOutcome::Refused(refused.into_iter().map(outcome).collect()), Planned::Stop));
         }
+        assert_eq!(
+            addresses.len(),
+            writes.len(),
+            "T2: each write has the address that it leads to"
+        );
         let mut effects = BTreeMap::new();
         for (at, write) in addresses.iter().zip(&writes) {
             let effect = match &write.op {
@@ -555,6 +560,7 @@ impl Relations {
     ) -> Result<First<T::Answer>> {
         let reads = touched.iter().map(|at| Read::whole(at.clone())).collect();
         let found = self.engine.read(reads).await?;
+        assert_eq!(found.len(), touched.len(), "T7: an engine answers each read, in order");
         let before = |document: Option<Document>| Before {
             stamp: document.as_ref().map(|document| document.stamp),
             document,

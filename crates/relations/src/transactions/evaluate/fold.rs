@@ -126,10 +126,9 @@ pub(in crate::transactions) fn fold(
     guard: &mut Guard<'_>,
     updates: &mut Updates,
 ) -> Result<Folded> {
-    let kind = change.kind;
     let mut folding = Folding {
         newest,
-        kind,
+        kind: change.kind,
         guard,
         updates,
         otherwise,
@@ -162,49 +161,13 @@ pub(in crate::transactions) fn fold(
         }
     }
     let failed = failures.iter().any(|failure| !matches!(failure, NotDone::NotApplied));
-    let mut out = folding.out;
     if failed || steps.len() < operations.len() {
+        let mut out = folding.out;
         out.failures = failures;
         return Ok(out);
     }
-    let mut places = vec![None; folding.docs.len()];
-    for (n, mut doc) in folding.docs.into_iter().enumerate() {
-        if let Some(mut lock) = doc.lock.take() {
-            lock.noop = doc.writer.is_none();
-            lock.after = doc.now.as_ref().map(|now| now.source.clone());
-            // A change has locks for many documents; a plain write's are for its own.
-            lock.under = if kind == Kind::Plain {
-                change.guards.clone()
-            } else {
-                Vec::new()
-            };
-            out.locks.push(lock);
-        }
-        let Some(writer) = doc.writer else { continue };
-        places[n] = Some(out.writes.len());
-        out.writes.push(doc.into_write());
-        out.writers.push(writer);
-    }
-    out.steps = steps
-        .into_iter()
-        .map(|(doc, step)| Step {
-            place: places[doc],
-            ..step
-        })
-        .collect();
+    let out = folding.finish(steps, change);
     debug_assert_eq!(out.steps.len(), operations.len(), "each operation has its step");
-    debug_assert_eq!(
-        out.writes.len(),
-        out.writers.len(),
-        "T2: each write has the last operation that made it"
-    );
-    debug_assert!(
-        out.steps
-            .iter()
-            .all(|step| step.place.is_some() || matches!(step.effect, Effect::Noop)),
-        "an operation with an effect is in a write: {:?}",
-        out.steps
-    );
     Ok(out)
 }
 
@@ -301,6 +264,47 @@ impl FoldedDocument {
 }
 
 impl Folding<'_, '_, '_> {
+    /// The result of operations that are all possible: one write for each document that they change. `steps`: each with the
+    /// number of its document.
+    fn finish(self, steps: Vec<(usize, Step)>, change: &Change) -> Folded {
+        let mut out = self.out;
+        let mut places = vec![None; self.docs.len()];
+        for (n, mut doc) in self.docs.into_iter().enumerate() {
+            if let Some(mut lock) = doc.lock.take() {
+                lock.noop = doc.writer.is_none();
+                lock.after = doc.now.as_ref().map(|now| now.source.clone());
+                // A change has locks for many documents; a plain write's are for its own.
+                lock.under = match self.kind {
+                    Kind::Plain => change.guards.clone(),
+                    _ => Vec::new(),
+                };
+                out.locks.push(lock);
+            }
+            let Some(writer) = doc.writer else { continue };
+            places[n] = Some(out.writes.len());
+            out.writes.push(doc.into_write());
+            out.writers.push(writer);
+        }
+        let placed = steps.into_iter().map(|(doc, step)| Step {
+            place: places[doc],
+            ..step
+        });
+        out.steps = placed.collect();
+        debug_assert_eq!(
+            out.writes.len(),
+            out.writers.len(),
+            "T2: each write has the last operation that made it"
+        );
+        debug_assert!(
+            out.steps
+                .iter()
+                .all(|step| step.place.is_some() || matches!(step.effect, Effect::Noop)),
+            "an operation with an effect is in a write: {:?}",
+            out.steps
+        );
+        out
+    }
+
     fn one(&mut self, n: usize, operation: &Operation) -> Result<Result<(usize, Step), NotDone>> {
         if let Some(error) = &operation.error {
             return Ok(Err(NotDone::Refused(error.clone())));

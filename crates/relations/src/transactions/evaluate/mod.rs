@@ -26,7 +26,7 @@ use crate::locks::{AllAnswer, Claim, LockPath, Request};
 use crate::schema;
 use crate::trees::check_change;
 use engine::{Alteration, Clock, Decision, Newest, Plan, See, Source, TreeChange, Write, WriteOp, Written};
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use model::{DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -97,20 +97,11 @@ impl Evaluator<'_> {
             return Ok((waits, Plan::default()));
         }
         let mut trees = Vec::new();
-        let otherwise = match unmet(newest, change, &mut trees)? {
-            None => false,
-            Some(reason) if !change.has_otherwise() => return Err(Error::new(ErrorKind::PreconditionFailed, reason)),
-            Some(_) => true,
-        };
+        let otherwise = takes_otherwise(newest, change, &mut trees)?;
         let operations = if otherwise { &change.otherwise } else { &change.operations };
         let mut folded = fold(newest, (operations, otherwise), change, &mut guard, updates)?;
         if folded.too_long {
-            // Nobody is told anything by it.
-            let reveals_nothing = Plan {
-                reveals_nothing: true,
-                ..Plan::default()
-            };
-            return Ok((Evaluated::TooLong, reveals_nothing));
+            return Ok((Evaluated::TooLong, Plan::revealing_nothing()));
         }
         let failed = |operations| Ok((Evaluated::Failed(Failures { otherwise, operations }), Plan::default()));
         if !folded.failures.is_empty() {
@@ -131,28 +122,8 @@ impl Evaluator<'_> {
                 Err(failures) => return failed(failures),
             },
         };
-        let moves: Vec<TreeChange> = change
-            .moves
-            .iter()
-            .filter(|one| one.otherwise == otherwise)
-            .map(|one| one.change.clone())
-            .collect();
-        for one in &moves {
-            check_change(newest, &mut guard, one)?;
-        }
-        debug_assert!(
-            is_each_written_once(&folded.writes),
-            "T2: a transaction writes a document twice: {:?}",
-            folded.writes
-        );
-        let mut plan = Plan {
-            alterations: folded.alterations.clone(),
-            writes: std::mem::take(&mut folded.writes),
-            moves,
-            trees,
-            numbered: change.kind == Kind::Change,
-            ..Plan::default()
-        };
+        let moves = moves_of(newest, &mut guard, change, otherwise)?;
+        let mut plan = self.plan_of(&mut folded, moves, trees);
         if let Some(key) = &change.key {
             if control_is_missing {
                 plan.alterations.push(schema::make_control());
@@ -171,6 +142,23 @@ impl Evaluator<'_> {
             },
             plan,
         ))
+    }
+
+    /// The writes, indices and directories of a possible change; the writes are taken from what was folded.
+    fn plan_of(&self, folded: &mut Folded, moves: Vec<TreeChange>, trees: Vec<(IndexName, u64)>) -> Plan {
+        debug_assert!(
+            is_each_written_once(&folded.writes),
+            "T2: a transaction writes a document twice: {:?}",
+            folded.writes
+        );
+        Plan {
+            alterations: folded.alterations.clone(),
+            writes: std::mem::take(&mut folded.writes),
+            moves,
+            trees,
+            numbered: self.change.kind == Kind::Change,
+            ..Plan::default()
+        }
     }
 
     /// The outcome that the change's idempotency key stands for.
@@ -269,6 +257,31 @@ impl Evaluator<'_> {
         }
         out
     }
+}
+
+/// Is the alternative to be done, because a condition does not hold? Notes the trees that the answer rests on.
+///
+/// # Errors
+/// A condition that does not hold, where there is no alternative.
+fn takes_otherwise(newest: &mut dyn Newest, change: &Change, trees: &mut Vec<(IndexName, u64)>) -> Result<bool> {
+    match unmet(newest, change, trees)? {
+        None => Ok(false),
+        Some(reason) if !change.has_otherwise() => Err(Error::new(ErrorKind::PreconditionFailed, reason)),
+        Some(_) => Ok(true),
+    }
+}
+
+/// The changes of directories of a transaction, or of its alternative.
+///
+/// # Errors
+/// A lock of somebody else.
+fn moves_of(newest: &mut dyn Newest, guard: &mut Guard<'_>, change: &Change, otherwise: bool) -> Result<Vec<TreeChange>> {
+    let own = change.moves.iter().filter(|one| one.otherwise == otherwise);
+    let moves: Vec<TreeChange> = own.map(|one| one.change.clone()).collect();
+    for one in &moves {
+        check_change(newest, guard, one)?;
+    }
+    Ok(moves)
 }
 
 /// T2.

@@ -223,6 +223,7 @@ impl Decided for Committing<'_> {
             return Err(held_for_too_long());
         }
         let net: Vec<Net> = self.net().collect();
+        assert!(net.len() <= outcomes.len(), "T2: each write of the transaction was tried");
         let tried = net.iter().zip(outcomes);
         let failed: Vec<_> = tried
             .filter_map(|(net, outcome)| Some((net.staged.at.clone(), NotDone::of(outcome)?)))
@@ -273,6 +274,16 @@ fn write_of(staged: &Staged, there: Option<&Document>) -> Write {
     write
 }
 
+/// What a transaction wrote and read, as it is now.
+#[derive(Default)]
+struct Compared<'s> {
+    indices: HashMap<String, Index>,
+    /// Documents that it wrote and that are there.
+    there: HashMap<&'s DocAddress, Document>,
+    /// Documents that are not as they were at its beginning.
+    moved: Vec<Moved>,
+}
+
 impl Committing<'_> {
     fn touches(&self) -> Vec<DocAddress> {
         let read = self.reads.iter().map(|(at, _)| at.clone());
@@ -320,29 +331,7 @@ impl Committing<'_> {
         if self.relations.portable.is_some() && self.is_held(newest)? {
             return Ok(Step::Busy(held_for_too_long()));
         }
-        let mut indices: HashMap<String, Index> = HashMap::new();
-        let mut there: HashMap<&DocAddress, Document> = HashMap::new();
-        let mut moved = Vec::new();
-        for staged in &self.staged {
-            let uuid = match &staged.index {
-                StagedIndex::Known { uuid } => Some(uuid.clone()),
-                StagedIndex::Made { .. } => None,
-            };
-            let began = Began {
-                uuid,
-                stamp: staged.before,
-            };
-            match compare(newest, &mut indices, &staged.at, &began, true)? {
-                Ok(Some(document)) => drop(there.insert(&staged.at, document)),
-                Ok(None) => {}
-                Err(one) => moved.push(one),
-            }
-        }
-        for (at, began) in &self.reads {
-            if let Err(one) = compare(newest, &mut indices, at, began, false)? {
-                moved.push(one);
-            }
-        }
+        let Compared { indices, there, moved } = self.compare_all(newest)?;
         if !moved.is_empty() {
             return Ok(Step::Reply(Some(Finished::Moved(moved))));
         }
@@ -372,6 +361,35 @@ impl Committing<'_> {
         );
         self.keep(&mut plan);
         Ok(Step::Commit(plan, None))
+    }
+
+    /// Compares everything that was written, and everything that was read by id, with what is there (T24).
+    fn compare_all(&self, newest: &mut dyn Newest) -> Result<Compared<'_>> {
+        let mut out = Compared::default();
+        for staged in &self.staged {
+            let uuid = match &staged.index {
+                StagedIndex::Known { uuid } => Some(uuid.clone()),
+                StagedIndex::Made { .. } => None,
+            };
+            let began = Began {
+                uuid,
+                stamp: staged.before,
+            };
+            match compare(newest, &mut out.indices, &staged.at, &began, true)? {
+                Ok(Some(document)) => {
+                    let twice = out.there.insert(&staged.at, document);
+                    debug_assert!(twice.is_none(), "T24: a document is staged once: {:?}", staged.at);
+                }
+                Ok(None) => {}
+                Err(one) => out.moved.push(one),
+            }
+        }
+        for (at, began) in &self.reads {
+            if let Err(one) = compare(newest, &mut out.indices, at, began, false)? {
+                out.moved.push(one);
+            }
+        }
+        Ok(out)
     }
 
     /// Has a change that is not finished a mark on what it read or writes, on what is only to be made as well?
@@ -524,6 +542,7 @@ fn commit_seq_of(stamps: &[Stamp]) -> CommitSeq {
 }
 
 fn items(net: &[Net<'_>], stamps: &[Stamp]) -> Vec<Item> {
+    assert!(net.len() <= stamps.len(), "T2: each write of the transaction has its stamp");
     let one = |(net, stamp): (&Net<'_>, &Stamp)| item(net.staged.at.clone(), net.label, net.effect, *stamp);
     net.iter().zip(stamps).map(one).collect()
 }

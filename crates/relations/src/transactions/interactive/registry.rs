@@ -229,7 +229,8 @@ impl Registry {
     }
 
     pub(super) fn begin(&self, transaction: OpenTransaction) {
-        self.all().open.insert(transaction.id.clone(), Arc::new(transaction));
+        let before = self.all().open.insert(transaction.id.clone(), Arc::new(transaction));
+        assert!(before.is_none(), "the id of a transaction is given once");
     }
 
     pub(super) fn open(&self) -> Vec<Arc<OpenTransaction>> {

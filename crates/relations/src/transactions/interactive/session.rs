@@ -190,6 +190,7 @@ impl crate::Relations {
             creates: held.creates,
         });
         let done = staging.stage(&transaction.view, stages.collect()).await?;
+        assert_eq!(done.len(), ready.len(), "each write that is staged has its outcome");
         for ((n, held), outcome) in ready.into_iter().zip(done) {
             match &outcome {
                 Outcome::Written(written) if written.effect != Effect::Noop => {

@@ -94,6 +94,7 @@ pub(crate) async fn health(mut call: Call) -> Result<Answer> {
         "discovered_cluster_manager" => call.dialect.persona.is_opensearch(),
         _ => true,
     };
+    assert_eq!(HEALTH.len(), row.len(), "a row has a cell for each column");
     let (columns, row): (Vec<Column>, Vec<Cell>) = HEALTH
         .iter()
         .zip(row)
@@ -246,6 +247,7 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
         fill(&mut row, all, Some(&figures));
     }
     let modern = matches!(call.dialect.persona, Persona::Opensearch2 | Persona::Opensearch3);
+    assert_eq!(all.len(), row.len(), "a row has a cell for each column");
     let (columns, row): (Vec<Column>, Vec<Cell>) = all
         .iter()
         .zip(row)

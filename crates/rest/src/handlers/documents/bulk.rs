@@ -20,61 +20,25 @@ use serde_json::{Map, Value, json};
 #[boxed]
 pub(crate) async fn bulk(mut call: Call) -> Result<Answer> {
     let start = call.rest.clock.monotonic();
-    refuse_pipeline(&mut call)?;
-    // A bulk is one batch, of whatever size.
-    if !call.dialect.rules.tolerates_value_bounds && call.params.take_number::<i32>("batch_size")?.is_some_and(|size| size < 1) {
-        return Err(Error::illegal("batch_size must be greater than 0"));
-    }
-    let refresh = call.params.take_refresh()?;
-    let transaction = call.params.take("transaction");
-    let atomic = call.params.flag("atomic")?;
-    let options = if atomic {
-        Some(transaction::TransactionOptions::take(&mut call)?)
-    } else {
-        // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
-        call.params.take_duration("timeout")?;
-        None
-    };
-    crate::actions::transaction_stage::refuse_atomic(options.as_ref(), transaction.as_deref())?;
-    let default_source = crate::actions::read::source_params(&mut call)?;
-    let routing = call.params.take("routing");
-    let locks = call.take_locks()?;
-    let propagates = take_propagates(&mut call)?;
-    if propagates && transaction.is_some() {
-        return Err(Error::illegal(
-            "[propagate] has no place in a transaction: nothing follows before its commit",
-        ));
-    }
-    let require_alias = call.params.flag("require_alias")?;
-    let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
-    let default_type = call.params.take("type");
-    call.params.finish()?;
-    let defaults = BulkDefaults {
-        index: call.arg("index").map(str::to_owned),
-        doc_type: call.arg("type").map(str::to_owned).or(default_type),
-        routing,
-        pipeline: None,
-        require_alias,
-        dialect: call.dialect,
-    };
+    let BulkParameters {
+        atomic,
+        options: mut request,
+        defaults,
+        propagates,
+    } = BulkParameters::take(&mut call)?;
     let body = call.body.clone();
-    if let Some(options) = options {
+    if let Some(options) = atomic {
         let limits = transaction::TransactionLimits::of(&call).await?;
         limits.check_bytes(body.len())?;
-        let planned = planned_whole(&call, &defaults, &body, &locks, default_fields.as_deref(), &limits).await?;
-        let answer = transaction::atomic_bulk(&call, planned, &default_source, options, &limits, refresh).await?;
+        let fields = request.default_fields.as_deref();
+        let planned = planned_whole(&call, &defaults, &body, &request.locks, fields, &limits).await?;
+        let source = &request.default_source;
+        let answer = transaction::atomic_bulk(&call, planned, source, options, &limits, request.refresh).await?;
         if propagates {
             call.rest.relations.all_links_followed().await;
         }
         return Ok(answer);
     }
-    let mut request = BulkOptions {
-        transaction,
-        default_source,
-        default_fields,
-        locks,
-        refresh,
-    };
     let lines = memchr::memchr_iter(b'\n', &body).count();
     let mut answered = BulkAnswer::book(&call, &body, lines)?;
     let mut reader = BulkReader::new(&body, &defaults).map_err(|e| unread(&call, e))?;
@@ -126,6 +90,71 @@ struct BulkOptions {
     default_fields: Option<Vec<String>>,
     locks: Vec<String>,
     refresh: Refresh,
+}
+
+/// The parameters of a bulk.
+struct BulkParameters {
+    /// It is one change, with these options.
+    atomic: Option<transaction::TransactionOptions>,
+    options: BulkOptions,
+    defaults: BulkDefaults,
+    /// The answer waits for what link policies write later.
+    propagates: bool,
+}
+
+impl BulkParameters {
+    fn take(call: &mut Call) -> Result<BulkParameters> {
+        refuse_pipeline(call)?;
+        // A bulk is one batch, of whatever size.
+        let least = |size: i32| size < 1;
+        if !call.dialect.rules.tolerates_value_bounds && call.params.take_number("batch_size")?.is_some_and(least) {
+            return Err(Error::illegal("batch_size must be greater than 0"));
+        }
+        let refresh = call.params.take_refresh()?;
+        let transaction = call.params.take("transaction");
+        let atomic = if call.params.flag("atomic")? {
+            Some(transaction::TransactionOptions::take(call)?)
+        } else {
+            // Clients send it with every bulk; a write that is answered is durable, and nobody else has to be waited for.
+            call.params.take_duration("timeout")?;
+            None
+        };
+        crate::actions::transaction_stage::refuse_atomic(atomic.as_ref(), transaction.as_deref())?;
+        let default_source = crate::actions::read::source_params(call)?;
+        let routing = call.params.take("routing");
+        let locks = call.take_locks()?;
+        let propagates = take_propagates(call)?;
+        if propagates && transaction.is_some() {
+            return Err(Error::illegal(
+                "[propagate] has no place in a transaction: nothing follows before its commit",
+            ));
+        }
+        let require_alias = call.params.flag("require_alias")?;
+        let default_fields = call.params.take_2015("fields").map(|f| crate::query_params::split_list(&f));
+        let default_type = call.params.take("type");
+        call.params.finish()?;
+        let defaults = BulkDefaults {
+            index: call.arg("index").map(str::to_owned),
+            doc_type: call.arg("type").map(str::to_owned).or(default_type),
+            routing,
+            pipeline: None,
+            require_alias,
+            dialect: call.dialect,
+        };
+        let options = BulkOptions {
+            transaction,
+            default_source,
+            default_fields,
+            locks,
+            refresh,
+        };
+        Ok(BulkParameters {
+            atomic,
+            options,
+            defaults,
+            propagates,
+        })
+    }
 }
 
 /// The answer so far.
@@ -293,6 +322,7 @@ async fn write_chunk(call: &Call, request: &BulkOptions, mut planned: Vec<Planne
     }
     let transaction = request.transaction.as_deref();
     let done = send_in(call, transaction, writes, request.refresh).await?;
+    assert_eq!(done.len(), sent.len(), "each write of a bulk has its outcome");
     let refreshed =
         transaction.is_none() && matches!(request.refresh, Refresh::Now) && !call.dialect.rules.former_document_answers;
     for (i, sent) in sent.into_iter().zip(done) {
@@ -317,6 +347,7 @@ async fn write_chunk(call: &Call, request: &BulkOptions, mut planned: Vec<Planne
         answered.errors |= bad;
         answers[i] = Some(Item::Tree(body));
     }
+    debug_assert!(answers.iter().all(Option::is_some), "each operation of a bulk has its answer");
     let list = ListStyle::new(&call.style, ITEMS);
     for (planned, answer) in planned.iter().zip(answers) {
         let text = match answer {

@@ -61,6 +61,7 @@ pub(crate) async fn mget(mut call: Call) -> Result<Answer> {
         // All of them as they were at one instant.
         let mut room = AnswerRoom::new(&call.rest);
         let found = fetch_together(&call, &wanted, room.left()).await?;
+        assert_eq!(found.len(), wanted.len(), "each document that is wanted has its answer");
         let mut docs = Vec::with_capacity(wanted.len());
         for ((item, wanted), found) in body.docs.iter().zip(&wanted).zip(found) {
             let spec = match item.source {

@@ -109,7 +109,9 @@ pub(crate) async fn many(mut call: Call) -> Result<Answer> {
     let look = Visibility::default().look(&call, &Target::of(indices), None).await?;
     let answer = async {
         let mut docs = Vec::with_capacity(all.len());
-        for ((index, id), found) in named.into_iter().zip(vectors_together(&call, all, realtime).await?) {
+        let vectors = vectors_together(&call, all, realtime).await?;
+        assert_eq!(vectors.len(), named.len(), "each document that is asked for has its answer");
+        for ((index, id), found) in named.into_iter().zip(vectors) {
             docs.push(match found {
                 Ok(found) => Value::Object(found),
                 Err(error) => refusal_item(&call, &index, id.as_deref(), &error).await,

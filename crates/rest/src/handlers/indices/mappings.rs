@@ -224,27 +224,15 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     }
     let mut out = Map::new();
     for info in &infos {
+        let fields_of = |mapping: &Value| fields_of(mapping, &fields, include_defaults, of_2015);
         // 2015 told of an index that has such a type, whether or not the type has such a field.
         let mut any_type = false;
         let mappings = if info.typed {
-            let mut by_type = Map::new();
-            any_type |= types.is_none();
-            for (name, mapping) in info.mappings.as_object().into_iter().flatten() {
-                if types
-                    .as_ref()
-                    .is_some_and(|types| !types.iter().any(|t| t == "_all" || path::matches(t, name)))
-                {
-                    continue;
-                }
-                any_type = true;
-                let found = fields_of(mapping, &fields, include_defaults, of_2015);
-                if !found.is_empty() {
-                    by_type.insert(name.clone(), Value::Object(found));
-                }
-            }
+            let (by_type, any) = fields_by_type(&info.mappings, types.as_deref(), fields_of);
+            any_type = any || types.is_none();
             by_type
         } else {
-            let found = fields_of(&info.mappings, &fields, include_defaults, of_2015);
+            let found = fields_of(&info.mappings);
             if include_type_name == Some(true) && !found.is_empty() {
                 Map::from_iter([("_doc".to_owned(), Value::Object(found))])
             } else {
@@ -276,6 +264,24 @@ pub(crate) async fn get_field(mut call: Call) -> Result<Answer> {
     } else {
         answer
     })
+}
+
+/// The fields of the types with one of these names, by type, and whether there is such a type.
+fn fields_by_type(
+    mappings: &Value,
+    types: Option<&[String]>,
+    fields_of: impl Fn(&Value) -> Map<String, Value>,
+) -> (Map<String, Value>, bool) {
+    let is_wanted = |name: &str| types.is_none_or(|types| types.iter().any(|t| t == "_all" || path::matches(t, name)));
+    let (mut by_type, mut any) = (Map::new(), false);
+    for (name, mapping) in mappings.as_object().into_iter().flatten().filter(|(name, _)| is_wanted(name)) {
+        any = true;
+        let found = fields_of(mapping);
+        if !found.is_empty() {
+            by_type.insert(name.clone(), Value::Object(found));
+        }
+    }
+    (by_type, any)
 }
 
 /// Refuses types of which no index has one. A pattern may match none.

@@ -2,6 +2,7 @@
 //!
 //! Not here: what the operations come to (`relations::transactions`).
 
+use crate::actions::bulk::Planned;
 use crate::actions::locks::{check_rights, parse_target};
 use crate::actions::transaction::{
     TransactionLimits, TransactionOptions, decide, guards, items_done, key, not_done, operation, plan, timeout_error,
@@ -15,7 +16,7 @@ use engine::{DirectoryAt, Expect, TreeAct, TreeChange, TreeMoved};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, units};
 use relations::leases::Wanted;
 use relations::locks::targets_max;
-use relations::transactions::{Change, Condition, DirectoryChange, Verdict};
+use relations::transactions::{Change, Committed, Condition, DirectoryChange, Failures, Verdict};
 use relations::trees::DirectoryCondition;
 use security::IndexRights;
 use serde_json::{Map, Value, json};
@@ -73,34 +74,46 @@ pub(crate) async fn transaction(mut call: Call) -> Result<Answer> {
             if propagates {
                 call.rest.relations.all_links_followed().await;
             }
-            let of = if done.otherwise { &otherwise } else { &operations };
-            let mut out = format!("{{\"took\":{took},\"committed\":true,\"commit_seq\":{}", done.commit_seq);
-            if done.otherwise {
-                out.push_str(",\"branch\":\"else\"");
+            match done.otherwise {
+                true => answer_committed(&call, took, &otherwise, &body.otherwise_moves, done).await,
+                false => answer_committed(&call, took, &operations, &body.moves, done).await,
             }
-            if done.replayed {
-                out.push_str(",\"replayed\":true");
-            }
-            let moved = moves_done(if done.otherwise { &body.otherwise_moves } else { &body.moves }, &done.moved);
-            items_done(&call, of, &none, done, &moved, &mut out).await?;
-            out.push('}');
-            Ok(Answer::raw(out))
         }
         Verdict::Failed(failures) => {
             let of = if failures.otherwise { &otherwise } else { &operations };
-            let (status, error, items) = not_done(&call, of, &failures.operations).await;
-            let mut out = Map::new();
-            out.insert("took".into(), took.into());
-            out.insert("committed".into(), false.into());
-            if failures.otherwise {
-                out.insert("branch".into(), "else".into());
-            }
-            out.insert("error".into(), error);
-            out.insert("items".into(), items);
-            out.insert("status".into(), status.into());
-            Ok(Answer::of(status, Value::Object(out)))
+            Ok(answer_failed(&call, took, of, &failures).await)
         }
     }
+}
+
+/// The answer to a transaction that is committed. The operations and moves are those of its branch.
+async fn answer_committed(call: &Call, took: u64, operations: &[Planned], moves: &[MoveItem], done: Committed) -> Result<Answer> {
+    let mut out = format!("{{\"took\":{took},\"committed\":true,\"commit_seq\":{}", done.commit_seq);
+    if done.otherwise {
+        out.push_str(",\"branch\":\"else\"");
+    }
+    if done.replayed {
+        out.push_str(",\"replayed\":true");
+    }
+    let moved = moves_done(moves, &done.moved);
+    items_done(call, operations, &SourceSpec::Default, done, &moved, &mut out).await?;
+    out.push('}');
+    Ok(Answer::raw(out))
+}
+
+/// The answer to a transaction that is not possible.
+async fn answer_failed(call: &Call, took: u64, operations: &[Planned], failures: &Failures) -> Answer {
+    let (status, error, items) = not_done(call, operations, &failures.operations).await;
+    let mut out = Map::new();
+    out.insert("took".into(), took.into());
+    out.insert("committed".into(), false.into());
+    if failures.otherwise {
+        out.insert("branch".into(), "else".into());
+    }
+    out.insert("error".into(), error);
+    out.insert("items".into(), items);
+    out.insert("status".into(), status.into());
+    Answer::of(status, Value::Object(out))
 }
 
 /// The body, within its limits.

@@ -1,7 +1,7 @@
 //! `adjacency_matrix`: a bucket for every filter and for every two that match together.
 
 use super::filter::FilterProbe;
-use super::{Counts, no_order, single};
+use super::{Counts, no_order, place_below, single};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
 use crate::fields::target::setting;
 use dsl::query::Query;
@@ -53,7 +53,7 @@ impl Adjacency {
     /// Filters themselves, and pairs: a square of numbers, of which the diagonal are the filters.
     fn own(&self, bucket: u32, a: usize, b: usize) -> u32 {
         let width = self.asked.len();
-        bucket * (width * width) as u32 + (a * width + b) as u32
+        place_below(bucket, width * width, a * width + b)
     }
 }
 

@@ -242,6 +242,10 @@ impl Collector for AutoDates {
             let interval = format!("1{}", UNITS[self.first_unit].letter);
             return Ok(json!({ "buckets": [], "interval": interval }));
         };
+        assert!(
+            own.len() == plan.starts.len() && counts.len() == own.len(),
+            "each span of dates has its bucket and its count"
+        );
         to.count(own.len())?;
         let mut list = Vec::with_capacity(own.len());
         for ((start, own), count) in plan.starts.iter().zip(own).zip(counts) {

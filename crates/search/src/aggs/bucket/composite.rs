@@ -176,6 +176,10 @@ impl Composite {
         })
     }
     fn order(parts: &[CompositeColumn], a: &Codes, b: &Codes) -> Ordering {
+        debug_assert!(
+            a.len() == parts.len() && b.len() == parts.len(),
+            "a combination has one value of each source"
+        );
         parts
             .iter()
             .enumerate()
@@ -237,6 +241,7 @@ impl Collector for Composite {
             if own == next {
                 check_collected(self.counts.len() + 1)?;
                 self.counts.push(0);
+                assert_eq!(self.map.len(), self.counts.len(), "each combination has its count");
             }
             self.counts[own as usize] += 1;
             self.subs.collect(doc, score, own)?;

@@ -1,9 +1,9 @@
 //! `filter`, `filters`, `missing`, `global`, samplers: buckets by conditions on documents.
 
-use super::{Counts, single, single_order};
+use super::{Counts, place_below, single, single_order};
 use crate::aggs::deferred::Segments;
 use crate::aggs::values::{ValuesSource, Wants};
-use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
+use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use crate::scorers::node::Shared;
 use dsl::aggs::{DiversifiedAgg, ValueSource};
 use dsl::query::Query;
@@ -59,6 +59,7 @@ impl FilterProbe {
         if docs.doc() < doc {
             docs.seek(doc);
         }
+        debug_assert!(docs.doc() >= doc, "search.md S8: a seek ends at its document or behind it");
         Ok(docs.doc() == doc && doc != TERMINATED)
     }
 }
@@ -117,11 +118,16 @@ impl Filters {
             subs,
         })
     }
-    fn width(&self) -> u32 {
-        self.asked.len() as u32 + u32::from(self.other.is_some())
+    fn width(&self) -> usize {
+        self.asked.len() + usize::from(self.other.is_some())
     }
-    fn own(&self, bucket: u32, at: u32) -> u32 {
-        if bucket == EMPTY { EMPTY } else { bucket * self.width() + at }
+    fn own(&self, bucket: u32, at: usize) -> u32 {
+        place_below(bucket, self.width(), at)
+    }
+    fn add(&mut self, doc: DocId, score: f32, own: u32) -> Result<()> {
+        check_collected(own as usize + 1)?;
+        self.counts.add(own as usize);
+        self.subs.collect(doc, score, own)
     }
     fn count(&self, own: u32) -> u64 {
         if own == EMPTY { 0 } else { self.counts.get(own as usize) }
@@ -138,15 +144,11 @@ impl Collector for Filters {
         for at in 0..self.asked.len() {
             if self.asked[at].1.matches(doc)? {
                 any = true;
-                let own = self.own(bucket, at as u32);
-                self.counts.add(own as usize);
-                self.subs.collect(doc, score, own)?;
+                self.add(doc, score, self.own(bucket, at))?;
             }
         }
         if !any && self.other.is_some() {
-            let own = self.own(bucket, self.asked.len() as u32);
-            self.counts.add(own as usize);
-            self.subs.collect(doc, score, own)?;
+            self.add(doc, score, self.own(bucket, self.asked.len()))?;
         }
         Ok(())
     }
@@ -154,12 +156,12 @@ impl Collector for Filters {
         if self.form == Form::One {
             return single(self.count(self.own(bucket, 0)), self.own(bucket, 0), &mut self.subs, to);
         }
-        to.count(self.width() as usize)?;
+        to.count(self.width())?;
         let mut names: Vec<String> = self.asked.iter().map(|(name, _)| name.clone()).collect();
         names.extend(self.other.clone());
         let mut parts = Vec::new();
         for (at, name) in names.into_iter().enumerate() {
-            let own = self.own(bucket, at as u32);
+            let own = self.own(bucket, at);
             parts.push((name, single(self.count(own), own, &mut self.subs, to)?));
         }
         let buckets = if self.form == Form::Keyed {

@@ -361,6 +361,11 @@ impl Histogram {
         if places.is_empty() {
             places.extend((0..own.len()).map(|value| numbers.rows.place(value) as u32));
         }
+        assert_eq!(
+            places.len(),
+            own.len(),
+            "search.md S24: each value has its document and its bucket"
+        );
         let places = places.iter().map(|place| *place as usize);
         self.subs.collect_block(&gathered.at(block, places, own))
     }

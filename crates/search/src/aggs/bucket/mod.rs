@@ -15,7 +15,7 @@ mod significant_text;
 mod terms;
 mod variable_width;
 
-use super::{AggregationContext, Collector, Finish, Subs};
+use super::{AggregationContext, Collector, EMPTY, Finish, Subs};
 use crate::interrupt::Interrupt;
 use dsl::aggs::{Agg, AggKind};
 use model::{Error, ErrorKind, Result};
@@ -247,6 +247,10 @@ impl Keyed {
     /// So many more documents.
     #[inline]
     pub(super) fn add_many(&mut self, bucket: u32, count: u64) {
+        debug_assert!(
+            (bucket as usize) < self.owners.len(),
+            "search.md S24: a document falls into a bucket that was made"
+        );
         self.counts[bucket as usize] += count;
     }
     pub(super) fn code(&self, bucket: u32) -> u64 {
@@ -283,6 +287,16 @@ impl Keyed {
         });
         grouped.get_mut(above as usize).map(std::mem::take).unwrap_or_default()
     }
+}
+
+/// The bucket at one of the `width` places below a bucket above; [`EMPTY`] below an empty one, and beyond all numbers of buckets.
+pub(super) fn place_below(above: u32, width: usize, at: usize) -> u32 {
+    debug_assert!(at < width, "place [{at}] is one of [{width}] places");
+    if above == EMPTY {
+        return EMPTY;
+    }
+    let place = u64::from(above) * width as u64 + at as u64;
+    u32::try_from(place).unwrap_or(EMPTY)
 }
 
 /// Counts by bucket.
@@ -375,6 +389,16 @@ mod tests {
         };
         let made = codes.take_while(|code| buckets.bucket(0, *code).is_ok()).count();
         (made, breakers.usage(Breaker::Request).used, buckets)
+    }
+
+    #[test]
+    fn places_below_a_bucket() {
+        assert_eq!(place_below(0, 3, 2), 2);
+        assert_eq!(place_below(7, 3, 0), 21);
+        assert_eq!(place_below(EMPTY, 3, 0), EMPTY);
+        let (many, wide) = (1 << 25, 1024);
+        assert_eq!(place_below(many, wide, 5), EMPTY, "no number of 32 bits begins anew");
+        assert!(crate::aggs::check_collected(place_below(many, wide, 5) as usize + 1).is_err());
     }
 
     #[test]

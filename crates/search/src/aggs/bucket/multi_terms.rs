@@ -53,11 +53,16 @@ impl MultiTerms {
         let number = self.tuples.len() as u64;
         self.tuples.push(tuple.into());
         self.numbers.insert(tuple.into(), number);
+        assert_eq!(self.tuples.len(), self.numbers.len(), "each combination has one number");
         number
     }
 
     fn compare(&self, a: u64, b: u64) -> Ordering {
         let (a, b) = (&self.tuples[a as usize], &self.tuples[b as usize]);
+        debug_assert!(
+            a.len() == self.sources.len() && b.len() == a.len(),
+            "a combination has one value of each field"
+        );
         let mut parts = self.sources.iter().zip(a.iter().zip(b.iter()));
         parts
             .find_map(|(source, (a, b))| Some(source.compare(*a, *b)).filter(|order| order.is_ne()))
@@ -160,6 +165,10 @@ impl Collector for MultiTerms {
         entries.retain(|entry| entry.count >= least);
         entries.truncate(size);
         let kept: u64 = entries.iter().map(|entry| entry.count).sum();
+        assert!(
+            kept + rejected <= total,
+            "buckets that are shown count no more documents than all"
+        );
         to.count(entries.len())?;
         let mut list = Vec::with_capacity(entries.len());
         for entry in entries {

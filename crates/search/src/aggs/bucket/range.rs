@@ -1,9 +1,9 @@
 //! `range`, `date_range`, `ip_range`, `geo_distance`: buckets with bounds, which may overlap.
 
-use super::{Counts, no_order};
+use super::{Counts, no_order, place_below};
 use crate::aggs::format::{Format, ip_text, number, parse_ip};
 use crate::aggs::values::{Distance, ValuesSource, Wants};
-use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs};
+use crate::aggs::{AggregationContext, At, Collector, Finish, Subs, check_collected};
 use dsl::aggs::{RangeBucket, ValueSource};
 use model::date::DateFormat;
 use model::{Error, Result};
@@ -190,7 +190,8 @@ impl Collector for Ranges {
         self.source.numbers(doc, score, &mut values)?;
         for (at, range) in self.ranges.iter().enumerate() {
             if values.iter().any(|value| *value >= range.from && *value < range.to) {
-                let own = bucket * self.ranges.len() as u32 + at as u32;
+                let own = place_below(bucket, self.ranges.len(), at);
+                check_collected(own as usize + 1)?;
                 self.counts.add(own as usize);
                 self.subs.collect(doc, score, own)?;
             }
@@ -202,11 +203,7 @@ impl Collector for Ranges {
         to.count(self.ranges.len())?;
         let mut parts = Vec::new();
         for (at, range) in self.ranges.iter().enumerate() {
-            let own = if bucket == EMPTY {
-                EMPTY
-            } else {
-                bucket * self.ranges.len() as u32 + at as u32
-            };
+            let own = place_below(bucket, self.ranges.len(), at);
             let key = range
                 .key
                 .clone()
@@ -342,7 +339,8 @@ impl Collector for IpRanges {
                 .iter()
                 .any(|ip| range.from.is_none_or(|from| *ip >= from) && range.to.is_none_or(|to| *ip < to))
             {
-                let own = bucket * self.ranges.len() as u32 + at as u32;
+                let own = place_below(bucket, self.ranges.len(), at);
+                check_collected(own as usize + 1)?;
                 self.counts.add(own as usize);
                 self.subs.collect(doc, score, own)?;
             }
@@ -354,11 +352,7 @@ impl Collector for IpRanges {
         let mut parts = Vec::new();
         let bound_text = |ip: Option<Ipv6Addr>| ip.map_or("*".to_owned(), ip_text);
         for (at, range) in self.ranges.iter().enumerate() {
-            let own = if bucket == EMPTY {
-                EMPTY
-            } else {
-                bucket * self.ranges.len() as u32 + at as u32
-            };
+            let own = place_below(bucket, self.ranges.len(), at);
             let key = range
                 .key
                 .clone()

@@ -214,6 +214,10 @@ impl SignificantText {
                 }
                 continue;
             };
+            debug_assert!(
+                chosen.is_sorted_by(|a, b| a < b),
+                "search.md S8: the documents of a background rise"
+            );
             let found = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)?;
             let Some(mut postings) = found else { continue };
             while postings.doc() != TERMINATED {
@@ -231,24 +235,24 @@ impl Collector for SignificantText {
             Some(target) => term_vectors::own_analyzer(at.view, target.kind),
             None => None,
         };
-        let mut chosen = self.background.is_some().then(Vec::new);
-        if let Some(background) = &mut self.background {
-            background.segment(at)?;
-        }
-        for doc in 0..at.segment.reader.max_doc() {
-            if !at.segment.is_counted(doc) || at.segment.is_hidden(doc) {
-                continue;
+        let chosen = match &mut self.background {
+            // Deleted documents count, as they do in the frequencies of words.
+            None => {
+                self.superset += crate::seen::docs_of(at.view, at.segment);
+                None
             }
-            match (&mut self.background, &mut chosen) {
-                (Some(background), Some(chosen)) => {
-                    if background.matches(doc)? {
-                        self.superset += 1;
+            Some(background) => {
+                background.segment(at)?;
+                let mut chosen = Vec::new();
+                for doc in 0..at.segment.reader.max_doc() {
+                    if at.segment.is_counted(doc) && !at.segment.is_hidden(doc) && background.matches(doc)? {
                         chosen.push(doc);
                     }
                 }
-                _ => self.superset += 1,
+                self.superset += chosen.len() as u64;
+                Some(chosen)
             }
-        }
+        };
         self.parts.push((at.view.clone(), at.segment.clone(), chosen));
         self.subs.segment(at)
     }

@@ -343,6 +343,10 @@ impl Terms {
                 }
             }
         }
+        assert!(
+            !below || own.len() == codes.list.len(),
+            "search.md S24: each code of a block has its bucket"
+        );
         if let Some(deferred) = &mut self.deferred {
             crate::aggs::check_collected(deferred.docs.len() + own.len())?;
             for (value, own) in own.iter().enumerate() {
@@ -645,6 +649,10 @@ impl Collector for Terms {
         });
         entries.truncate(size);
         let kept: u64 = entries.iter().map(|entry| entry.count).sum();
+        assert!(
+            kept + rejected <= total,
+            "buckets that are shown count no more documents than all"
+        );
         let exact = match order.first() {
             Some((OrderBy::Key, _)) | Some((OrderBy::Count, false)) | None => true,
             _ => found < shard_size,

@@ -81,6 +81,10 @@ fn clusters(values: &[f64], sizes: Sizes) -> Vec<Cluster> {
         [first, .., last] => (last.centroid - first.centroid) / (all.len() - 1) as f64,
         _ => 0.0,
     };
+    debug_assert!(
+        out.is_sorted_by(|a, b| a.centroid <= b.centroid),
+        "clusters ascend: the nearest one is found by bisection"
+    );
     let mut mean = apart(&out);
     for (place, value) in values.iter().enumerate().skip(first) {
         let (place, value) = (place as u32, *value);

@@ -59,6 +59,11 @@ impl Running {
             self.fields = vec![Moments::default(); width];
             self.together = vec![0.0; width * width];
         }
+        assert_eq!(
+            self.fields.len(),
+            width,
+            "each document that counts has a value of each field"
+        );
         self.docs += 1.0;
         let docs = self.docs;
         let mut deltas = Vec::with_capacity(width);

@@ -22,19 +22,13 @@ pub(super) use percentiles::key as percent_key;
 
 /// The collector of a metric; `None` if it is none.
 pub(super) fn build(agg: &Agg, cx: &AggregationContext<'_>) -> Result<Option<Box<dyn Collector>>> {
+    if let Some(percentiles) = percentiles::build(&agg.kind, cx)? {
+        return Ok(Some(Box::new(percentiles)));
+    }
     let numeric = |spec, kind: &str| ValuesSource::new(spec, Wants::Numbers, kind, cx);
     Ok(Some(match &agg.kind {
         AggKind::Metric(Metric::ValueCount, spec) => {
             Box::new(distinct::Count::new(ValuesSource::new(spec, Wants::Any, "value_count", cx)?))
-        }
-        AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
-            let source = numeric(spec, "median_absolute_deviation")?;
-            Box::new(percentiles::Percentiles::new(
-                source,
-                percentiles::Ask::Deviation,
-                false,
-                false,
-            ))
         }
         AggKind::Metric(metric, spec) => {
             let kind = match metric {
@@ -64,41 +58,6 @@ pub(super) fn build(agg: &Agg, cx: &AggregationContext<'_>) -> Result<Option<Box
             wrap_longitude,
         } => Box::new(places::Bounds::new(field, *missing, *wrap_longitude, cx)?),
         AggKind::GeoCentroid { field, missing } => Box::new(places::Centroid::new(field, *missing, cx)?),
-        AggKind::Percentiles {
-            source,
-            percents,
-            keyed,
-            hdr,
-        } => {
-            let source = numeric(source, "percentiles")?;
-            Box::new(
-                percentiles::Percentiles::new(
-                    source,
-                    percentiles::Ask::Values(percents.clone()),
-                    *keyed,
-                    cx.dialect.rules.former_percentiles,
-                )
-                .of_hdr(*hdr),
-            )
-        }
-        AggKind::PercentileRanks {
-            source,
-            values,
-            keyed,
-            hdr,
-        } => {
-            let source = numeric(source, "percentile_ranks")?;
-            Box::new(
-                percentiles::Percentiles::new(
-                    source,
-                    percentiles::Ask::Ranks(values.clone()),
-                    *keyed,
-                    cx.dialect.rules.former_percentiles,
-                )
-                .with_rank_rule(ranks::RankRule::of(cx.dialect))
-                .of_hdr(*hdr),
-            )
-        }
         AggKind::ScriptedMetric(spec) => Box::new(scripted::Scripted::new(spec, cx)?),
         AggKind::WeightedAvg { value, weight } => Box::new(weighted::Weighted::new(
             numeric(value, "weighted_avg")?,

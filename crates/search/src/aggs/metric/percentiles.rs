@@ -1,11 +1,12 @@
 //! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
 
 use super::super::format::number;
-use super::super::values::ValuesSource;
-use super::super::{At, Collector, Finish};
+use super::super::values::{ValuesSource, Wants};
+use super::super::{AggregationContext, At, Collector, Finish};
 use super::hdr::Hdr;
 use super::one;
 use super::ranks::RankRule;
+use dsl::aggs::{AggKind, Metric};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 use tantivy::DocId;
@@ -39,29 +40,54 @@ pub(in crate::aggs) struct Percentiles {
     values: Vec<f64>,
 }
 
+/// The collector of an aggregation of this family; `None` if it is none.
+pub(super) fn build(kind: &AggKind, cx: &AggregationContext<'_>) -> Result<Option<Percentiles>> {
+    let numeric = |spec, kind: &str| ValuesSource::new(spec, Wants::Numbers, kind, cx);
+    let former = cx.dialect.rules.former_percentiles;
+    Ok(Some(match kind {
+        AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
+            Percentiles::new(numeric(spec, "median_absolute_deviation")?, Ask::Deviation)
+        }
+        AggKind::Percentiles {
+            source,
+            percents,
+            keyed,
+            hdr,
+        } => Percentiles {
+            former,
+            keyed: *keyed,
+            hdr: *hdr,
+            ..Percentiles::new(numeric(source, "percentiles")?, Ask::Values(percents.clone()))
+        },
+        AggKind::PercentileRanks {
+            source,
+            values,
+            keyed,
+            hdr,
+        } => Percentiles {
+            former,
+            keyed: *keyed,
+            hdr: *hdr,
+            ranks: RankRule::of(cx.dialect),
+            ..Percentiles::new(numeric(source, "percentile_ranks")?, Ask::Ranks(values.clone()))
+        },
+        _ => return Ok(None),
+    }))
+}
+
 impl Percentiles {
-    pub(in crate::aggs) fn new(source: ValuesSource, ask: Ask, keyed: bool, former: bool) -> Percentiles {
+    fn new(source: ValuesSource, ask: Ask) -> Percentiles {
         Percentiles {
             source,
             ask,
-            keyed,
-            former,
+            keyed: false,
+            former: false,
             hdr: None,
             ranks: RankRule::default(),
             all: Vec::new(),
             kept: 0,
             values: Vec::new(),
         }
-    }
-    /// As an HDR histogram of so many digits has them.
-    pub(in crate::aggs) fn of_hdr(mut self, digits: Option<u8>) -> Percentiles {
-        self.hdr = digits;
-        self
-    }
-    /// With ranks as the servers of a persona have them.
-    pub(in crate::aggs) fn with_rank_rule(mut self, ranks: RankRule) -> Percentiles {
-        self.ranks = ranks;
-        self
     }
     fn at(&mut self, bucket: u32) -> &[f64] {
         match self.all.get_mut(bucket as usize) {

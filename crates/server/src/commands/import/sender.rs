@@ -89,6 +89,11 @@ impl Sender {
             self.body.push(b'\n');
         }
         self.names.push(name);
+        debug_assert_eq!(
+            self.names.is_empty(),
+            self.body.is_empty(),
+            "a failure of each operation can be told by its name"
+        );
         self.place = place;
         Ok(())
     }

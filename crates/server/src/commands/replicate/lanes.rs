@@ -154,6 +154,10 @@ impl Lanes {
             return Ok(());
         };
         let before = lane.filled.lines.len();
+        assert!(
+            lane.filled.counts.last().is_none_or(|(last, _)| *last <= version),
+            "R4: a lane has change [{version}] behind a later one"
+        );
         operation.write_lines(version, doc_type, &mut lane.filled.lines)?;
         match lane.filled.counts.last_mut() {
             Some((last, count)) if *last == version => *count += 1,
@@ -252,6 +256,12 @@ impl Worker {
                     for (commit_seq, count) in bulk.counts {
                         state.ledger.acknowledge(commit_seq, count);
                     }
+                    assert!(
+                        state.bytes >= bulk.lines.len(),
+                        "R5: [{}] bytes were sent, [{}] were counted",
+                        bulk.lines.len(),
+                        state.bytes
+                    );
                     state.bytes -= bulk.lines.len();
                 }
                 Err(error) => {
