@@ -416,7 +416,6 @@ fn pruning_loses_nothing() {
     }
 }
 
-/// Groups of a number modulo 7 and their members, by a fold and by searches that keep what they find or ask again.
 #[test]
 fn the_background_of_words_has_deleted_documents_too() {
     let mapping = json!({"properties": {"title": {"type": "text"}}});
@@ -431,6 +430,7 @@ fn the_background_of_words_has_deleted_documents_too() {
     }
 }
 
+/// Groups of a number modulo 7 and their members, by a fold and by searches that keep what they find or ask again.
 #[test]
 fn members_of_groups() {
     let mapping = json!({"properties": {"n": {"type": "integer"}, "of": {"type": "keyword"}, "by": {"type": "integer"}}});

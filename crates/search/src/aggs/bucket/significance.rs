@@ -38,8 +38,8 @@ impl Measure {
 
     /// The score of a term; what is not above 0 is not significant.
     pub(super) fn score(&self, f: Frequencies) -> Result<f64> {
-        assert!(f.here <= f.subset, "a document of the bucket has a term once");
-        assert!(f.all <= f.superset, "a document of the background has a term once");
+        debug_assert!(f.here <= f.subset, "a document of the bucket has a term once");
+        debug_assert!(f.all <= f.superset, "a document of the background has a term once");
         Ok(match self {
             Measure::Known(Significance::Jlh) | Measure::Known(Significance::Script(_)) => jlh(f),
             Measure::Known(Significance::Percentage) if f.all == 0 => 0.0,
