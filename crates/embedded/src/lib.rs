@@ -1039,10 +1039,17 @@ impl Staging for EmbeddedEngine {
 
 #[async_trait]
 impl AtomicWrites for EmbeddedEngine {
-    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    async fn unrefreshed_documents(
+        &self,
+        index: &IndexName,
+        position: CommitSeq,
+        most: usize,
+    ) -> Result<Option<Vec<Unrefreshed>>> {
         // What is durable is among the pending operations, or in a set.
         self.store.log.durable(position).await?;
-        self.store.unrefreshed(index, most).map_err(|e| self.store.settle(e))
+        self.store
+            .unrefreshed_documents(index, most)
+            .map_err(|e| self.store.settle(e))
     }
 
     async fn wait_exclusive_durable(&self) -> Result<()> {

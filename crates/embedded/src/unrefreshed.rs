@@ -9,11 +9,11 @@ use engine::Unrefreshed;
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
 
 impl Store {
-    /// As `engine::AtomicWrites::unrefreshed`, of what is durable. `None` too where a set was built and is not published yet.
+    /// As `engine::AtomicWrites::unrefreshed_documents`, of what is durable. `None` too where a set was built and is not published yet.
     ///
     /// # Errors
     /// IndexNotFound, Corruption.
-    pub(crate) fn unrefreshed(&self, index: &IndexName, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    pub(crate) fn unrefreshed_documents(&self, index: &IndexName, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
         let found = self
             .catalog
             .now()

@@ -132,12 +132,17 @@ impl AtomicWrites for Restarting {
         };
         atomic.decide(plan, how).await
     }
-    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    async fn unrefreshed_documents(
+        &self,
+        index: &IndexName,
+        position: CommitSeq,
+        most: usize,
+    ) -> Result<Option<Vec<Unrefreshed>>> {
         let now = self.now();
         let Some(atomic) = now.atomic() else {
             panic!("the embedded engine decides");
         };
-        atomic.unrefreshed(index, position, most).await
+        atomic.unrefreshed_documents(index, position, most).await
     }
     async fn look(&self, look: &mut Looker<'_>) {
         let now = self.now();

@@ -32,7 +32,12 @@ pub trait AtomicWrites: Send + Sync {
     ///
     /// # Errors
     /// IndexNotFound. LogFailed: `position` will not be durable before a restart.
-    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    async fn unrefreshed_documents(
+        &self,
+        index: &IndexName,
+        position: CommitSeq,
+        most: usize,
+    ) -> Result<Option<Vec<Unrefreshed>>> {
         let _ = (index, position, most);
         Ok(None)
     }

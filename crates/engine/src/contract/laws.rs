@@ -1079,7 +1079,7 @@ pub(super) async fn unrefreshed_documents_are_named(engine: &dyn Engine) {
     let named = |most: usize| {
         let index = index.clone();
         async move {
-            let found = atomic.unrefreshed(&index, 0, most).await;
+            let found = atomic.unrefreshed_documents(&index, 0, most).await;
             found.expect("an index says what is not refreshed")
         }
     };
@@ -1109,7 +1109,7 @@ pub(super) async fn unrefreshed_documents_are_named(engine: &dyn Engine) {
     let expected = [("a", rank(1)), ("b", rank(2)), ("c", None), ("d", rank(4))];
     assert_eq!(newest, expected.map(|(id, source)| (id.to_owned(), source)).into());
     let missing = IndexName::new("unrefreshed_missing");
-    let refused = atomic.unrefreshed(&missing, 0, 10).await.err();
+    let refused = atomic.unrefreshed_documents(&missing, 0, 10).await.err();
     assert_eq!(refused.map(|e| e.kind()), Some(ErrorKind::IndexNotFound));
 }
 

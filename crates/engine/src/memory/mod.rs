@@ -154,7 +154,7 @@ impl Store {
     }
 
     /// The documents that are not searchable as they are.
-    fn unrefreshed(&self, index: &IndexName) -> Vec<Unrefreshed> {
+    fn unrefreshed_documents(&self, index: &IndexName) -> Vec<Unrefreshed> {
         let shown: BTreeMap<&DocId, SeqNo> = self.searchable.iter().map(|doc| (&doc.at.id, doc.stamp.seq_no)).collect();
         let is_shown = |(id, slot): &(&DocId, &Slot)| match slot {
             Slot::There(doc) => shown.get(id) == Some(&doc.stamp.seq_no),
@@ -841,12 +841,17 @@ impl Newest for Reading<'_> {
 
 #[async_trait]
 impl AtomicWrites for MemoryEngine {
-    async fn unrefreshed(&self, index: &IndexName, _position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    async fn unrefreshed_documents(
+        &self,
+        index: &IndexName,
+        _position: CommitSeq,
+        most: usize,
+    ) -> Result<Option<Vec<Unrefreshed>>> {
         let state = self.state();
         let mut found = Vec::new();
         for resolved in state.catalog.resolve(&Target::index(index.as_str()))? {
             if let Some(store) = state.stores.get(&resolved.entry.uuid) {
-                found.extend(store.unrefreshed(&resolved.entry.name));
+                found.extend(store.unrefreshed_documents(&resolved.entry.name));
             }
         }
         Ok(Some(found).filter(|found| found.len() <= most))

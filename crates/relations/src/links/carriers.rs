@@ -96,7 +96,7 @@ async fn find_in_target(engine: &dyn Engine, policy: &Policy, key: &str, most: u
     let target = Target::index(&policy.target.index);
     let index = IndexName::new(policy.target.index.as_str());
     let unrefreshed = match engine.atomic() {
-        Some(atomic) => atomic.unrefreshed(&index, position, UNREFRESHED_MAX).await?,
+        Some(atomic) => atomic.unrefreshed_documents(&index, position, UNREFRESHED_MAX).await?,
         None => None,
     };
     // Before the search: what is refreshed in between is in both.

@@ -113,12 +113,17 @@ impl AtomicWrites for GuardedEngine {
         Self::part(self.scope.engine.atomic())?.wait_exclusive_durable().await
     }
 
-    async fn unrefreshed(&self, index: &IndexName, position: CommitSeq, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
+    async fn unrefreshed_documents(
+        &self,
+        index: &IndexName,
+        position: CommitSeq,
+        most: usize,
+    ) -> Result<Option<Vec<Unrefreshed>>> {
         // Of who does not see everything, the caller's search withholds what this would show.
         match self.scope.is_unbounded() {
             true => {
                 Self::part(self.scope.engine.atomic())?
-                    .unrefreshed(index, position, most)
+                    .unrefreshed_documents(index, position, most)
                     .await
             }
             false => Ok(None),
