@@ -7,7 +7,7 @@ use super::policy::Policy;
 use super::references::has_key;
 use dsl::json::Node;
 use dsl::query::{Parsing, Query};
-use engine::{Barrier, Engine, See, Source};
+use engine::{Barrier, Engine, See, Source, Unrefreshed};
 use futures::StreamExt as _;
 use model::{CommitSeq, Dialect, DocAddress, ErrorKind, IndexName, Result, Target};
 use rustc_hash::FxHashMap;
@@ -77,6 +77,8 @@ pub(crate) fn is_possible(policy: &Policy, key: &str) -> bool {
 /// So many documents that are not refreshed yet are looked through one by one, which takes a few microseconds each: no more than to make
 /// them searchable. Renames that follow each other soon need no refresh each.
 const UNREFRESHED_MAX: usize = 8_192;
+/// And so many bytes of sources, which are parsed in about 10 ms.
+const UNREFRESHED_MAX_BYTES: usize = 2 << 20;
 
 /// Looks for the documents that refer to a source, `most` of them, with everything that was committed up to `position`.
 ///
@@ -99,6 +101,13 @@ async fn find_in_target(engine: &dyn Engine, policy: &Policy, key: &str, most: u
         Some(atomic) => atomic.unrefreshed_documents(&index, position, UNREFRESHED_MAX).await?,
         None => None,
     };
+    let bytes_of = |found: &[Unrefreshed]| {
+        found
+            .iter()
+            .filter_map(|one| Some(one.source.as_ref()?.0.len()))
+            .sum::<usize>()
+    };
+    let unrefreshed = unrefreshed.filter(|found| bytes_of(found) <= UNREFRESHED_MAX_BYTES);
     // Before the search: what is refreshed in between is in both.
     let newest: FxHashMap<DocAddress, Option<Source>> = match unrefreshed {
         Some(found) => found.into_iter().map(|one| (one.at, one.source)).collect(),
