@@ -6,8 +6,7 @@
 
 /// Threads of requests with long bodies: with short requests to do, they get a quarter of a processor.
 pub const LONG_REQUESTS: i32 = 5;
-/// Threads of long searches, and their helpers. With the priority of long requests all attacks on memory at once held 646 and 686 MB
-/// (docs/performance.md) where 640 are allowed: more requests are read while searches hold their buckets.
+/// Threads of long searches, and their helpers: they leave the processors to all requests.
 pub const LONG_SEARCHES: i32 = 10;
 /// The thread of merges.
 pub const MERGES: i32 = 10;
