@@ -344,9 +344,9 @@ struct Trailer {
     table_bytes: usize,
     /// The whole file.
     length: u64,
-    /// Of the table of contents and the checksums of the blocks.
+    /// The checksum of the table of contents and of the checksums of the blocks.
     tables_crc: u32,
-    /// Where it begins.
+    /// The place of its first byte.
     at: usize,
 }
 

@@ -1045,7 +1045,7 @@ impl AtomicWrites for EmbeddedEngine {
         position: CommitSeq,
         most: usize,
     ) -> Result<Option<Vec<Unrefreshed>>> {
-        // What is durable is among the pending operations, or in a set.
+        // Every durable operation is pending or in a built set.
         self.store.log.durable(position).await?;
         self.store
             .unrefreshed_documents(index, most)

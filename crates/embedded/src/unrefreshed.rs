@@ -6,27 +6,20 @@ use crate::pending::Kind;
 use crate::publish::newest_of;
 use crate::store::Store;
 use engine::Unrefreshed;
-use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result, Target};
+use model::{DocAddress, DocId, IndexName, Result};
 
 impl Store {
     /// As `engine::AtomicWrites::unrefreshed_documents`, of what is durable. `None` too where a set was built and is not published yet.
     ///
     /// # Errors
-    /// IndexNotFound, Corruption.
+    /// A missing index, an alias of several, Corruption.
     pub(crate) fn unrefreshed_documents(&self, index: &IndexName, most: usize) -> Result<Option<Vec<Unrefreshed>>> {
-        let found = self
-            .catalog
-            .now()
-            .resolve(&Target::index(index.as_str()), self.env.wall_ms())?;
-        let [resolved] = found.as_slice() else {
-            return Err(Error::new(ErrorKind::IndexNotFound, format!("[{index}] is not one index")));
-        };
-        let entry = &resolved.entry;
-        let state = self.state(entry)?;
+        let entry = self.catalog.now().read_index(index.as_str(), self.env.wall_ms())?;
+        let state = self.state(&entry)?;
         let Some(ops) = state.pending().all_up_to(most) else {
             return Ok(None);
         };
-        // In this order: an operation that is not pending any more is in the built set, and this one is published.
+        // Read in this order: what has left the queue is in the built set, and the published set must have all of that.
         let built = state.built_view().position;
         if self.publication.set_of(entry.no).is_none_or(|shown| shown.position < built) {
             return Ok(None);

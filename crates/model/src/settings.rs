@@ -226,20 +226,7 @@ pub fn node_duration(setting: Setting) -> Duration {
     }
 }
 
-const _: () = {
-    let mut at = 0;
-    while at < ALL.len() {
-        let mut before = 0;
-        while before < at {
-            assert!(
-                !crate::text::is_same(ALL[before].name, ALL[at].name),
-                "each setting has one row"
-            );
-            before += 1;
-        }
-        at += 1;
-    }
-};
+crate::assert_names_differ!(ALL, "each setting has one row");
 
 /// The row of that name.
 pub fn find(name: &str) -> Option<&'static Setting> {

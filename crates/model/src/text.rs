@@ -28,6 +28,24 @@ pub const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
+/// Does not compile where two rows of a table have the same `name`.
+#[macro_export]
+macro_rules! assert_names_differ {
+    ($table:expr, $why:literal) => {
+        const _: () = {
+            let mut at = 0;
+            while at < $table.len() {
+                let mut before = 0;
+                while before < at {
+                    assert!(!$crate::text::is_same($table[before].name, $table[at].name), $why);
+                    before += 1;
+                }
+                at += 1;
+            }
+        };
+    };
+}
+
 /// Appends a number, without the machinery of formats.
 pub fn push_number(out: &mut String, number: u64) {
     push_digits(out, number, 1);

@@ -53,6 +53,11 @@ impl DocBits {
             *word |= bit;
         }
     }
+    /// Takes all out.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+        self.count = 0;
+    }
     /// Whether it is in.
     #[inline]
     pub fn contains(&self, doc: DocId) -> bool {
@@ -70,26 +75,21 @@ impl DocBits {
     }
     /// The documents that are in all of several sets of one segment.
     pub fn all_of(sets: &[Arc<DocBits>]) -> DocBits {
-        let Some((first, others)) = sets.split_first() else {
-            return DocBits::new(0);
-        };
-        let mut words = first.words.clone();
-        for other in others {
-            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
-            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
-        }
-        DocBits::of_words(words)
+        DocBits::collect(sets, DocBits::each_in_all)
     }
     /// The documents that are in any of several sets of one segment.
     pub fn any_of(sets: &[Arc<DocBits>]) -> DocBits {
-        let Some((first, others)) = sets.split_first() else {
+        DocBits::collect(sets, DocBits::each_in_any)
+    }
+    fn collect(sets: &[Arc<DocBits>], each: impl FnOnce(&[Arc<DocBits>], &mut dyn FnMut(usize, &[u64]) -> bool)) -> DocBits {
+        let Some(first) = sets.first() else {
             return DocBits::new(0);
         };
-        let mut words = first.words.clone();
-        for other in others {
-            debug_assert_eq!(words.len(), other.words.len(), "sets of one segment");
-            words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
-        }
+        let mut words = Vec::with_capacity(first.words.len());
+        each(sets, &mut |_, part| {
+            words.extend_from_slice(part);
+            true
+        });
         DocBits::of_words(words)
     }
     /// The documents of this set that are in none of several others of its segment.
@@ -288,22 +288,28 @@ mod tests {
         let mut set = |part: u64| Arc::new(bits(max_doc, (0..max_doc).filter(|_| random(part) == 0).collect::<Vec<_>>()));
         let sets = [set(2), set(3), set(50)];
         type Each = fn(&[Arc<DocBits>], &mut dyn FnMut(usize, &[u64]) -> bool);
-        let check = |each: Each, expected: DocBits| {
+        let check = |each: Each, combined: DocBits, is_in: &dyn Fn(DocId) -> bool| {
             let (mut words, mut calls) = (Vec::new(), 0);
             each(&sets, &mut |start, part| {
                 assert_eq!(start, words.len());
                 words.extend_from_slice(part);
                 true
             });
+            let expected = bits(max_doc, (0..max_doc).filter(|doc| is_in(*doc)));
             assert_eq!(DocBits::of_words(words), expected);
+            assert_eq!(combined, expected);
             each(&sets, &mut |_, _| {
                 calls += 1;
                 calls < 2
             });
             assert_eq!(calls, 2, "it ends where nobody wants more");
         };
-        check(DocBits::each_in_all, DocBits::all_of(&sets));
-        check(DocBits::each_in_any, DocBits::any_of(&sets));
+        check(DocBits::each_in_all, DocBits::all_of(&sets), &|doc| {
+            sets.iter().all(|set| set.contains(doc))
+        });
+        check(DocBits::each_in_any, DocBits::any_of(&sets), &|doc| {
+            sets.iter().any(|set| set.contains(doc))
+        });
         DocBits::each_in_all(&[], &mut |_, _| panic!("there is no set"));
     }
 

@@ -151,20 +151,7 @@ const fn opaque(name: &'static str) -> AggSpec {
     }
 }
 
-const _: () = {
-    let mut at = 0;
-    while at < AGGREGATIONS.len() {
-        let mut before = 0;
-        while before < at {
-            assert!(
-                !model::text::is_same(AGGREGATIONS[before].name, AGGREGATIONS[at].name),
-                "each type of aggregation has one row"
-            );
-            before += 1;
-        }
-        at += 1;
-    }
-};
+model::assert_names_differ!(AGGREGATIONS, "each type of aggregation has one row");
 
 /// Every type of aggregation. Among names that are equally near to an unknown one the first is offered.
 const AGGREGATIONS: &[AggSpec] = &[

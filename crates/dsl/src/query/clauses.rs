@@ -106,20 +106,7 @@ const fn row(name: &'static str, today: Support, legacy: Support) -> ClauseSpec 
     }
 }
 
-const _: () = {
-    let mut at = 0;
-    while at < CLAUSES.len() {
-        let mut before = 0;
-        while before < at {
-            assert!(
-                !model::text::is_same(CLAUSES[before].name, CLAUSES[at].name),
-                "each clause has one row"
-            );
-            before += 1;
-        }
-        at += 1;
-    }
-};
+model::assert_names_differ!(CLAUSES, "each clause has one row");
 
 /// Every clause that a request may have. Among names that are equally near to an unknown one the first is offered.
 const CLAUSES: &[ClauseSpec] = &[

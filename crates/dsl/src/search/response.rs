@@ -178,7 +178,7 @@ impl Hit {
     }
 }
 
-/// What was written, as a tree.
+/// Parses an answer that was written into a tree.
 fn read_again<T: DeserializeOwned + Default>(written: &[u8]) -> T {
     let read = read_deep(written);
     debug_assert!(read.is_some(), "an answer that is written is JSON");

@@ -1075,7 +1075,7 @@ pub(super) async fn unrefreshed_documents_are_named(engine: &dyn Engine) {
     let Some(atomic) = engine.atomic() else { return };
     let bench = Bench::new(engine, "unrefreshed", ranked_mapping()).await;
     let index = bench.at("a").index;
-    // What was acknowledged is durable.
+    // Acknowledged writes are durable, so there is no position to wait for.
     let named = |most: usize| {
         let index = index.clone();
         async move {

@@ -8,7 +8,7 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::kept_filter::KeptFilter;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
-use crate::scorers::term_set::union;
+use crate::scorers::term_set::union_of_terms;
 use dsl::query::RangeQuery;
 use mapping::{FieldValue, Kind};
 use model::date::{DateFormat, PatternSyntax};
@@ -21,7 +21,6 @@ use serde_json::Value;
 use std::sync::Arc;
 use tantivy::columnar::{Column, DynamicColumn, HasAssociatedColumnType, MonotonicallyMappableToU64};
 use tantivy::query::Scorer;
-use tantivy::schema::IndexRecordOption;
 
 /// From here on a number is nearer to 2^16 than to the last half float, 65504.
 const HALF_FLOAT_END: f64 = 65_520.0;
@@ -500,12 +499,7 @@ impl Planner<'_> {
                     Some((key, false)) => range.lt(key),
                     None => range,
                 };
-                let mut stream = range.into_stream().map_err(broken)?;
-                let next = || {
-                    let has_next = stream.advance();
-                    has_next.then(|| index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic))
-                };
-                union(segment, std::iter::from_fn(next).map(|list| list.map_err(broken)))
+                union_of_terms(segment, &index, range.into_stream().map_err(broken)?)
             },
         })
     }

@@ -8,7 +8,7 @@ use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::FieldStatistics;
 use crate::scorers::term::TermNode;
-use crate::scorers::term_set::union;
+use crate::scorers::term_set::union_of_terms;
 use dsl::query::TermQuery;
 use mapping::{FieldValue, Kind};
 use model::{Error, Result};
@@ -18,7 +18,6 @@ use serde_json::Value;
 use std::sync::Arc;
 use tantivy::Term;
 use tantivy::query::Scorer;
-use tantivy::schema::IndexRecordOption;
 
 impl Planner<'_> {
     pub(super) fn term(&self, q: &TermQuery, boost: f32) -> Result<Shared> {
@@ -233,12 +232,8 @@ pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
 /// The documents of a segment with any term of a field that a pattern matches.
 pub(super) fn documents_of(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Box<dyn Scorer>> {
     let index = segment.reader.inverted_index(field).map_err(broken)?;
-    let mut stream = index.terms().search(pattern).into_stream().map_err(broken)?;
-    let next = || {
-        let has_next = stream.advance();
-        has_next.then(|| index.read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic))
-    };
-    union(segment, std::iter::from_fn(next).map(|list| list.map_err(broken)))
+    let terms = index.terms().search(pattern).into_stream().map_err(broken)?;
+    union_of_terms(segment, &index, terms)
 }
 
 impl Planner<'_> {

@@ -190,8 +190,8 @@ impl Node for DirectoriesNode {
         }
     }
 
-    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
-        Ok(self.bits(segment)?.map(|bits| sight.count_of(&bits)))
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
+        Ok(self.bits(segment)?.map(|bits| sight.count_in_all(&[bits], most)))
     }
 
     fn explain(&self, segment: &SegmentView, doc: DocId) -> Result<Explained> {

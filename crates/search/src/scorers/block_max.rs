@@ -2,8 +2,9 @@
 //!
 //! A choice of terms is gone through by MaxScore: lists whose bounds together do not exceed the threshold are only looked at for
 //! documents that another list has. The same is judged again for each window, up to the first end of a block. A list without which the
-//! bounds of all others do not exceed the threshold is required like one of a conjunction. Required terms are gone through by blocks, too: where the bounds of all of them together do not
-//! exceed the threshold, the documents up to the next end of a block are passed over. Sources: H. Turtle, J. Flood: Query evaluation:
+//! bounds of all others do not exceed the threshold is required like one of a conjunction. Required terms are gone through by blocks,
+//! too: where the bounds of all of them together do not exceed the threshold, the documents up to the next end of a block are passed
+//! over. Sources: H. Turtle, J. Flood: Query evaluation:
 //! strategies and optimizations (1995); S. Ding, T. Suel: Faster top-k document retrieval using block-max indexes (SIGIR 2011).
 //!
 //! Scores are added up in another order than that of the scorers, so sums are bounds and only choose (`sum_bound`, search.md S11).

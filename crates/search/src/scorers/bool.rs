@@ -335,7 +335,7 @@ impl Node for BoolNode {
         }
         if !self.is_choice() {
             let bits = self.bits(segment)?;
-            return Ok(bits.map(|bits| sight.count_of(&bits)));
+            return Ok(bits.map(|bits| sight.count_in_all(&[bits], most)));
         }
         let mut bits: Option<DocBits> = None;
         let mut sets = Vec::new();

@@ -8,13 +8,16 @@ use super::node::{Node, score_at};
 use super::windowed_union::WindowedUnion;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
+use segment::error::broken;
 use segment::filter_cache::Filters;
 use segment::segment_view::{SegmentView, postings};
 use std::sync::Arc;
 use tantivy::postings::SegmentPostings;
 use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, TERMINATED, Term};
+use tantivy::termdict::TermStreamer;
+use tantivy::{DocId, DocSet, InvertedIndexReader, TERMINATED, Term};
+use tantivy_fst::Automaton;
 
 /// The documents of one of several terms, all with one score.
 pub(crate) struct TermsNode {
@@ -61,7 +64,7 @@ pub(crate) fn any_of(segment: &SegmentView, terms: &[Term]) -> Result<Box<dyn Sc
 }
 
 /// The documents of any of several lists. Many lists are not kept open: they are read into bits one after the other.
-pub(crate) fn union(segment: &SegmentView, lists: impl Iterator<Item = Result<SegmentPostings>>) -> Result<Box<dyn Scorer>> {
+fn union(segment: &SegmentView, lists: impl Iterator<Item = Result<SegmentPostings>>) -> Result<Box<dyn Scorer>> {
     let max_doc = segment.reader.max_doc();
     let mut open = Vec::new();
     let mut bits: Option<DocBits> = None;
@@ -83,6 +86,25 @@ pub(crate) fn union(segment: &SegmentView, lists: impl Iterator<Item = Result<Se
         (1, None) => or_none(open.pop().map(|list| ConstantScorer::new(list, 1.0))),
         (_, None) => Box::new(ConstantScorer::new(WindowedUnion::new(open, max_doc), 1.0)),
     })
+}
+
+/// The documents of any of the terms that a stream gives.
+pub(crate) fn union_of_terms<A: Automaton>(
+    segment: &SegmentView,
+    index: &InvertedIndexReader,
+    mut terms: TermStreamer<'_, A>,
+) -> Result<Box<dyn Scorer>>
+where
+    A::State: Clone,
+{
+    let next = || {
+        let has_next = terms.advance();
+        has_next.then(|| {
+            let list = index.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic);
+            list.map_err(broken)
+        })
+    };
+    union(segment, std::iter::from_fn(next))
 }
 
 fn insert_all(bits: &mut DocBits, list: &mut SegmentPostings) {

@@ -6,19 +6,18 @@
 //!
 //! Not here: sets that score (`disjunction`), sets that are kept (`filter_cache` of `segment`).
 
+use segment::doc_bits::DocBits;
 use tantivy::{DocId, DocSet, TERMINATED};
 
-/// Words of bits of a window.
-const WORDS: usize = 512;
 /// Documents of a window.
-const WINDOW: DocId = 64 * WORDS as DocId;
+const WINDOW: DocId = 32_768;
 
 /// Documents that are in any of many sets.
 pub(crate) struct WindowedUnion<S> {
     /// The sets that go on behind the window.
     sets: Vec<S>,
-    /// The documents of the window, one bit each.
-    words: Box<[u64; WORDS]>,
+    /// The documents of the window, counted from `start` on.
+    window: DocBits,
     /// The first document of the window.
     start: DocId,
     doc: DocId,
@@ -32,7 +31,7 @@ impl<S: DocSet> WindowedUnion<S> {
         let sum: u64 = sets.iter().map(|set| u64::from(set.size_hint())).sum();
         let mut union = WindowedUnion {
             sets,
-            words: Box::new([0; WORDS]),
+            window: DocBits::new(WINDOW - 1),
             start: 0,
             doc: 0,
             cost: sum.min(u64::from(max_doc)),
@@ -53,14 +52,13 @@ impl<S: DocSet> WindowedUnion<S> {
         if first == TERMINATED {
             return false;
         }
-        self.words.fill(0);
-        self.start = first / 64 * 64;
-        let end = self.start.saturating_add(WINDOW);
+        self.window.clear();
+        self.start = first;
+        let end = self.start.saturating_add(WINDOW).min(TERMINATED);
         for set in &mut self.sets {
             let mut doc = set.doc();
             while doc < end {
-                let place = doc - self.start;
-                self.words[place as usize / 64] |= 1 << (place % 64);
+                self.window.insert(doc - self.start);
                 doc = set.advance();
             }
         }
@@ -75,9 +73,10 @@ impl<S: DocSet> WindowedUnion<S> {
                 target >= self.start,
                 "search.md S8: windows are made in the order of documents"
             );
-            if let Some(found) = self.next_of_window(target) {
-                self.doc = found;
-                return found;
+            let place = self.window.next(target - self.start);
+            if place != TERMINATED {
+                self.doc = self.start + place;
+                return self.doc;
             }
             target = target.max(self.start.saturating_add(WINDOW));
             if !self.fill(target) {
@@ -86,17 +85,6 @@ impl<S: DocSet> WindowedUnion<S> {
             }
             target = target.max(self.start);
         }
-    }
-
-    fn next_of_window(&self, target: DocId) -> Option<DocId> {
-        let place = target - self.start;
-        let mut at = place as usize / 64;
-        let mut word = self.words.get(at)? & (!0u64 << (place % 64));
-        while word == 0 {
-            at += 1;
-            word = *self.words.get(at)?;
-        }
-        Some(self.start + at as DocId * 64 + word.trailing_zeros())
     }
 }
 
@@ -131,7 +119,7 @@ impl<S: DocSet> DocSet for WindowedUnion<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segment::doc_bits::{BitsDocs, DocBits};
+    use segment::doc_bits::BitsDocs;
     use std::collections::BTreeSet;
     use std::sync::Arc;
 

@@ -43,7 +43,14 @@ pub(in crate::aggs) struct Percentiles {
 /// The collector of an aggregation of this family; `None` if it is none.
 pub(super) fn build(kind: &AggKind, cx: &AggregationContext<'_>) -> Result<Option<Percentiles>> {
     let numeric = |spec, kind: &str| ValuesSource::new(spec, Wants::Numbers, kind, cx);
-    let former = cx.dialect.rules.former_percentiles;
+    let asked = |spec, name: &str, ask, (keyed, hdr): (&bool, &Option<u8>)| -> Result<Percentiles> {
+        Ok(Percentiles {
+            former: cx.dialect.rules.former_percentiles,
+            keyed: *keyed,
+            hdr: *hdr,
+            ..Percentiles::new(numeric(spec, name)?, ask)
+        })
+    };
     Ok(Some(match kind {
         AggKind::Metric(Metric::MedianAbsoluteDeviation, spec) => {
             Percentiles::new(numeric(spec, "median_absolute_deviation")?, Ask::Deviation)
@@ -53,23 +60,15 @@ pub(super) fn build(kind: &AggKind, cx: &AggregationContext<'_>) -> Result<Optio
             percents,
             keyed,
             hdr,
-        } => Percentiles {
-            former,
-            keyed: *keyed,
-            hdr: *hdr,
-            ..Percentiles::new(numeric(source, "percentiles")?, Ask::Values(percents.clone()))
-        },
+        } => asked(source, "percentiles", Ask::Values(percents.clone()), (keyed, hdr))?,
         AggKind::PercentileRanks {
             source,
             values,
             keyed,
             hdr,
         } => Percentiles {
-            former,
-            keyed: *keyed,
-            hdr: *hdr,
             ranks: RankRule::of(cx.dialect),
-            ..Percentiles::new(numeric(source, "percentile_ranks")?, Ask::Ranks(values.clone()))
+            ..asked(source, "percentile_ranks", Ask::Ranks(values.clone()), (keyed, hdr))?
         },
         _ => return Ok(None),
     }))
