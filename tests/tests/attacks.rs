@@ -361,11 +361,12 @@ fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
     stream.write_all(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 14\r\nconnection: close\r\n\r\n\"reason\": [-] ")
 }
 
-/// Gives this thread, and those that it starts, the lowest priority: attackers stand for other machines, whose clients make
-/// their bodies with processors of their own. The bystander keeps its priority.
+/// Runs this thread, and those that it starts, only where a processor has nothing else to do (`SCHED_IDLE`): attackers stand for
+/// other machines, whose clients make their bodies with processors of their own. The bystander keeps its priority.
 fn leave_processors_to_the_server() {
-    // SAFETY: the call takes numbers only; 0 is the calling thread.
-    let set = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `none` lives over the call; 0 is the calling thread.
+    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 

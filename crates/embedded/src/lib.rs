@@ -89,6 +89,7 @@ use crate::damage::OpenMode;
 use crate::durability::{is_of_the_moment, names_of};
 use crate::index_state::IndexState;
 use crate::lanes::{Lanes, Turn};
+use crate::plain_writes::{WriteDone, WrittenInPart};
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
 use crate::store::Store;
@@ -103,11 +104,11 @@ use engine::client_activity::ClientActivity;
 use engine::{
     Alteration, Altered, AtomicWrites, Barrier, BreakerStats, Clock, Document, Effect, Engine, Extent, IndexInfo, IndexStats,
     Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Numbered, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged,
-    Staging, TxnBody, TxnOptions, TxnResult, Unrefreshed, View, ViewPromise, Write,
+    Staging, TxnBody, TxnOptions, TxnResult, Unrefreshed, View, ViewPromise, Write, WriteOp,
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target};
+use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target, settings};
 use parking_lot::Mutex;
 use search::interrupt::Interrupt;
 
@@ -118,6 +119,8 @@ use std::time::{Duration, Instant};
 
 /// How long a write waits for room before it is refused.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a write looks again at a log whose queue is taken by changes that are still being decided.
+const QUEUE_EACH: Duration = Duration::from_millis(1);
 /// Writes of more operations, of more bytes or with scripts are worked on by other threads than those that answer
 /// requests.
 const INLINE_WRITES: usize = 16;
@@ -287,34 +290,74 @@ impl EmbeddedEngine {
         }
     }
 
-    /// Waits a while for room, as long as builds and checkpoints make some; who finds none is refused later.
-    async fn room(&self) {
-        if self.store.overfull().is_none() {
-            return;
+    /// Waits a while for room, as long as builds, checkpoints and the log make some; true if there is.
+    async fn room(&self) -> bool {
+        if self.store.has_room() {
+            return true;
         }
         let mut progress = self.store.maintenance.subscribe_to_room();
         let waiting = async {
-            while self.store.overfull().is_some() && self.store.maintenance.refusal().is_none() {
+            while !self.store.has_room() {
+                if self.store.maintenance.refusal().is_some() {
+                    return false;
+                }
+                if self.store.overfull().is_none() {
+                    // The log writes what waits before this.
+                    let durable = self.store.log.end_position();
+                    if self.wait(WaitFor { durable, written: 0 }).await.is_err() {
+                        return false;
+                    }
+                    tokio::time::sleep(QUEUE_EACH).await;
+                    continue;
+                }
                 self.store.maintenance.wake();
                 if progress.changed().await.is_err() {
-                    return;
+                    return false;
                 }
             }
+            true
         };
-        drop(tokio::time::timeout(ROOM_PATIENCE, waiting).await);
+        tokio::time::timeout(ROOM_PATIENCE, waiting).await.unwrap_or(false)
     }
 
-    /// Works on writes: few and small ones here and now, others on threads that may take their time.
-    async fn run_writes(&self, writes: Vec<Write>) -> Vec<(Outcome, WaitFor, Option<u32>)> {
+    /// Works on writes. Where the room for pending writes ends among them, the rest waits for room: other writers may have
+    /// taken what was there at the beginning. Those that wait in vain are refused, each with the bound that is reached.
+    async fn run_writes(&self, mut writes: Vec<Write>) -> Vec<WriteDone> {
+        let count = writes.len();
+        let mut done = Vec::new();
+        while !writes.is_empty() {
+            let waits = self.room().await;
+            let mut part = self.run_writes_with_room(writes, waits).await;
+            writes = std::mem::take(&mut part.left);
+            if done.is_empty() {
+                done = part.done;
+            } else {
+                done.append(&mut part.done);
+            }
+        }
+        assert_eq!(done.len(), count, "1.2: each write has an outcome");
+        done
+    }
+
+    /// Few and small writes here and now, others on threads that may take their time. `waits`: the first write without room and
+    /// those behind it are given back.
+    async fn run_writes_with_room(&self, writes: Vec<Write>, waits: bool) -> WrittenInPart {
         let bytes: usize = writes.iter().map(weight).sum();
+        let run = move |store: &Store, writes: Vec<Write>, at_once: bool| {
+            let has_room = |write: &Write| !waits || matches!(write.op, WriteOp::Delete) || store.has_room();
+            store.write(writes, at_once, has_room)
+        };
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
-            return self.writers.run_other_here(|| self.store.write(writes, true));
+            return self.writers.run_other_here(|| run(&self.store, writes, true));
         }
         let (store, count) = (self.store.clone(), writes.len());
-        match self.writers.run(move || Ok(store.write(writes, false))).await {
-            Ok(done) => done,
+        match self.writers.run(move || Ok(run(&store, writes, false))).await {
+            Ok(part) => part,
             // How far it came is unknown.
-            Err(_) => (0..count).map(|_| (Outcome::Unknown, WaitFor::default(), None)).collect(),
+            Err(_) => WrittenInPart {
+                done: (0..count).map(|_| (Outcome::Unknown, WaitFor::default(), None)).collect(),
+                left: Vec::new(),
+            },
         }
     }
 
@@ -483,12 +526,19 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
 }
 
 /// The weight of a write before it is evaluated: a script may take as long as a large document.
+/// Is it the refusal of a bound that builds, checkpoints and the log move away from?
+fn lacks_room(refusal: &Error) -> bool {
+    let bounds = [settings::PENDING, settings::LOG_MAX, settings::LOG_QUEUE];
+    let setting = refusal.details().get("setting").and_then(|setting| setting.as_str());
+    refusal.kind() == ErrorKind::RejectedExecution && bounds.iter().any(|bound| Some(bound.name) == setting)
+}
+
 fn weight(write: &Write) -> usize {
     match &write.op {
-        engine::WriteOp::Put(source) => source.0.len(),
-        engine::WriteOp::Update(update) if update.script.is_some() => INLINE_BYTES / 4,
-        engine::WriteOp::Update(_) => 1 << 10,
-        engine::WriteOp::Delete => 64,
+        WriteOp::Put(source) => source.0.len(),
+        WriteOp::Update(update) if update.script.is_some() => INLINE_BYTES / 4,
+        WriteOp::Update(_) => 1 << 10,
+        WriteOp::Delete => 64,
     }
 }
 
@@ -749,7 +799,6 @@ impl Engine for EmbeddedEngine {
     }
 
     async fn write(&self, writes: Vec<Write>, refresh: Refresh) -> Result<Vec<Outcome>> {
-        self.room().await;
         let done = self.run_writes(writes).await;
         let mut after = WaitFor::default();
         let mut numbers: Vec<u32> = Vec::new();
@@ -1058,11 +1107,17 @@ impl AtomicWrites for EmbeddedEngine {
     }
 
     async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
-        self.room().await;
-        // Reading and judging many documents takes long enough for others to wait for this thread.
-        let settled = match how.touches.len() > INLINE_WRITES {
-            true => blocking::aside(|| self.store.decide(plan, &how)),
-            false => self.store.decide(plan, &how),
+        let settled = loop {
+            let waits = self.room().await;
+            // Reading and judging many documents takes long enough for others to wait for this thread.
+            let settled = match how.touches.len() > INLINE_WRITES {
+                true => blocking::aside(|| self.store.decide(plan, &how)),
+                false => self.store.decide(plan, &how),
+            };
+            // Others may have taken the room that was there at the beginning.
+            if !(waits && settled.outcomes.as_ref().is_err_and(lacks_room)) {
+                break settled;
+            }
         };
         // The record's own place, else that of the newest.
         let commit_seq = settled.place.unwrap_or_else(|| self.store.log.end_position());

@@ -17,26 +17,41 @@ use model::{Result, Target};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// The outcome of a write, what its answer waits for, and the number of the index that was written to.
+pub(crate) type WriteDone = (Outcome, WaitFor, Option<u32>);
+
+/// Writes up to the first one that had no room.
+pub(crate) struct WrittenInPart {
+    /// In the order of the writes.
+    pub(crate) done: Vec<WriteDone>,
+    /// Those that are not begun, in their order.
+    pub(crate) left: Vec<Write>,
+}
+
 impl Store {
-    /// Each write on its own. Gives outcomes in order, what they wait for and the number of the index that was written to.
-    /// `at_once`: this thread goes on to wait.
-    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool) -> Vec<(Outcome, WaitFor, Option<u32>)> {
-        writes
-            .into_iter()
-            .map(|write| {
-                let mut after = WaitFor::default();
-                match self.write_one(write, at_once, &mut after) {
-                    Ok((outcome, no)) => (outcome, after, no),
-                    Err(e) => {
-                        // A refusal may rest on the documents that it read, and on the catalog.
-                        if !is_of_the_moment(e.kind()) {
-                            after.durable = after.durable.max(self.catalog.alteration_end());
-                        }
-                        (Outcome::Refused(self.settle(e)), after, None)
+    /// Each write on its own, up to the first one that `has_room` says no for. `at_once`: this thread goes on to wait.
+    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool, has_room: impl Fn(&Write) -> bool) -> WrittenInPart {
+        let mut left = writes.into_iter();
+        let mut done = Vec::with_capacity(left.len());
+        while left.as_slice().first().is_some_and(&has_room)
+            && let Some(write) = left.next()
+        {
+            let mut after = WaitFor::default();
+            done.push(match self.write_one(write, at_once, &mut after) {
+                Ok((outcome, no)) => (outcome, after, no),
+                Err(e) => {
+                    // A refusal may rest on the documents that it read, and on the catalog.
+                    if !is_of_the_moment(e.kind()) {
+                        after.durable = after.durable.max(self.catalog.alteration_end());
                     }
+                    (Outcome::Refused(self.settle(e)), after, None)
                 }
-            })
-            .collect()
+            });
+        }
+        WrittenInPart {
+            done,
+            left: left.collect(),
+        }
     }
 
     /// `after`: what its answer waits for, also if it is refused.

@@ -114,6 +114,10 @@ impl Store {
             checked => checked,
         }
     }
+    /// May writes be taken that can wait? A bulk stops here before it reaches the bounds that refuse.
+    pub(crate) fn has_room(&self) -> bool {
+        self.overfull().is_none() && !self.log.is_crowded()
+    }
     /// The bound that writes have reached, with what there is and how much there may be.
     pub(crate) fn overfull(&self) -> Option<(settings::Setting, u64, u64)> {
         let rows = [

@@ -24,6 +24,48 @@ async fn more_pending_than_allowed_is_refused_by_name() {
     assert_eq!(count(&engine, "a", json!({ "match_all": {} })).await, 200);
 }
 
+/// Each of these batches passes the bound by itself, and all begin while there is room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_at_once_wait_for_room_inside_their_batches() {
+    let disk = FaultyDisk::new(1);
+    let limits = Limits {
+        pending_bytes: 64 << 10,
+        ..small()
+    };
+    let engine = Arc::new(try_open(&disk, limits).unwrap());
+    create(&*engine, "a", json!({ "refresh_interval": "-1" })).await;
+    let long = "word ".repeat(800);
+    let tasks = (0..8).map(|writer| {
+        let (engine, long) = (engine.clone(), long.clone());
+        tokio::spawn(async move {
+            for round in 0..3 {
+                let writes: Vec<_> = (0..40)
+                    .map(|n| put("a", &format!("{writer}-{round}-{n}"), json!({ "text": long })))
+                    .collect();
+                let outcomes = match writer % 2 {
+                    0 => engine.write(writes, Refresh::No).await,
+                    _ => engine.write_together(writes, Refresh::No).await,
+                };
+                for (n, outcome) in outcomes.unwrap().into_iter().enumerate() {
+                    let Outcome::Written(written) = outcome else {
+                        panic!("{writer}-{round}-{n}: {outcome:?}");
+                    };
+                    assert_eq!(
+                        *written.at.id.id,
+                        format!("{writer}-{round}-{n}"),
+                        "outcomes stand in the order of the writes"
+                    );
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    refresh(&*engine, "a").await;
+    assert_eq!(count(&*engine, "a", json!({ "match_all": {} })).await, 8 * 3 * 40);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_without_checkpoints_stops_writers_by_name() {
     let disk = FaultyDisk::new(1);

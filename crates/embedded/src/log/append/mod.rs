@@ -265,6 +265,11 @@ impl Log {
         self.shared.reserve(bytes, 0)
     }
 
+    /// Is more than half of the queue taken? The other half is for writes that do not wait.
+    pub fn is_crowded(&self) -> bool {
+        self.shared.is_crowded()
+    }
+
     /// Gives the record its place and queues it: no IO, no encoding. Called under the sequencer lock,
     /// so that log order is stamp order. `room` may serve several records; one that is bigger than
     /// what was reserved is taken all the same, as nothing is refused after its stamp.

@@ -126,8 +126,7 @@ impl Shared {
         }
         let charged = bytes + FRAME_OVERHEAD_BYTES as u64;
         let file_bytes = self.spare_bytes.load(Ordering::Acquire);
-        // A spare file has room for all that is queued.
-        let limit = self.options.queue_max_bytes.min(file_bytes / 2);
+        let limit = self.queue_limit();
         let before = self.outstanding.fetch_add(charged, Ordering::AcqRel);
         let mut reservation = Reservation {
             shared: self.clone(),
@@ -154,6 +153,16 @@ impl Shared {
             }
         }
         Ok(reservation)
+    }
+
+    /// Bytes that may wait: a spare file has room for all that is queued.
+    fn queue_limit(&self) -> u64 {
+        self.options.queue_max_bytes.min(self.spare_bytes.load(Ordering::Acquire) / 2)
+    }
+
+    /// Is more than half of the queue taken?
+    pub(super) fn is_crowded(&self) -> bool {
+        self.outstanding.load(Ordering::Acquire) > self.queue_limit() / 2
     }
 
     /// Is there a file for deletes that takes so much?
