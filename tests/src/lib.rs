@@ -177,6 +177,11 @@ impl Server {
         i32::try_from(self.child.id()).expect("a pid fits")
     }
 
+    /// Megabytes of a line of `/proc/PID/status`.
+    pub fn memory_mb(&self, line: &str) -> u64 {
+        memory_mb(&self.pid().to_string(), line)
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the child is ours and has not been waited for, so the pid is its own.
@@ -306,4 +311,13 @@ pub fn exchange(
         body,
         text,
     })
+}
+
+/// Megabytes of a line of `/proc/PID/status`, as `RssAnon:`; 0 if the process is gone.
+pub fn memory_mb(pid: &str, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let found = status
+        .lines()
+        .find_map(|l| l.strip_prefix(line)?.split_ascii_whitespace().next());
+    found.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
 }

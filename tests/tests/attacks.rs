@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tests::Server;
 
@@ -34,6 +34,8 @@ const STORE_MB: u64 = 160;
 const ATTACKED_FOR: Duration = Duration::from_secs(5);
 /// When the server must be well again after an attack has ended.
 const WELL_AGAIN: Duration = Duration::from_secs(20);
+/// The name of all attacks together. `PLEACH_TEST_ATTACKS_ONLY` with it plays them without playing each by itself before.
+const TOGETHER: &str = "all at once";
 /// Bytes of an answer that are kept.
 const KEPT: usize = 4096;
 
@@ -255,67 +257,37 @@ fn fill(field: Field<'_>) {
     done(field.send("POST", "/large/_refresh", b""));
 }
 
-/// A client that has nothing to do with the attacks: how long it waits, and what the server holds meanwhile.
+/// What a client saw that has nothing to do with the attacks (`src/bin/bystander.rs`).
 struct Bystander {
     /// Most anonymous memory, in megabytes: without mapped files, which the kernel takes back when it needs room.
     anonymous_mb: u64,
-    /// In their order of length.
-    times: Vec<Duration>,
-    refused: Vec<Reply>,
+    p99: Duration,
+    /// Its answers other than 200.
+    refused: Vec<String>,
 }
 
 impl Bystander {
-    fn p99(&self) -> Duration {
-        self.times.get(self.times.len() * 99 / 100).copied().unwrap_or_default()
+    /// Has it ask the server while `meanwhile` goes on.
+    fn beside<T>(server: &Server, field: Field<'_>, meanwhile: impl FnOnce() -> T) -> (T, Bystander) {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_bystander"))
+            .args([field.address, &server.pid().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let done = meanwhile();
+        drop(process.stdin.take());
+        let output = process.wait_with_output().unwrap();
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let refused = seen["refused"].as_array().unwrap().iter();
+        let bystander = Bystander {
+            anonymous_mb: seen["anonymous_mb"].as_u64().unwrap(),
+            p99: Duration::from_micros(seen["p99_us"].as_u64().unwrap()),
+            refused: refused.map(|answer| answer.as_str().unwrap().to_owned()).collect(),
+        };
+        assert!(bystander.p99 > Duration::ZERO, "it asked: {seen}");
+        (done, bystander)
     }
-
-    /// Asks until `over`.
-    fn watch(server: &Server, field: Field<'_>, over: &AtomicBool) -> Bystander {
-        ask_for_prompt_slices();
-        let (mut times, mut refused, mut anonymous_mb) = (Vec::new(), Vec::new(), 0);
-        while !over.load(Ordering::Acquire) {
-            anonymous_mb = memory_mb(server, "RssAnon:").max(anonymous_mb);
-            let begun = Instant::now();
-            let reply = field.send("GET", "/bystander/_doc/1", b"");
-            times.push(begun.elapsed());
-            if reply.0 != 200 {
-                refused.push(reply);
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        times.sort_unstable();
-        Bystander {
-            anonymous_mb,
-            times,
-            refused,
-        }
-    }
-}
-
-/// Megabytes of a line of `/proc/PID/status`.
-fn memory_mb(server: &Server, line: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
-    let found = status
-        .lines()
-        .find_map(|l| l.strip_prefix(line)?.split_ascii_whitespace().next());
-    found.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
-}
-
-/// Asks the scheduler to run this thread soon after it wakes: the bystander stands for a client on another machine, whose
-/// processors the server does not share. It gets no more time than before. Older kernels ignore it.
-fn ask_for_prompt_slices() {
-    let attr = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_OTHER as u32,
-        sched_flags: 0,
-        sched_nice: 0,
-        sched_priority: 0,
-        sched_runtime: 100_000,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    // SAFETY: `attr` is as long as it says, and lives over the call; 0 is the calling thread.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
 }
 
 /// The address of a server that reads each request to its end, refuses it and does nothing else. It ends with the process. While it
@@ -327,11 +299,20 @@ fn sink() -> &'static str {
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                std::thread::spawn(move || stream.and_then(refuse));
+                std::thread::spawn(move || {
+                    take_the_priority_of_long_requests();
+                    stream.and_then(refuse)
+                });
             }
         });
         address
     })
+}
+
+/// Gives this thread the priority that the server gives its threads of long requests.
+fn take_the_priority_of_long_requests() {
+    // SAFETY: the call takes numbers only; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
 /// Reads one request and refuses it.
@@ -389,31 +370,28 @@ struct Cost {
 
 /// Plays attacks against `attacked`, which is the server or the [`sink`], while a bystander asks the server.
 fn attack(server: &Server, field: Field<'_>, attacked: &str, attacks: &[Attack]) -> (Vec<Reply>, Bystander) {
-    let over = AtomicBool::new(false);
     let begun = Instant::now();
     let target = Field {
         address: attacked,
         ..field
     };
-    let (replies, bystander) = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| Bystander::watch(server, field, &over));
-        let again = move |attack: fn(Field<'_>) -> Vec<Reply>| {
-            leave_processors_to_the_server();
-            let mut replies = attack(target);
-            while field.full && begun.elapsed() < ATTACKED_FOR {
-                replies.extend(attack(target));
-            }
-            replies
-        };
-        let all: Vec<_> = attacks
-            .iter()
-            .map(|(_, attack)| scope.spawn(move || again(*attack)))
-            .collect();
-        let replies: Vec<_> = all.into_iter().map(|attack| attack.join()).collect();
-        over.store(true, Ordering::Release);
-        (replies, watch.join().unwrap())
-    });
-    (replies.into_iter().flat_map(Result::unwrap).collect(), bystander)
+    let again = move |attack: fn(Field<'_>) -> Vec<Reply>| {
+        leave_processors_to_the_server();
+        let mut replies = attack(target);
+        while field.full && begun.elapsed() < ATTACKED_FOR {
+            replies.extend(attack(target));
+        }
+        replies
+    };
+    Bystander::beside(server, field, || {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = attacks
+                .iter()
+                .map(|(_, attack)| scope.spawn(move || again(*attack)))
+                .collect();
+            all.into_iter().flat_map(|attack| attack.join().unwrap()).collect()
+        })
+    })
 }
 
 fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack]) -> Cost {
@@ -421,9 +399,9 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
     let begun = Instant::now();
     let (replies, bystander) = attack(server, field, field.address, attacks);
     let ended = Instant::now();
-    let mut faults: Vec<String> = replies.iter().chain(&bystander.refused).filter_map(fault).collect();
-    if let Some((status, text)) = bystander.refused.first() {
-        faults.push(format!("the bystander was answered {status}: {text:.300}"));
+    let mut faults: Vec<String> = replies.iter().filter_map(fault).collect();
+    if let Some(answer) = bystander.refused.first() {
+        faults.push(format!("the bystander was answered: {answer:.300}"));
     }
     let body = json!({ "text": "x".repeat(100 << 10) }).to_string();
     let is_well = || {
@@ -448,9 +426,9 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
     let cost = Cost {
         name,
         statuses,
-        highest_mb: memory_mb(server, "VmHWM:"),
+        highest_mb: server.memory_mb("VmHWM:"),
         anonymous_mb: bystander.anonymous_mb,
-        p99: bystander.p99(),
+        p99: bystander.p99,
         well_after: ended.elapsed(),
         took: ended - begun,
         faults,
@@ -480,7 +458,7 @@ fn play(server: &Server, field: Field<'_>, name: &'static str, attacks: &[Attack
 /// The p99 of the bystander while the attackers send the same requests to the [`sink`].
 fn floor(server: &Server, field: Field<'_>, attacks: &[Attack]) -> String {
     let (_, bystander) = attack(server, field, sink(), attacks);
-    format!("{:.1?}", bystander.p99())
+    format!("{:.1?}", bystander.p99)
 }
 
 /// What is wrong with an answer to an attack: it is the server's fault, or a refusal that does not say why.
@@ -509,7 +487,7 @@ fn the_answer_of_tiny_lines_is_packed() {
         full: false,
     };
     assert_eq!(field.send("PUT", "/tiny/_doc/1", b"{}").0, 201);
-    let before = memory_mb(&server, "VmRSS:");
+    let before = server.memory_mb("VmRSS:");
     forget_highest(&server);
     let count = (mb << 20) / 16;
     let body = "{\"index\":{}}\n{}\n".repeat(count);
@@ -517,12 +495,12 @@ fn the_answer_of_tiny_lines_is_packed() {
     assert_eq!(answer.status, 200, "{:.500}", answer.body.to_string());
     println!(
         "{mb} MB of tiny lines: {before} MB before, {} MB at most, {} MB after",
-        memory_mb(&server, "VmHWM:"),
-        memory_mb(&server, "VmRSS:")
+        server.memory_mb("VmHWM:"),
+        server.memory_mb("VmRSS:")
     );
     // Two bodies, and what the store holds of any load: pending operations, segments in memory, the build of one, tables.
     let most = before + 3 * mb as u64 + STORE_MB;
-    let highest = memory_mb(&server, "VmHWM:");
+    let highest = server.memory_mb("VmHWM:");
     assert!(highest < most, "{highest} MB, at most {most}");
     assert_eq!(answer.body["errors"], false);
     let items = answer.body["items"].as_array().unwrap();
@@ -558,36 +536,33 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
         full,
     };
     fill(field);
-    let over = AtomicBool::new(false);
-    let quiet = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| Bystander::watch(&server, field, &over));
-        std::thread::sleep(field.size(Duration::from_secs(5), Duration::from_secs(1)));
-        over.store(true, Ordering::Release);
-        watch.join().unwrap()
-    });
+    let quiet_for = field.size(Duration::from_secs(5), Duration::from_secs(1));
+    let ((), quiet) = Bystander::beside(&server, field, || std::thread::sleep(quiet_for));
     println!(
         "| attack | answers | most resident, MB | most anonymous, MB | bystander's p99 | of a sink | well again after | took |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    println!("| none | | {} | | {:.1?} | | | |", memory_mb(&server, "VmHWM:"), quiet.p99());
+    println!("| none | | {} | | {:.1?} | | | |", server.memory_mb("VmHWM:"), quiet.p99);
     let mut costs = Vec::new();
-    let chosen: Vec<Attack> = ATTACKS.iter().filter(|(name, _)| name.contains(&only)).copied().collect();
-    if full || !only.is_empty() {
+    let together = only == TOGETHER;
+    let is_chosen = |attack: &&Attack| together || attack.0.contains(&only);
+    let chosen: Vec<Attack> = ATTACKS.iter().filter(is_chosen).copied().collect();
+    if (full || !only.is_empty()) && !together {
         for attack in &chosen {
             costs.push(play(&server, field, attack.0, &[*attack]));
         }
     }
-    costs.push(play(&server, field, "all at once", &chosen));
+    costs.push(play(&server, field, TOGETHER, &chosen));
     server.signal(libc::SIGKILL);
     drop(server);
     let begun = Instant::now();
     let server = Server::start_with(&data, &["opensearch2"], &settings);
     assert_eq!(server.send("GET", "/bystander/_doc/1", "").unwrap().status, 200);
-    let highest = memory_mb(&server, "VmHWM:");
+    let highest = server.memory_mb("VmHWM:");
     println!("| a start after them | | {highest} | | | | {:.1?} | |", begun.elapsed());
     assert!(highest < highest_mb, "a start held {highest} MB");
     let slowest = match full {
-        true => (quiet.p99() * DELAY_FACTOR).max(DELAY_FLOOR),
+        true => (quiet.p99 * DELAY_FACTOR).max(DELAY_FLOOR),
         false => DELAY_SMALL,
     };
     for cost in costs {
@@ -598,7 +573,7 @@ fn no_attack_takes_more_memory_than_there_is_for_it() {
             "{}: p99 of {:?}, quiet {:?}",
             cost.name,
             cost.p99,
-            quiet.p99()
+            quiet.p99
         );
     }
 }

@@ -93,6 +93,7 @@ use crate::plain_writes::{WriteDone, WrittenInPart};
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
 use crate::store::Store;
+use crate::thread_priority::{REQUESTS, SNAPSHOTS, WRITES};
 use crate::wait_for::WaitFor;
 use crate::workers::Workers;
 use async_trait::async_trait;
@@ -210,10 +211,10 @@ impl EmbeddedEngine {
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let limits = store.env.limits();
-        let workers = Workers::start("work", threads, limits.concurrent_searches, limits.at_rest)?;
+        let workers = Workers::start("work", REQUESTS, (threads, limits.concurrent_searches), limits.at_rest)?;
         let lanes = Lanes::start(threads, limits)?;
-        let writers = Workers::start("write", threads.min(4), usize::MAX, limits.at_rest)?;
-        let copiers = Workers::start("snapshot", COPIERS, usize::MAX, limits.at_rest)?;
+        let writers = Workers::start("write", WRITES, (threads.min(4), usize::MAX), limits.at_rest)?;
+        let copiers = Workers::start("snapshot", SNAPSHOTS, (COPIERS, usize::MAX), limits.at_rest)?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,

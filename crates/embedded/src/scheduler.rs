@@ -7,7 +7,7 @@
 use crate::background_failures::{Work, panic_error, tell};
 use crate::publish::PartBytes;
 use crate::store::Store;
-use crate::thread_priority::{self, MERGES};
+use crate::thread_priority::{self, BUILDS, MERGES};
 use model::units::parse_duration_or_never;
 use model::{Error, ErrorKind, Result, settings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -188,9 +188,9 @@ impl Upkeep {
         let checkpoint = |store: &Store, _: u64| store.checkpoint_due();
         let merge = |store: &Store, _: u64| while store.merge_due() {};
         Ok(Upkeep(vec![
-            spawn("pleach-refresh", store.clone(), refresh)?,
-            spawn("pleach-checkpoint", store.clone(), checkpoint)?,
-            spawn("pleach-merge", store.clone(), merge)?,
+            spawn("pleach-refresh", BUILDS, store.clone(), refresh)?,
+            spawn("pleach-checkpoint", BUILDS, store.clone(), checkpoint)?,
+            spawn("pleach-merge", MERGES, store.clone(), merge)?,
         ]))
     }
     /// Waits for the threads; `Store::stopping` is set.
@@ -201,15 +201,12 @@ impl Upkeep {
     }
 }
 
-fn spawn(name: &str, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'static) -> Result<JoinHandle<()>> {
-    let low = name == "pleach-merge";
+fn spawn(name: &str, nice: i32, store: Arc<Store>, each: impl Fn(&Store, u64) + Send + 'static) -> Result<JoinHandle<()>> {
     let thread = name.to_owned();
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            if low {
-                thread_priority::lower(MERGES);
-            }
+            thread_priority::lower(nice);
             let mut round = 0;
             while !store.maintenance.is_stopping() {
                 if catch_unwind(AssertUnwindSafe(|| each(&store, round))).is_err() {

@@ -6,6 +6,7 @@
 //! Not here: what a helper does (`search::helpers`), where searches run (`lanes`).
 
 use crate::environment::Limits;
+use crate::thread_priority::LONG_SEARCHES;
 use crate::workers::Workers;
 use model::Result;
 use std::sync::Arc;
@@ -32,7 +33,12 @@ impl SearchHelpers {
     /// As many helpers as there are other processors.
     pub(crate) fn start(processors: usize, limits: &Limits) -> Result<SearchHelpers> {
         Ok(SearchHelpers {
-            workers: Workers::start("help", processors.saturating_sub(1), usize::MAX, limits.at_rest)?,
+            workers: Workers::start(
+                "help",
+                LONG_SEARCHES,
+                (processors.saturating_sub(1), usize::MAX),
+                limits.at_rest,
+            )?,
             running: Arc::default(),
             processors,
         })

@@ -3,7 +3,7 @@
 //! The queue is bounded by whoever submits: searches by `search.max_concurrent`, the rest by the requests in
 //! flight. Not here: what is run.
 
-use crate::thread_priority::{self, LONG_SEARCHES};
+use crate::thread_priority;
 use engine::PoolStats;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
@@ -90,24 +90,20 @@ struct WorkerQueue {
 }
 
 impl Workers {
-    /// Starts the threads, named after their work. `limited_max`: how many limited jobs may run or wait. `at_rest`: called once
-    /// by a thread that has worked and now rests.
-    pub(crate) fn start(name: &str, count: usize, limited_max: usize, at_rest: Option<fn()>) -> Result<Workers> {
+    /// Starts the threads, named after their work, with the priority of `nice` ([`thread_priority`]). `limited_max`: how many limited
+    /// jobs may run or wait. `at_rest`: called once by a thread that has worked and now rests.
+    pub(crate) fn start(name: &str, nice: i32, (count, limited_max): (usize, usize), at_rest: Option<fn()>) -> Result<Workers> {
         let shared = Arc::new(WorkerQueue {
             queue: Mutex::new((VecDeque::new(), false)),
             more: Condvar::new(),
         });
         let mut threads = Vec::new();
-        // The long ones leave the processors to the others.
-        let low = matches!(name, "long" | "help");
         for n in 0..count {
             let shared = shared.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("pleach-{name}-{n}"))
                 .spawn(move || {
-                    if low {
-                        thread_priority::lower(LONG_SEARCHES);
-                    }
+                    thread_priority::lower(nice);
                     shared.work(at_rest);
                 })
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;

@@ -65,6 +65,13 @@ impl DocId {
             None => Cow::Borrowed(&self.id),
         }
     }
+    /// [`DocId::uid`] to keep: without a type it is the id itself, shared.
+    pub fn shared_uid(&self) -> Arc<str> {
+        match &self.doc_type {
+            Some(_) => self.uid().into(),
+            None => self.id.clone(),
+        }
+    }
     /// The inverse of [`DocId::uid`]; type names cannot contain `#`.
     pub fn from_uid(uid: &str, typed: bool) -> Self {
         match uid.split_once('#') {

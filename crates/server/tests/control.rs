@@ -58,7 +58,7 @@ async fn lock(relations: &Relations, name: &str, keep_alive: u64) -> Result<Leas
         lock: None,
         owner: name.to_owned(),
         targets: vec![Wanted {
-            target: LockTarget::Name(name.to_owned()),
+            target: LockTarget::Name(name.into()),
             mode: Mode::Exclusive,
         }],
         keep_alive: Some(Duration::from_secs(keep_alive)),

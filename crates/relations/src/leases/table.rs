@@ -689,13 +689,13 @@ impl Table {
         let (key, mode) = below.as_ref().map_or((key, blocker.mode), |(key, mode)| (key, *mode));
         let (place, facts) = match key {
             LockKey::All => ("[_all]".to_owned(), json!({ "name": "_all" })),
-            LockKey::Name(name) => (format!("[{name}]"), json!({ "name": name })),
+            LockKey::Name(name) => (format!("[{name}]"), json!({ "name": &**name })),
             LockKey::Index(index) => (format!("[{index}]"), json!({ "index": index.as_str() })),
             LockKey::Path { index, path } => {
                 let facts = json!({ "index": index.as_str(), "path": path.to_string() });
                 (format!("[{index}][{path}]"), facts)
             }
-            LockKey::Document { index, uid } => (format!("[{index}][{uid}]"), json!({ "index": index.as_str(), "id": uid })),
+            LockKey::Document { index, uid } => (format!("[{index}][{uid}]"), json!({ "index": index.as_str(), "id": &**uid })),
         };
         let lease = self.leases.get(blocker.session.as_ref());
         let name = lease.map_or(blocker.owner.as_str(), |lease| lease.name());

@@ -134,7 +134,7 @@ mod tests {
         }
     }
     fn name(name: &str) -> Lock {
-        Lock::new(LockKey::Name(name.to_owned()))
+        Lock::new(LockKey::Name(name.into()))
     }
     fn pair(a: Lock, b: Lock) -> Vec<(Lock, Mode)> {
         vec![(a, Mode::Exclusive), (b, Mode::Exclusive)]

@@ -5,6 +5,7 @@
 use model::{Error, Result, path as field, settings};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
 /// Components of a path: each costs a lock document.
 pub fn path_depth_max() -> usize {
@@ -13,7 +14,7 @@ pub fn path_depth_max() -> usize {
 
 /// A path by components. Empty components do not count, so `/a//b/` is `/a/b`; `/` has no component.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct LockPath(Vec<Box<str>>);
+pub struct LockPath(Arc<[Arc<str>]>);
 
 impl LockPath {
     /// Reads `/a/b`; a leading slash is not needed.
@@ -21,7 +22,7 @@ impl LockPath {
     /// # Errors
     /// Deeper than [`path_depth_max`].
     pub fn parse(text: &str) -> Result<LockPath> {
-        let components: Vec<Box<str>> = text.split('/').filter(|part| !part.is_empty()).map(Box::from).collect();
+        let components: Arc<[Arc<str>]> = text.split('/').filter(|part| !part.is_empty()).map(Arc::from).collect();
         let most = path_depth_max();
         if components.len() > most {
             return Err(Error::illegal(format!(
@@ -41,7 +42,7 @@ impl LockPath {
     }
     /// Every path above, the longest last, without `/` and without itself.
     pub fn ancestors(&self) -> impl Iterator<Item = LockPath> + '_ {
-        (1..self.0.len()).map(|n| LockPath(self.0[..n].to_vec()))
+        (1..self.0.len()).map(|n| LockPath(self.0[..n].into()))
     }
 }
 

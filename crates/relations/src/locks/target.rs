@@ -9,6 +9,7 @@ use model::{DocAddress, DocId, Error, IndexName, Result, settings};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Targets of one request.
 pub fn targets_max() -> usize {
@@ -41,10 +42,10 @@ pub enum LockTarget {
     /// One document, under every routing.
     Document(DocAddress),
     /// A plain mutex of that name. It covers nothing and guards anything.
-    Name(String),
+    Name(Arc<str>),
 }
 
-/// The subject of one lock. The order is the order of acquisition: what lies above comes first, so that
+/// The subject of one lock. Its texts are those of the target: a lock has its key in several places. The order is the order of acquisition: what lies above comes first, so that
 /// requests with known targets cannot wait in a circle.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKey {
@@ -55,9 +56,9 @@ pub enum LockKey {
     /// A path in an index; never `/`.
     Path { index: IndexName, path: LockPath },
     /// A document: index and `id` or `type#id`. The key without a type lies above those of the same id with one.
-    Document { index: IndexName, uid: String },
+    Document { index: IndexName, uid: Arc<str> },
     /// A plain mutex.
-    Name(String),
+    Name(Arc<str>),
 }
 
 /// One lock document that a request asks for.
@@ -84,7 +85,7 @@ impl LockTarget {
             },
             LockTarget::Document(at) => LockKey::Document {
                 index: at.index.clone(),
-                uid: at.id.uid().into_owned(),
+                uid: at.id.shared_uid(),
             },
             LockTarget::Name(name) => LockKey::Name(name.clone()),
         }
@@ -233,7 +234,7 @@ impl LockTarget {
         let (name, id, doc_type, path) = (text("name")?, text("id")?, text("type")?, text("path")?);
         match (name, index.transpose()?, id, path) {
             (Some("_all"), None, None, None) if doc_type.is_none() => Ok(LockTarget::All),
-            (Some(name), None, None, None) if doc_type.is_none() => Ok(LockTarget::Name(name.to_owned())),
+            (Some(name), None, None, None) if doc_type.is_none() => Ok(LockTarget::Name(name.into())),
             (None, Some(index), None, None) if doc_type.is_none() => Ok(LockTarget::Index(index)),
             (None, Some(index), None, Some(path)) if doc_type.is_none() => Ok(LockTarget::Path {
                 index,
@@ -259,7 +260,7 @@ fn untyped_key(at: &DocAddress) -> Option<LockKey> {
     at.id.doc_type.as_ref()?;
     Some(LockKey::Document {
         index: at.index.clone(),
-        uid: at.id.id.to_string(),
+        uid: at.id.id.clone(),
     })
 }
 
@@ -303,7 +304,7 @@ impl LockKey {
             }
             (LockKey::Document { index, uid }, LockKey::Document { index: own, uid: typed }) => {
                 let id = typed.split_once('#').map(|(_, id)| id);
-                index == own && id == Some(uid)
+                index == own && id == Some(&**uid)
             }
             _ => false,
         }
@@ -323,12 +324,9 @@ impl LockKey {
             }
             "doc" => {
                 let (index, uid) = inside()?;
-                LockKey::Document {
-                    index,
-                    uid: uid.to_owned(),
-                }
+                LockKey::Document { index, uid: uid.into() }
             }
-            "name" => LockKey::Name(key.to_owned()),
+            "name" => LockKey::Name(key.into()),
             _ => return None,
         })
     }
@@ -401,6 +399,21 @@ mod tests {
             let read = serde_json::from_str(expected).expect("JSON");
             assert_eq!(self::target(&read).expect("a target"), target);
         }
+    }
+
+    /// `locks.max_bytes` counts the text of a target once.
+    #[test]
+    fn keys_share_the_text_of_their_target() {
+        let name: Arc<str> = "a".into();
+        let LockKey::Name(key) = LockTarget::Name(name.clone()).key() else {
+            panic!("the key of a name is a name")
+        };
+        assert!(Arc::ptr_eq(&name, &key));
+        let at = at("fs", "1");
+        let LockKey::Document { uid, .. } = LockTarget::Document(at.clone()).key() else {
+            panic!("the key of a document is a document")
+        };
+        assert!(Arc::ptr_eq(&at.id.id, &uid));
     }
 
     fn written(target: &LockTarget) -> String {
