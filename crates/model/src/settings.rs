@@ -81,7 +81,7 @@ settings! {
     SCRIPT_MAX_STEPS: "script.max_steps" = "1000000", Node, "Steps of one run of a script.";
     SCRIPT_MAX_MEMORY: "script.max_memory" = "1mb", Node, "Memory of one run of a script.";
     ANALYSIS_MAX_TOKEN_BYTES: "indices.analysis.max_token_bytes" = "128mb", Node, "What analysis makes of one text by ngrams, paths, shingles, synonyms and the like: the bytes of its terms, and 64 for each.";
-    LOG_QUEUE: "log.queue_max_bytes" = "32mb", Node, "Records waiting for the log.";
+    LOG_QUEUE: "log.queue_max_bytes" = "32mb", Node, "Records waiting for the log; writes wait for up to 5 s while half of it is taken, and more than all of it is answered 429.";
     LOG_CHECKPOINT: "log.checkpoint_bytes" = "64mb", Node, "Log since the last checkpoint that starts the next.";
     LOG_CHECKPOINT_OPS: "log.checkpoint_ops" = "200000", Node, "Operations since the last checkpoint that start the next.";
     LOG_MAX: "log.max_bytes" = "128mb", Node, "Log since the last checkpoint beyond which writes wait for it, then are answered 429.";
@@ -95,7 +95,7 @@ settings! {
     CONSUMERS_MAX: "changes.consumers.max" = "1000", Node, "Named consumers of `_changes`.";
     CONSUMERS_MAX_BYTES: "changes.consumers.max_bytes" = "1gb", Node, "Log that stays beyond the retention because a consumer of `_changes` has not read it; a full disk takes it back.";
     RAM_SEGMENTS: "indexing.ram_segments_max_bytes" = "32mb", Node, "Segments kept in memory until a checkpoint, all indices together; more go to files.";
-    PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together.";
+    PENDING: "indexing.pending_max_bytes" = "64mb", Node, "Acknowledged writes not yet in a segment, all indices together, beyond which writes wait for up to 5 s, then are answered 429.";
     AUTO_CREATE_INDEX: "action.auto_create_index" = "true", Cluster, "A write to a missing index creates it.";
     DESTRUCTIVE_REQUIRES_NAME: "action.destructive_requires_name" = "true", Cluster, "Indices are deleted, closed, opened and blocked by name only, not by wildcard. Unless it is given, also as a setting of the node, false for es2, es7 and OpenSearch.";
     MAX_TASKS: "tasks.max_kept" = "1000", Node, "Finished tasks that are remembered.";
