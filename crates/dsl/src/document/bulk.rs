@@ -250,7 +250,8 @@ fn plain_action(line: &[u8], number: usize, defaults: &BulkDefaults) -> Option<B
         }
     }
     plain_sign(&mut rest, "}")?;
-    if !rest.is_empty() {
+    // What an empty index means is a rule of the dialect.
+    if !rest.is_empty() || index == Some("") {
         return None;
     }
     let mut item = blank(action, number, defaults);
@@ -533,6 +534,12 @@ mod tests {
             "Index 1 {\"a\":1}|Delete 2 ",
         );
         check(new, "{\"index\":{}}\n{\"a\":1}\n", "Index - {\"a\":1}");
+        check(new, "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}\n{}\n", "Index 1 {}");
+        check(
+            old,
+            "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}\n{}\n",
+            "Validation Failed: 1: index is missing;",
+        );
         check(new, "{\"index\":{\"op_type\":\"create\"}}\r\n{}\r\n", "Create - {}");
         check(
             new,
@@ -599,6 +606,7 @@ mod tests {
             "{}",
             "{\"index\":{\"_id\":1}}",
             "{\"index\":{\"_id\":null}}",
+            "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}",
             "{\"index\":{\"_id\":\"a\\\"b\"}}",
             "{\"index\":{\"_id\":\"a\tb\"}}",
             "{\"index\":{\"_id\":\"1\",\"_id\":\"2\"}}",
