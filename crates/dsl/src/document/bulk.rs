@@ -148,7 +148,13 @@ impl<'a, 'd> BulkReader<'a, 'd> {
                 continue;
             }
             let parsed = match plain_action(line, number, self.defaults) {
-                Some(item) => Some(item),
+                Some(item) => {
+                    debug_assert!(
+                        parse_action(line, number, self.defaults).is_ok_and(|parsed| parsed.as_ref() == Some(&item)),
+                        "a plain action line is read as any other line: {item:?}"
+                    );
+                    Some(item)
+                }
                 None => parse_action(line, number, self.defaults)?,
             };
             let Some(mut item) = parsed else {
