@@ -35,6 +35,13 @@ impl Tree {
             out.extend_from_slice(&(node.name.len() as u32).to_le_bytes());
             out.extend_from_slice(node.name.as_bytes());
         }
+        debug_assert!(
+            read(&out).is_some_and(|read| {
+                let own = (self.len(), self.names.len(), self.merged.len(), self.removed.len());
+                own == (read.len(), read.names.len(), read.merged.len(), read.removed.len())
+            }),
+            "trees.md D9: a start reads {self:?} as it was written"
+        );
         out
     }
 
