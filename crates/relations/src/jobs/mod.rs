@@ -140,7 +140,7 @@ impl Counts {
     }
 
     /// Documents of which it is counted what became of them, failures aside.
-    fn settled(&self) -> u64 {
+    fn count_settled(&self) -> u64 {
         self.created + self.updated + self.deleted + self.noops + self.conflicts
     }
 
