@@ -154,8 +154,14 @@ impl Store {
 
     fn state_of_view(&self, entry: &IndexEntry, view: IndexView, from: u64) -> Arc<IndexState> {
         let term = 1 + self.unclean - entry.unclean_before.min(self.unclean);
+        let next_seq_no = entry.first_seq_no.unwrap_or(0);
+        assert!(
+            view.last_seq_no().is_none_or(|last| last < next_seq_no),
+            "snapshots.md M3: operation {:?} is restored, and the next one would get number {next_seq_no}",
+            view.last_seq_no()
+        );
         let state = IndexState::new(entry.no, term, view, from);
-        state.pending().begin_at(entry.first_seq_no.unwrap_or(0));
+        state.pending().begin_at(next_seq_no);
         Arc::new(state)
     }
 

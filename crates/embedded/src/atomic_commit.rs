@@ -283,12 +283,22 @@ impl DecisionRun<'_> {
                 Err((index, error)) => return self.refuse_writes_to(&plan.writes, &index, error),
             };
         }
+        let count = plan.writes.len();
         let EvaluatedPlan {
             mut outcomes,
             mut items,
             missing,
             log_bytes,
         } = self.evaluate_all(plan.writes, &catalog, &beside.made, held);
+        assert_eq!(
+            outcomes.len(),
+            count,
+            "transactions.md T2: each write of a plan has its outcome, in order"
+        );
+        debug_assert!(
+            items.is_sorted_by(|(one, _), (next, _)| one < next),
+            "transactions.md T2: the writes of a record stand in the order of the plan"
+        );
         if !missing.is_empty() {
             return Ok(Attempt::Missing(missing));
         }

@@ -92,6 +92,10 @@ impl Store {
             self.env.clock().random() as u32
         );
         let file = self.write_file(&name, &changed)?;
+        assert!(
+            changed.iter().all(|one| one.has_its_parts_in(file.as_deref())),
+            "7: file [{name}] lacks live documents or a tree that the manifest is to find there"
+        );
         let mut new_files: Vec<Arc<DataFile>> = file.iter().cloned().collect();
         let mut entries = entries_of_gone(&gone);
         entries.extend(self.manifest_entries(last, &changed, &name, &mut new_files)?);
@@ -173,6 +177,13 @@ impl Store {
                 self.maintenance.failures().record_success(Work::Checkpoint, state.no());
             }
             let Some(entry) = catalog.by_no(state.no()) else { continue };
+            assert!(
+                keep < limit
+                    || self.catalog.entry(state.no()).is_none()
+                    || state.pending().first_position().is_none_or(|first| first > limit),
+                "1.9: the log may be cut below {limit}, and index {} has a pending operation from there",
+                state.no()
+            );
             let set = state.built_view();
             let tree = self.trees.unflushed_tree(state.no(), limit);
             if !state.is_flushed(&set, entry.revision) || tree.is_some() {
@@ -228,6 +239,12 @@ impl Store {
     fn manifest_entry(&self, one: &Changed, name: &str, files: &mut Vec<Arc<DataFile>>) -> Result<Vec<u8>> {
         let Changed { state, set, entry, tree } = one;
         let next_seq_no = state.pending().next_seq_no_behind(set.position);
+        assert!(
+            set.last_seq_no().is_none_or(|last| last < next_seq_no),
+            "1.1: operation {:?} of index {} is in the manifest, and a start would give its number again",
+            set.last_seq_no(),
+            state.no()
+        );
         let mut segments = Vec::new();
         for view in &set.segments {
             let (place, prefix) = match &view.data.place {
@@ -238,7 +255,7 @@ impl Store {
                     (file.name.clone(), prefix.to_string())
                 }
             };
-            let live = (view.reader.num_docs() < view.reader.max_doc()).then(|| format!("live-{}-{}", state.no(), view.id));
+            let live = (view.reader.num_docs() < view.reader.max_doc()).then(|| live_component(state.no(), view.id));
             segments.push(json!({
                 "id": view.id, "uuid": view.data.uuid.uuid_string(), "max_doc": view.data.max_doc,
                 "file": place, "prefix": prefix, "live": live.map(|component| json!([name, component])),
@@ -297,7 +314,7 @@ impl Store {
                     );
                 }
                 if view.reader.num_docs() < view.reader.max_doc() {
-                    live.push((format!("live-{}-{}", state.no(), view.id), live_bytes(view)));
+                    live.push((live_component(state.no(), view.id), live_bytes(view)));
                 }
             }
         }
@@ -384,6 +401,12 @@ impl Store {
                 continue;
             };
             for name in files_of(&body) {
+                debug_assert!(
+                    still.contains_key(name)
+                        || last.files().iter().any(|file| file.name == name)
+                        || states.iter().any(|state| state.is_stopped() && index_key(state.no()) == key),
+                    "7: the manifest names file [{name}], and nobody keeps it"
+                );
                 if let Some(file) = last.files().iter().find(|file| file.name == name) {
                     still.entry(name.to_owned()).or_insert_with(|| file.clone());
                 }
@@ -441,6 +464,25 @@ struct Changed {
     tree: Option<Arc<Tree>>,
 }
 
+impl Changed {
+    /// Are its live documents and its tree in a checkpoint's file?
+    fn has_its_parts_in(&self, file: Option<&DataFile>) -> bool {
+        let is_there = |component: &str| file.is_some_and(|file| file.bytes.layout().contains_key(component));
+        let no = self.state.no();
+        let mut with_dead = self
+            .set
+            .segments
+            .iter()
+            .filter(|view| view.reader.num_docs() < view.reader.max_doc());
+        with_dead.all(|view| is_there(&live_component(no, view.id))) && (self.tree.is_none() || is_there(&tree_component(no)))
+    }
+}
+
+/// The component of a checkpoint's file that has the live documents of a segment.
+fn live_component(no: u32, segment: u64) -> String {
+    format!("live-{no}-{segment}")
+}
+
 /// Indices that were deleted leave the manifest.
 fn entries_of_gone(gone: &[u32]) -> Vec<ManifestWrite> {
     gone.iter().flat_map(|no| removals(*no)).collect()
@@ -486,7 +528,26 @@ pub(crate) fn live_bytes(view: &SegmentView) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing into memory does not fail.
     drop(write_alive_bitset(&view.alive_bits(), &mut bytes));
+    debug_assert!(
+        check_live_documents("", view.data.max_doc, &bytes).is_ok(),
+        "snapshots.md R1: the live documents of segment {} are written as a restore checks them",
+        view.id
+    );
     bytes
+}
+
+/// Refuses live documents that are not those of a segment.
+///
+/// # Errors
+/// Corruption.
+pub(crate) fn check_live_documents(index: &str, max_doc: u32, bytes: &[u8]) -> Result<()> {
+    let words = u64::from(max_doc).div_ceil(64);
+    let begins_right = bytes.get(..4) == Some(&max_doc.to_le_bytes());
+    if begins_right && bytes.len() as u64 == 4 + 8 * words {
+        return Ok(());
+    }
+    let reason = format!("the live documents of index [{index}] are not those of a segment with [{max_doc}] documents");
+    Err(Error::new(ErrorKind::Corruption, reason))
 }
 
 /// Opens the set of an index as a checkpoint described it. Gives the set and the files that it rests on.

@@ -52,7 +52,13 @@ impl DeletedIndices {
             deleted_at: position,
         };
         let mut all = self.0.lock();
-        all.insert(entry.no, deleted);
+        let before = all.insert(entry.no, deleted);
+        // A start replays a deletion that the manifest has.
+        debug_assert!(
+            before.is_none_or(|before| before.deleted_at == position),
+            "1.1: index {} is deleted twice, and its number was given once",
+            entry.no
+        );
         if all.len() > NAMES_MAX {
             all.pop_first();
         }

@@ -129,6 +129,16 @@ pub(crate) fn evaluate(
     } = read(&entry, &at, next, hidden, judge, documents, env)?;
     if let Some(put) = &mut put {
         put.placed = trees.place(&entry, &paths, &read_by)?;
+        debug_assert!(
+            put.placed.len() == paths.len()
+                && put
+                    .placed
+                    .iter()
+                    .zip(&paths)
+                    .all(|(placed, paths)| placed.field == paths.field && placed.dirs.len() == paths.texts.len()),
+            "trees.md D6: each value of each field has its number, in order: {:?}",
+            put.placed
+        );
     }
     Ok(Evaluated::Write(Box::new(PreparedWrite {
         entry,

@@ -83,6 +83,11 @@ impl CachedDocument {
     /// Is it alive in this set?
     fn lives_in(&self, view: &IndexView) -> bool {
         let own = view.segments.iter().find(|segment| segment.id == self.segment);
+        debug_assert!(
+            own.is_none_or(|segment| segment.core.stamp(self.root) == self.stamp),
+            "search.md S19: segment {} has the document that was read from it",
+            self.segment
+        );
         own.is_some_and(|segment| segment.is_alive(self.root))
     }
 

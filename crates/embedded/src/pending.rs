@@ -152,7 +152,7 @@ pub(crate) fn extras(parent: Option<&str>, hidden: Option<&Hidden>, times: Times
     debug_assert!(
         {
             let read = read_extras(Some(&out));
-            (read.parent, read.hidden, read.times) == (parent.map(Into::into), hidden.cloned(), times)
+            (read.parent, read.hidden, read.times) == (parent.map(Into::into), hidden.cloned(), times) && *read.placed == *placed
         },
         "2: what a start reads beside a source is what was written"
     );

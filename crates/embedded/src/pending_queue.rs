@@ -79,6 +79,11 @@ impl PendingQueue {
             op.position,
             self.last
         );
+        debug_assert!(
+            self.ops.back().is_none_or(|last| last.stamp.seq_no < op.stamp.seq_no),
+            "1.1: operation {} is replayed behind a later one",
+            op.stamp.seq_no
+        );
         self.next_seq_no = self.next_seq_no.max(op.stamp.seq_no + 1);
         self.last = op.position;
         self.oldest = Some(Duration::ZERO);
@@ -109,6 +114,15 @@ impl PendingQueue {
             self.bytes
         );
         self.bytes -= freed;
+        debug_assert!(
+            !self.ops.is_empty() || self.bytes == 0,
+            "3: an empty queue counts [{}] bytes",
+            self.bytes
+        );
+        debug_assert!(
+            self.first_position().is_none_or(|first| first > limit),
+            "1.4: an operation at or below {limit} is built and still pending"
+        );
         freed
     }
     /// Everything up to `position` is published; true if that is all.

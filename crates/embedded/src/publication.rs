@@ -106,6 +106,17 @@ impl Publication {
             done.insert(set.no);
             indices.insert(set.no, set);
         }
+        debug_assert!(
+            self.shared
+                .lock()
+                .iter()
+                .take_while(|(end, _)| *end <= target)
+                .all(|(_, participants)| {
+                    let is_shown = |no: &u32| done.contains(no) || indices.get(no).is_none_or(|set| set.position < target);
+                    !participants.iter().any(|no| done.contains(no)) || participants.iter().all(is_shown)
+                }),
+            "1.7: a flip to {target} shows each record whole: of {done:?}"
+        );
         let flipped = Arc::new(Searchable {
             indices,
             position: old.position.max(target),
@@ -125,6 +136,10 @@ impl Publication {
             "1.7: a set of index {} up to {} takes the place of one that shows something else",
             set.no,
             set.position
+        );
+        debug_assert!(
+            set.has_distinct_segments(),
+            "search.md S2: a segment is in a view at most once"
         );
         let mut indices = old.indices.clone();
         indices.insert(set.no, set.clone());

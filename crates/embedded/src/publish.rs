@@ -270,10 +270,14 @@ impl Store {
         let pending = state.pending();
         // Built but not yet drained, or drained since: in both cases the set is another by now.
         let reaches = Arc::ptr_eq(&state.built_view(), &set) && pending.first_position().is_none_or(|first| first > target);
-        reaches.then(|| FrozenSet {
-            next_seq_no: pending.next_seq_no_behind(set.position.max(target)),
-            set,
-        })
+        let next_seq_no = pending.next_seq_no_behind(set.position.max(target));
+        assert!(
+            !reaches || set.last_seq_no().is_none_or(|last| last < next_seq_no),
+            "snapshots.md M3: operation {:?} is in the set of index {}, and the next number behind it is {next_seq_no}",
+            set.last_seq_no(),
+            set.no
+        );
+        reaches.then_some(FrozenSet { next_seq_no, set })
     }
 
     /// The old segments under the entry's schema; `clear` says which documents of a segment are dead now.
@@ -288,6 +292,13 @@ impl Store {
         let mut out = Vec::with_capacity(old.segments.len() + 1);
         for segment in &old.segments {
             let bits = clear(segment)?;
+            assert!(
+                bits.as_ref().is_none_or(
+                    |bits| bits.max_value() == segment.reader.max_doc() && bits.len() <= segment.reader.num_docs() as usize
+                ),
+                "5: a build takes documents of segment {} out and makes none alive again",
+                segment.id
+            );
             if same && bits.is_none() {
                 out.push(segment.clone());
                 continue;

@@ -123,6 +123,10 @@ impl Store {
                 place,
             }
         };
+        debug_assert!(
+            looked.document.as_ref().is_none_or(|document| document.at.id == at.id),
+            "a document that is found by the hash of an id has that id: {at:?}"
+        );
         let document = looked.document.filter(|document| visible(document, read.see));
         if read.counted {
             state.counts().read(document.is_some(), begun.elapsed());
@@ -135,6 +139,10 @@ impl Store {
     pub(crate) fn read_newest_together(&self, reads: &[Read], bytes_max: usize) -> Vec<Result<Looked>> {
         let mut catalog = self.catalog.now();
         let mut pass = self.look_at_each(&catalog, reads, bytes_max);
+        debug_assert!(
+            !pass.is_empty() || reads.is_empty(),
+            "a reader that asks again for what is left comes to an end"
+        );
         if pass.len() < 2 {
             return pass;
         }

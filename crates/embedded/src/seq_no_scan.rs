@@ -93,9 +93,14 @@ impl Store {
             smallest.len() <= part.docs_max,
             "a part has no more documents than are asked for"
         );
+        let smallest = smallest.into_sorted_vec();
+        debug_assert!(
+            smallest.is_sorted_by(|one, next| one.0 < next.0 || next.0 == model::SeqNo::MAX),
+            "write-path.md 1.1: a sequence number is that of one document of an index, unless it is staged: {smallest:?}"
+        );
         let mut out = Vec::with_capacity(smallest.len());
         let mut bytes = 0;
-        for (_, segment, doc) in smallest.into_sorted_vec() {
+        for (_, segment, doc) in smallest {
             if bytes >= part.bytes_max {
                 break;
             }

@@ -98,6 +98,10 @@ impl SnapshotWork {
             return Err(Error::new(ErrorKind::InvalidSnapshotName, reason));
         }
         self.check_count(running.len(), most, repository, name)?;
+        debug_assert!(
+            running.iter().all(|one| one.uuid != snapshot.uuid),
+            "snapshots.md S1: a snapshot has a uuid of its own"
+        );
         let snapshot = Arc::new(snapshot);
         running.push(snapshot.clone());
         Ok(snapshot)

@@ -74,7 +74,15 @@ impl StagedWrites {
         let waiting = &mut self.overlays.entry(document.no).or_default().waiting;
         waiting.push(document.op.clone());
         match self.places.entry((document.no, uid)) {
-            Entry::Occupied(place) => self.documents[*place.get()].op = document.op,
+            Entry::Occupied(place) => {
+                let staged = &mut self.documents[*place.get()];
+                debug_assert!(
+                    staged.no == document.no && staged.op.key == document.op.key && staged.before == document.before,
+                    "transactions.md T24: a document that is staged again is the same one, and began as it did: {:?}",
+                    document.at
+                );
+                staged.op = document.op;
+            }
             Entry::Vacant(place) => {
                 place.insert(self.documents.len());
                 self.documents.push(document);
@@ -163,6 +171,10 @@ impl StagingViews {
     /// Counts bytes of some view; gives the sum over all views.
     pub(crate) fn add_bytes(&self, bytes: u64) -> u64 {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+    /// Bytes of all views.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
     pub(crate) fn subtract_bytes(&self, bytes: u64) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -501,6 +501,14 @@ impl Store {
         self.stagings.subtract_bytes(replaced);
         inner.operations += 1;
         inner.bytes.store(after, Ordering::Relaxed);
+        debug_assert!(
+            self.stagings.bytes() >= after,
+            "the [{after}] bytes that are staged in a view are among those of all views"
+        );
+        debug_assert!(
+            inner.operations > inner.documents.len() as u64,
+            "transactions.md T2: no more documents are staged than writes were counted"
+        );
         Ok(())
     }
 

@@ -88,6 +88,11 @@ impl<'c> TreeRecord<'c> {
             };
             if let Some(own) = self.trees.iter_mut().find(|tree| tree.no == no) {
                 own.settle(put)?;
+                debug_assert!(
+                    own.shows(put),
+                    "trees.md D11: a document whose record is behind a change has the paths that the change left: {:?}",
+                    put.placed
+                );
             }
         }
         Ok(())
@@ -182,6 +187,14 @@ impl TreeOfRecord<'_> {
         Ok(())
     }
 
+    /// Does the source of a document have the paths of its directories in this tree, which has all of them?
+    fn shows(&self, put: &Put) -> bool {
+        let tree = self.tree();
+        let is_there = |placed: &Placed| placed.seq <= tree.seq() && placed.dirs.iter().all(|dir| tree.find(*dir).is_some());
+        put.placed.iter().all(is_there)
+            && mapping::tree::has_paths_of(&put.source, &put.placed, tree, &|field| put.mapping.tree_syntax(field))
+    }
+
     fn settle(&mut self, put: &mut Put) -> Result<()> {
         let changed = self.tree().last_move_seq();
         if put.placed.iter().all(|placed| placed.seq >= changed) {
@@ -206,6 +219,12 @@ impl TreeOfRecord<'_> {
         let corrupt =
             |cause: serde_json::Error| Error::new(ErrorKind::Internal, format!("a source that was read is none: {cause}"));
         let texts = collect(&serde_json::from_slice(source).map_err(corrupt)?, &placed.field);
+        debug_assert_eq!(
+            texts.len(),
+            placed.dirs.len(),
+            "trees.md D6: each value of [{}] has its number",
+            placed.field
+        );
         let syntax = mapping.tree_syntax(&placed.field);
         for (dir, text) in placed.dirs.iter_mut().zip(&texts) {
             if self.tree().find(*dir).is_none() {

@@ -107,6 +107,11 @@ impl TreeState {
     /// Puts the tree after a record in place, which ends here. `is_mixed`: documents come or go with it.
     pub(crate) fn advance(&mut self, next: Tree, end: u64, is_mixed: bool) {
         debug_assert!(
+            self.before.back().is_none_or(|(last, _)| *last < end) && self.moved_to < end,
+            "trees.md D8: trees change in the order of the log: {} comes before {end}",
+            self.moved_to
+        );
+        debug_assert!(
             next.seq() >= self.newest.seq(),
             "trees.md D8: the newest tree never goes back"
         );
@@ -174,9 +179,19 @@ impl TreeCell {
             };
             found.map_err(|cause| path_refusal(&paths.field, cause))
         };
+        let dirs: Vec<DirId> = paths.texts.iter().map(one).collect::<Result<_>>()?;
+        debug_assert!(
+            older.is_some() || paths.is_text_of(&dirs, &state.newest),
+            "trees.md D5: a path that was read by the newest tree leads to the directory of that name: {dirs:?}, {:?}",
+            paths.texts
+        );
+        debug_assert!(
+            dirs.iter().all(|dir| state.newest.find(*dir) == Some(*dir)),
+            "trees.md D5: a write lands where the directory is now, in one that lives: {dirs:?}"
+        );
         Ok(Placed {
             field: paths.field.clone(),
-            dirs: paths.texts.iter().map(one).collect::<Result<_>>()?,
+            dirs,
             seq,
         })
     }
@@ -224,6 +239,10 @@ impl TreeState {
             Arc::make_mut(&mut self.newest).apply(operation)?;
         }
         self.unlogged.extend(made.operations);
+        debug_assert!(
+            self.unlogged.len() as u64 <= self.newest.seq() && self.unlogged.len() <= self.newest.len(),
+            "trees.md D4: what no record has yet are the last operations of the newest tree, each a directory"
+        );
         Ok(made.dir)
     }
 }
@@ -357,6 +376,14 @@ pub(crate) struct PathsOf {
 }
 
 impl PathsOf {
+    /// Are these the directories that a tree has at these paths?
+    fn is_text_of(&self, dirs: &[DirId], tree: &Tree) -> bool {
+        let is_path = |(text, dir): (&String, &DirId)| {
+            let path = tree.components(*dir).map(|components| self.syntax.join(components));
+            path.is_some_and(|path| self.syntax.is_same(self.syntax.canonical(text), &path))
+        };
+        self.texts.len() == dirs.len() && self.texts.iter().zip(dirs).all(is_path)
+    }
     /// Those of a source, for each `tree_path` field of these mappings.
     pub(crate) fn of<'m>(source: &Value, mappings: impl IntoIterator<Item = &'m mapping::Mapping>) -> Vec<PathsOf> {
         let fields = mappings.into_iter().flat_map(|mapping| mapping.tree_fields());

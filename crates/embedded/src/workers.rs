@@ -55,7 +55,8 @@ impl Load {
         self.largest.fetch_max(active, Ordering::Relaxed);
     }
     fn end(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+        let active = self.active.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(active > 0, "as many jobs end as have begun");
         self.completed.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -80,7 +81,8 @@ impl LoadSlot {
 
 impl Drop for LoadSlot {
     fn drop(&mut self) {
-        self.0.there.fetch_sub(1, Ordering::AcqRel);
+        let there = self.0.there.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(there > 0, "each job gives back the one place that it took");
     }
 }
 

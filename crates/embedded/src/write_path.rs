@@ -67,7 +67,11 @@ impl WritePath {
         self.gate_altered_to.load(Ordering::Acquire)
     }
     /// The record of an exclusive decision ends at `end`; the caller holds the gate.
-    pub(crate) fn note_gate_alteration(&self, _: &GateGuard<'_>, end: u64) {
+    pub(crate) fn note_gate_alteration(&self, gate: &GateGuard<'_>, end: u64) {
+        assert!(
+            gate._exclusive.is_some(),
+            "transactions.md T15: only an exclusive decision alters a table in memory"
+        );
         self.gate_altered_to.fetch_max(end, Ordering::AcqRel);
     }
     pub(crate) fn stripe_of(&self, key: Key) -> usize {

@@ -42,10 +42,15 @@ impl Cursor {
     }
     /// As records keep it: of one shard a number, else a list with a number or null for each shard.
     pub fn render(&self) -> Value {
-        match self.0.as_slice() {
+        let kept = match self.0.as_slice() {
             [Some(one)] => Value::from(*one),
             shards => shards.iter().map(|seq_no| seq_no.map_or(Value::Null, Value::from)).collect(),
-        }
+        };
+        debug_assert!(
+            Cursor::parse(&kept).as_ref() == Some(self),
+            "a job goes on after a restart where its record says: {kept}"
+        );
+        kept
     }
     /// The inverse; `None`: it is no cursor.
     pub fn parse(value: &Value) -> Option<Cursor> {
@@ -171,6 +176,10 @@ pub(crate) async fn part<E: Engine + ?Sized>(
         }
     }
     all.sort_by_key(|document| document.stamp.seq_no);
+    debug_assert!(
+        all.is_sorted_by(|one, next| one.stamp.seq_no < next.stamp.seq_no || next.stamp.is_staged()),
+        "write-path.md 1.1: a sequence number is that of one document of an index, unless it is staged"
+    );
     all.truncate(part.docs_max);
     let mut bytes = 0;
     let fits = |document: &Document| {

@@ -57,6 +57,11 @@ pub(crate) fn build(root: ObjectNode, top: Root, registry: Registry, limits: Map
     if inner.rules().has_all_field {
         inner.add_all()?;
     }
+    debug_assert_eq!(
+        inner.by_path.len(),
+        inner.leaves.len(),
+        "write-path.md 3: a path leads to one field"
+    );
     debug_assert!(
         inner.nested.is_sorted_by(|one, next| !one.starts_with(&format!("{next}."))),
         "nested objects stand behind those around them"

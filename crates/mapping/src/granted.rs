@@ -42,6 +42,12 @@ impl Mapping {
         out.trees = inner.trees.iter().filter_map(|at| places[*at]).collect();
         out.objects.retain(|path, _| rights.reaches_into(path));
         out.nested.retain(|path| rights.reaches_into(path));
+        debug_assert!(
+            out.leaves
+                .iter()
+                .all(|leaf| out.nested_around(&leaf.path) == inner.nested_around(&leaf.path)),
+            "search.md S6: a field that is granted lies in the nested object in which it is written"
+        );
         Mapping(Arc::new(out))
     }
 }

@@ -62,7 +62,14 @@ impl FieldRights {
     /// The granted part of a source. Objects of which nothing is granted are left out.
     pub fn filter_source(&self, source: &Value) -> Value {
         match source {
-            Value::Object(fields) if !self.is_all() => Value::Object(self.object(fields, "")),
+            Value::Object(fields) if !self.is_all() => {
+                let shown = self.object(fields, "");
+                debug_assert!(
+                    self.object(&shown, "") == shown,
+                    "security.md S6: everything that is shown of a source is granted: {shown:?}"
+                );
+                Value::Object(shown)
+            }
             other => other.clone(),
         }
     }

@@ -63,13 +63,29 @@ pub fn set(value: &mut Value, path: &str, new: Value) {
 
 /// Removes whatever is at `path`, in all arrays on the way. True if anything was there.
 pub fn remove(value: &mut Value, path: &str) -> bool {
+    let any = remove_all(value, path);
+    debug_assert!(
+        read(value, path).is_empty(),
+        "what is removed at [{path}] is not read there any more: {value}"
+    );
+    any
+}
+
+fn remove_all(value: &mut Value, path: &str) -> bool {
     match value {
-        Value::Array(items) => items.iter_mut().map(|item| remove(item, path)).filter(|gone| *gone).count() > 0,
+        Value::Array(items) => {
+            items
+                .iter_mut()
+                .map(|item| remove_all(item, path))
+                .filter(|gone| *gone)
+                .count()
+                > 0
+        }
         Value::Object(object) => {
             let mut any = object.shift_remove(path).is_some();
             for (key, rest) in splits(path) {
                 if let (Some(rest), Some(child)) = (rest, object.get_mut(key)) {
-                    any |= remove(child, rest);
+                    any |= remove_all(child, rest);
                 }
             }
             any

@@ -11,6 +11,7 @@
 use crate::Relations;
 use crate::links::{ExpansionEnd, Origin, States, Upkeep};
 use crate::outcomes::{all_written, log_failed};
+use crate::schema::is_lease;
 use async_recursion::async_recursion as boxed;
 use engine::{Alteration, AtomicWrites, Decision, Gate, Newest, Outcome, Plan, Source, TxnOptions, TxnResult, WriteIndex};
 use model::{CommitSeq, DocAddress, Error, ErrorKind, Result, Stamp};
@@ -268,9 +269,14 @@ async fn decide_once<T: Transaction>(
     made: &Arc<Mutex<Option<T::Answer>>>,
 ) -> Result<Decided<T::Answer>> {
     let options = options_with(transaction.options(), upkeep.as_deref());
+    let is_exclusive = options.gate == Gate::Exclusive;
     let (mut ran, mut linked) = (None, None);
     let mut body = |newest: &mut dyn Newest| {
         let (mut plan, last) = transaction.run(newest)?.split(made);
+        assert!(
+            is_exclusive || !plan.writes.iter().any(|write| is_lease(&write.at)),
+            "T15, T26: a lease is written by an exclusive decision, which alters the table of locks"
+        );
         linked = None;
         if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
             let mut check =

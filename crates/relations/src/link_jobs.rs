@@ -153,14 +153,14 @@ impl Relations {
             return Ok(());
         };
         let kept_at = job_at(&id.0, &id.1);
-        let Some(kept) = self.link_job_kept(&kept_at).await? else {
+        let Some(kept) = self.link_job_kept(&kept_at, id).await? else {
             self.links.pending.end(id, job.round);
             return Ok(());
         };
         if is_possible(&policy, &id.1) {
             self.rewrite_copies(&policy, id).await?;
         }
-        self.forget_link_job(kept_at, kept).await?;
+        self.forget_link_job(kept_at, id, kept).await?;
         self.links.pending.end(id, job.round);
         Ok(())
     }

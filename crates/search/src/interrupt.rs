@@ -138,6 +138,10 @@ impl Interrupt {
         if self.is_overdrawn() {
             return;
         }
+        debug_assert!(
+            nanos(self.0.started.elapsed()) >= self.0.own,
+            "search.md S23: a search that says that its time was over has reached its own deadline"
+        );
         let until = nanos(self.0.started.elapsed() + GRACE);
         self.0.deadline.fetch_max(until, Ordering::Relaxed);
     }

@@ -337,7 +337,11 @@ fn fetch(
             return Ok((hits, false));
         }
     }
-    debug_assert_eq!(hits.len(), page.len(), "each place of the page has its hit");
+    debug_assert_eq!(
+        hits.len(),
+        page.len(),
+        "search.md S23: a search that does not say that its time was over has a hit for each place of its page"
+    );
     Ok((hits, true))
 }
 

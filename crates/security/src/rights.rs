@@ -177,6 +177,11 @@ impl Rights {
             out.queries.extend(RoleSet::queries(&grants));
             out.fields.0.extend(RoleSet::fields(&grants));
         }
+        // Who asks first whether anything is withheld does not ask what.
+        debug_assert!(
+            self.withholds() || out.is_all() || out.is_nothing(),
+            "security.md S6: nothing is withheld, and this is a part: {out:?}"
+        );
         out
     }
     /// The privileges of `any_of` on the names of the roles, as `_has_privileges` and `_privileges` list them.
@@ -198,6 +203,7 @@ impl Principal {
     /// A key; `None`: its owner is gone or disabled.
     pub fn of_key(records: &Records, key: &Arc<ApiKey>) -> Option<Principal> {
         let owner = records.users.get(&key.owner).filter(|owner| owner.enabled)?;
+        debug_assert_eq!(owner.name, key.owner, "security.md S3: a user is found by their own name");
         Some(Principal {
             user: owner.clone(),
             realm: Realm::ApiKey(key.clone()),

@@ -93,6 +93,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
                 part.drop_one();
             }
             if part.slots.is_empty() {
+                debug_assert_eq!(part.bytes, 0, "search.md S18: an empty cache counts no bytes");
                 // Their places are bytes, too.
                 (part.slots, part.places) = (Vec::new(), FxHashMap::default());
             }
@@ -179,6 +180,12 @@ impl<K: Hash + Eq + Clone, V> CacheShard<K, V> {
             self.places.insert(moved.key.clone(), place);
         }
         debug_assert_eq!(self.places.len(), self.slots.len(), "each slot is found by its key");
+        debug_assert!(
+            self.bytes >= gone.bytes,
+            "[{}] of [{}] cached bytes leave",
+            gone.bytes,
+            self.bytes
+        );
         self.bytes -= gone.bytes;
     }
 }

@@ -60,6 +60,11 @@ impl DirectoryOrder {
     /// The documents in a live directory or below it; those with several directories may stand there several times.
     pub fn below(&self, dir: DirId) -> &[DocId] {
         let (start, end) = self.below.get(&dir).copied().unwrap_or_default();
+        debug_assert!(
+            start <= end && end as usize <= self.docs.len(),
+            "trees.md D12: the documents below directory {dir} are a range of the {} in the order, not {start}..{end}",
+            self.docs.len()
+        );
         &self.docs[start as usize..end as usize]
     }
 

@@ -75,11 +75,21 @@ impl DocBits {
     }
     /// The documents that are in all of several sets of one segment.
     pub fn all_of(sets: &[Arc<DocBits>]) -> DocBits {
-        DocBits::collect(sets, DocBits::each_in_all)
+        let all = DocBits::collect(sets, DocBits::each_in_all);
+        debug_assert!(
+            sets.iter().all(|set| all.count <= set.count),
+            "what is in all sets is in each, as their counts say"
+        );
+        all
     }
     /// The documents that are in any of several sets of one segment.
     pub fn any_of(sets: &[Arc<DocBits>]) -> DocBits {
-        DocBits::collect(sets, DocBits::each_in_any)
+        let any = DocBits::collect(sets, DocBits::each_in_any);
+        debug_assert!(
+            sets.iter().all(|set| set.count <= any.count),
+            "what is in one set is in any, as their counts say"
+        );
+        any
     }
     fn collect(sets: &[Arc<DocBits>], each: impl FnOnce(&[Arc<DocBits>], &mut dyn FnMut(usize, &[u64]) -> bool)) -> DocBits {
         let Some(first) = sets.first() else {
@@ -114,7 +124,12 @@ impl DocBits {
             carried = over || again;
             sum & last
         });
-        DocBits::of_words(words.collect())
+        let around = DocBits::of_words(words.collect());
+        debug_assert!(
+            around.count <= self.count.min(inside.count),
+            "a block has one end, whatever of it is inside"
+        );
+        around
     }
     /// The block heads whose block contains a document of both `inside` and `these`. `self` has the first of each block, which
     /// goes on until the next one. [`DocBits::around`] backwards.
@@ -133,7 +148,12 @@ impl DocBits {
         });
         let mut words: Vec<u64> = words.collect();
         words.reverse();
-        DocBits::of_words(words)
+        let ahead = DocBits::of_words(words);
+        debug_assert!(
+            ahead.count <= self.count.min(these.count),
+            "a block has one head, whatever of it is among these"
+        );
+        ahead
     }
     /// Calls `show` with the documents that are in all of several sets of one segment, some words of bits at a time: the number of the
     /// first word, and the words. `false` ends it.
@@ -146,7 +166,6 @@ impl DocBits {
     }
     fn of_words(words: Vec<u64>) -> DocBits {
         let count = words.iter().map(|word| word.count_ones()).sum();
-        debug_assert!(u64::from(count) <= words.len() as u64 * 64, "no more documents than bits");
         DocBits { words, count }
     }
     /// Calls `f` with each, in order.

@@ -99,6 +99,10 @@ impl Impacts {
         let mut known: FxHashMap<Box<[Impact]>, u32> = FxHashMap::default();
         impacts.norms.reserve_exact(list.doc_freq() as usize);
         while let Some(last) = list.docs().last() {
+            debug_assert!(
+                impacts.norms.len() == impacts.ends.len() * BLOCK_DOCS,
+                "search.md S10: every block but the last is full, so a document's norm is found by its place in the list"
+            );
             let pairs = best_pairs((0..list.block_len()).map(|at| {
                 let norm = norms.fieldnorm_id(list.doc(at));
                 impacts.norms.push(norm);
@@ -107,6 +111,10 @@ impl Impacts {
                     norm,
                 }
             }));
+            debug_assert!(
+                pairs.is_sorted_by(|a, b| a.freq > b.freq && a.norm > b.norm),
+                "search.md S10: of the pairs of a block none dominates another one: {pairs:?}"
+            );
             let place = known.get(pairs.as_slice()).copied().unwrap_or_else(|| {
                 let (place, pairs): (u32, Box<[Impact]>) = (impacts.lists.len() as u32, pairs.into());
                 impacts.lists.push(pairs.clone());

@@ -27,6 +27,10 @@ pub fn merge(
     inputs: &[(Arc<SegmentData>, Option<AliveBitSet>)],
     id: u64,
 ) -> Result<Option<Arc<SegmentData>>> {
+    debug_assert!(
+        (1..inputs.len()).all(|n| inputs[..n].iter().all(|(data, _)| data.id != inputs[n].0.id && data.id != id)),
+        "write-path.md 8: a merge takes each segment once, and its result has a number of its own"
+    );
     let alive = |input: &(Arc<SegmentData>, Option<AliveBitSet>)| {
         input.1.as_ref().map_or(input.0.max_doc as usize, AliveBitSet::num_alive_docs)
     };

@@ -95,6 +95,10 @@ impl IndexView {
         ids.sort_unstable();
         ids.windows(2).all(|two| two[0] < two[1])
     }
+    /// The highest sequence number that a document of it has, dead ones too; `None`: it has no documents.
+    pub fn last_seq_no(&self) -> Option<u64> {
+        self.segments.iter().map(|segment| segment.core.seq_no().max_value()).max()
+    }
     /// The types of a typed index.
     pub fn type_names(&self) -> Vec<String> {
         self.types.clone()

@@ -358,6 +358,16 @@ pub fn postings(segment: &SegmentView, term: &Term, option: IndexRecordOption) -
     index.read_postings(term, option).map_err(broken)
 }
 
+/// Is each block alive or dead as a whole?
+fn has_whole_blocks(reader: &SegmentReader, core: &SegmentCore) -> bool {
+    let (Some(alive), Some(roots)) = (reader.alive_bitset(), &core.some_roots) else {
+        return true;
+    };
+    // A nested document shares the fate of the next one, which is of its block.
+    let last = reader.max_doc().saturating_sub(1);
+    (0..last).all(|doc| roots.contains(doc) || alive.is_alive(doc) == alive.is_alive(doc + 1))
+}
+
 /// A reader of one segment under the handle's schema, with these live documents.
 ///
 /// # Errors
@@ -382,6 +392,11 @@ pub fn open(
         Some(core) => core,
         None => Arc::new(SegmentCore::open(&reader, schema, account)?),
     };
+    debug_assert!(
+        has_whole_blocks(&reader, &core),
+        "search.md S7: a block of segment {} is alive in part",
+        data.id
+    );
     Ok(Arc::new(SegmentView {
         id: data.id,
         reader,

@@ -126,6 +126,12 @@ fn read(view: &IndexView, tree: &Arc<Tree>, segment: &SegmentView, root: DocId, 
             placed.extend(Placed::from_bytes(field.clone(), value));
         }
     })?;
+    debug_assert!(
+        placed
+            .iter()
+            .all(|placed| placed.dirs.iter().all(|dir| (*dir as usize) < tree.len())),
+        "trees.md D8: the directories of a document are in the tree that it is shown by: {placed:?}"
+    );
     if let Some(source) = view.todays_source(tree, &document.source.0, &placed) {
         document.source = Source(source.into());
     }

@@ -19,6 +19,9 @@ use tantivy::columnar::{Column, ColumnarReader, ColumnarWriter, DynamicColumn, S
 /// The one column of the file that is written and read back at once.
 const NAME: &str = "numbers";
 
+/// Builds with assertions read segments of so many documents again.
+const READ_AGAIN_MOST: u32 = 256;
+
 /// A column of numbers that lies in memory.
 #[derive(Default)]
 struct Numbers {
@@ -59,6 +62,13 @@ pub fn texts(segment: &SegmentView, slot: &Slot, field: TreeField, tree: &Tree) 
         )
     };
     let found = segment.core.once_as_fielddata(&key(slot, field, tree), build)?;
+    debug_assert!(
+        segment.reader.max_doc() > READ_AGAIN_MOST
+            || values(segment, slot, field, tree)
+                .is_ok_and(|(texts, _)| { texts.len() == found.column.as_ref().map_or(0, |column| column.num_terms()) }),
+        "search.md S18: what is kept by the last move of a tree is what that tree says of [{}]",
+        slot.shape.path
+    );
     Ok(found.column.clone())
 }
 

@@ -231,6 +231,10 @@ impl Writer {
             contents.indices.iter().map(|index| &index.name).eq(&summary.indices),
             "snapshots.md S1: a snapshot has the indices that its row in the root says"
         );
+        debug_assert!(
+            !self.root.snapshots.iter().any(|one| one.uuid == summary.uuid),
+            "snapshots.md S2: a snapshot does not write over the contents of another one"
+        );
         let body = contents.to_json();
         debug_assert!(
             Contents::from_json(&body).is_ok_and(|read| read == *contents),

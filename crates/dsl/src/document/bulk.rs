@@ -148,7 +148,13 @@ impl<'a, 'd> BulkReader<'a, 'd> {
                 continue;
             }
             let parsed = match plain_action(line, number, self.defaults) {
-                Some(item) => Some(item),
+                Some(item) => {
+                    debug_assert!(
+                        parse_action(line, number, self.defaults).is_ok_and(|parsed| parsed.as_ref() == Some(&item)),
+                        "a plain action line is read as any other line: {item:?}"
+                    );
+                    Some(item)
+                }
                 None => parse_action(line, number, self.defaults)?,
             };
             let Some(mut item) = parsed else {
@@ -250,7 +256,8 @@ fn plain_action(line: &[u8], number: usize, defaults: &BulkDefaults) -> Option<B
         }
     }
     plain_sign(&mut rest, "}")?;
-    if !rest.is_empty() {
+    // What an empty index means is a rule of the dialect.
+    if !rest.is_empty() || index == Some("") {
         return None;
     }
     let mut item = blank(action, number, defaults);
@@ -533,6 +540,12 @@ mod tests {
             "Index 1 {\"a\":1}|Delete 2 ",
         );
         check(new, "{\"index\":{}}\n{\"a\":1}\n", "Index - {\"a\":1}");
+        check(new, "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}\n{}\n", "Index 1 {}");
+        check(
+            old,
+            "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}\n{}\n",
+            "Validation Failed: 1: index is missing;",
+        );
         check(new, "{\"index\":{\"op_type\":\"create\"}}\r\n{}\r\n", "Create - {}");
         check(
             new,
@@ -599,6 +612,7 @@ mod tests {
             "{}",
             "{\"index\":{\"_id\":1}}",
             "{\"index\":{\"_id\":null}}",
+            "{\"index\":{\"_index\":\"\",\"_id\":\"1\"}}",
             "{\"index\":{\"_id\":\"a\\\"b\"}}",
             "{\"index\":{\"_id\":\"a\tb\"}}",
             "{\"index\":{\"_id\":\"1\",\"_id\":\"2\"}}",

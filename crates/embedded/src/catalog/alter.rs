@@ -48,7 +48,20 @@ impl Next {
         }
     }
     pub(super) fn put(&mut self, entry: IndexEntry) {
-        self.deltas.push((entry.no, json!({ "index": entry.to_json() })));
+        assert!(
+            self.catalog
+                .by_no(entry.no)
+                .is_none_or(|before| before.uuid == entry.uuid && before.name == entry.name && before.revision < entry.revision),
+            "1.1: revision {} of index {} is no later one of the same index",
+            entry.revision,
+            entry.no
+        );
+        let logged = entry.to_json();
+        debug_assert!(
+            IndexEntry::from_json(&logged).is_ok_and(|read| read.to_json() == logged),
+            "2: a start reads the entry of an index as it is logged: {logged}"
+        );
+        self.deltas.push((entry.no, json!({ "index": logged })));
         if !self.altered.indices.contains(&entry.name) {
             self.altered.indices.push(entry.name.clone());
         }

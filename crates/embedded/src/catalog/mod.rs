@@ -368,7 +368,11 @@ impl Catalog {
     /// Without the index of that number.
     pub fn remove(&mut self, no: u32) {
         if let Some(entry) = self.numbers.remove(&no) {
-            self.indices.remove(entry.name.as_str());
+            let named = self.indices.remove(entry.name.as_str());
+            debug_assert!(
+                named.is_some_and(|named| named.no == no),
+                "an index is found by its number and by its name: {no}"
+            );
             self.forms.retain(|_, of| *of != no);
         }
     }
@@ -401,6 +405,11 @@ impl Catalog {
     }
     /// Everything that belongs to no index, for the manifest.
     pub fn common_to_json(&self) -> Value {
+        assert!(
+            self.numbers.keys().all(|no| *no < self.next_no),
+            "1.1: the number [{}] would be given to a second index",
+            self.next_no
+        );
         json!({
             "templates": self.templates, "scripts": self.scripts, "repositories": self.repositories, "persistent": self.persistent,
             "next_no": self.next_no,
@@ -461,6 +470,22 @@ impl Catalog {
 
 /// The delta of a mapping's growth: what is new in the mapping, and the places it got.
 pub fn growth_delta(before: &IndexEntry, after: &IndexEntry, doc_type: Option<&str>, growth: &Mapping) -> Value {
+    assert!(
+        after.no == before.no && after.revision == before.revision + 1,
+        "3: the delta of a growth leads from one revision of an index to the next, not from {} to {}",
+        before.revision,
+        after.revision
+    );
+    debug_assert!(
+        before
+            .schema
+            .slots()
+            .iter()
+            .zip(after.schema.slots())
+            .all(|(before, after)| before.field == after.field && before.shape == after.shape)
+            && before.schema.slots().len() <= after.schema.slots().len(),
+        "1.8: a schema that grows keeps the places of its fields"
+    );
     let shapes = after.schema.to_json();
     let new: Vec<Value> = shapes
         .as_array()

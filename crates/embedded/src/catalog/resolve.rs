@@ -87,6 +87,12 @@ impl Catalog {
             return Err(missing(&expressions.join(",")));
         }
         let mut found: Vec<Resolved> = found.into_values().collect();
+        debug_assert!(
+            found
+                .iter()
+                .all(|one| system::check_reader(one.entry.name.as_str(), target.internal).is_ok()),
+            "security.md S4: only an internal target leads to an index of the server's own: {target:?}"
+        );
         if target.visibility.is_some() {
             found
                 .iter_mut()

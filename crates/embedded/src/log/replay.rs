@@ -259,6 +259,12 @@ pub(super) fn scan(disk: &Arc<dyn Disk>, dir: &Path, expected: &Expected, jump: 
         disk: disk.clone(),
         chunks: scan.chunks,
     };
+    assert!(
+        recovered.start >= recovered.end,
+        "1.3: a run begins at {}, where the log that was found goes on to {}",
+        recovered.start,
+        recovered.end
+    );
     Ok(ScanResult { recovered, files, tail })
 }
 

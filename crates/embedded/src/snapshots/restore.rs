@@ -8,7 +8,8 @@
 //! Not here: names, aliases and settings (`catalog::restored`), opening the set (`restored_set`).
 
 use crate::catalog::restored::{Wanted, refusal, restore};
-use crate::restored_set::{RESTORED, RestoredSet, check_live_documents, check_segment_size};
+use crate::checkpoint::check_live_documents;
+use crate::restored_set::{RESTORED, RestoredSet, check_segment_size};
 use crate::snapshots::pace::CopyPace;
 use crate::snapshots::repositories::OpenRepository;
 use crate::store::Store;

@@ -196,6 +196,10 @@ impl Store {
             frozen.len() == states.len() && entries.len() == states.len(),
             "snapshots.md M1: each index of a snapshot has its set"
         );
+        assert!(
+            !frozen.iter().any(|one| self.trees.removes_beyond(&one.set, position)),
+            "snapshots.md M2: the tree of {position} removed a directory whose documents are in a set"
+        );
         let indices = frozen.into_iter().zip(entries).zip(&states);
         let indices = indices.map(|((frozen, entry), state)| FrozenIndex {
             tree: self.trees.at(entry.no, position),

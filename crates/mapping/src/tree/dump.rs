@@ -3,7 +3,7 @@
 //! Not here: the file that the bytes lie in, and its checksums.
 
 use super::DirId;
-use super::directories::{DirectoryNode, Place, Tree};
+use super::directories::{DirectoryNode, NOWHERE, Place, Tree};
 use model::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -35,6 +35,13 @@ impl Tree {
             out.extend_from_slice(&(node.name.len() as u32).to_le_bytes());
             out.extend_from_slice(node.name.as_bytes());
         }
+        debug_assert!(
+            read(&out).is_some_and(|read| {
+                let own = (self.len(), self.names.len(), self.merged.len(), self.removed.len());
+                own == (read.len(), read.names.len(), read.merged.len(), read.removed.len())
+            }),
+            "trees.md D9: a start reads {self:?} as it was written"
+        );
         out
     }
 
@@ -82,11 +89,59 @@ fn read(bytes: &[u8]) -> Option<Tree> {
         nodes.push(DirectoryNode { place, name });
     }
     tree.nodes = nodes.into_iter().collect();
+    if !rest.is_empty() || !tree.has_sound_places() {
+        return None;
+    }
     tree.index();
-    rest.is_empty().then_some(tree)
+    tree.is_found_by_names().then_some(tree)
 }
 
 impl Tree {
+    /// Can operations have made it (trees.md D1 to D3)? Bytes with a good checksum may be those of a stranger, and every way up must
+    /// end.
+    fn has_sound_places(&self) -> bool {
+        let count = self.nodes.len();
+        let leads_on = |node: &DirectoryNode| match node.place {
+            Place::In(NOWHERE) | Place::Gone => true,
+            Place::In(parent) => {
+                let parent = self.nodes.get(parent as usize);
+                parent.is_some_and(|parent| !matches!(parent.place, Place::MergedInto(_)))
+            }
+            Place::MergedInto(into) => (into as usize) < count,
+        };
+        count as u64 <= self.seq
+            && self.moved <= self.seq
+            && self.moves.values().all(|moved| *moved <= self.moved)
+            && self.nodes.iter().all(leads_on)
+            && self.has_no_circle()
+    }
+
+    /// Is each directory found by what it is found by? No two have one place and name, or one removal.
+    fn is_found_by_names(&self) -> bool {
+        self.names.len() + self.merged.len() + self.removed.len() == self.nodes.len()
+    }
+
+    /// Does the way up from every directory end? Each step is taken once.
+    fn has_no_circle(&self) -> bool {
+        // The directory from which one was come by first.
+        let mut come_from: Vec<Option<DirId>> = vec![None; self.nodes.len()];
+        for start in 0..self.nodes.len() as DirId {
+            let mut at = start;
+            while let Some(seen) = come_from.get_mut(at as usize) {
+                match seen {
+                    Some(first) if *first == start => return false,
+                    Some(_) => break,
+                    None => *seen = Some(start),
+                }
+                match self.nodes[at as usize].place {
+                    Place::In(next) | Place::MergedInto(next) => at = next,
+                    Place::Gone => break,
+                }
+            }
+        }
+        true
+    }
+
     /// Makes what directories are found by. In order it is put together without a search.
     fn index(&mut self) {
         let (mut names, mut merged, mut removed) = (Vec::new(), Vec::new(), Vec::new());

@@ -16,6 +16,6 @@ mod tests;
 
 pub use directories::{DirId, Tree};
 pub use operation::Operation;
-pub use placed::{Placed, collect, todays_source};
+pub use placed::{Placed, collect, has_paths_of, todays_source};
 pub use plan::{Made, Moved, missing};
 pub use syntax::{COMPONENTS_MAX, PATH_MAX_BYTES, PathSyntax, TreePart};

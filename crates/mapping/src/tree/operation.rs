@@ -143,6 +143,12 @@ impl Tree {
             }
         }
         self.seq += 1;
+        debug_assert!(
+            self.nodes.len() as u64 <= self.seq && self.moved <= self.seq,
+            "trees.md D1: each directory is made by an operation of its own: {} of them by {}",
+            self.nodes.len(),
+            self.seq
+        );
         Ok(())
     }
 
@@ -220,6 +226,10 @@ impl Tree {
                     None => self.put(child, to, name),
                 }
             }
+            debug_assert!(
+                self.children(from).next().is_none(),
+                "trees.md D3: something is left in directory [{from}], which is merged into [{to}]"
+            );
             self.set(from, Place::MergedInto(to));
             self.merged.insert((to, from), ());
         }

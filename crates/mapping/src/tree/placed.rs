@@ -95,6 +95,10 @@ fn each_text(value: &Value, field: &str, out: &mut Vec<String>) {
 /// `syntax`: how the field writes paths.
 pub fn todays_source(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn Fn(&str) -> PathSyntax) -> Option<Vec<u8>> {
     if !placed.iter().any(|placed| placed.has_moved(tree)) {
+        debug_assert!(
+            has_paths_of(source, placed, tree, syntax),
+            "trees.md D7: no directory of a document has moved since it was written, and one of its paths differs: {placed:?}"
+        );
         return None;
     }
     let mut value: Value = serde_json::from_slice(source).ok()?;
@@ -103,7 +107,13 @@ pub fn todays_source(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn
         let syntax = syntax(&placed.field);
         let mut dirs = placed.dirs.iter();
         each_value(&mut value, &placed.field, &mut |written| {
-            let Some(components) = dirs.next().and_then(|dir| tree.components(*dir)) else {
+            let dir = dirs.next();
+            debug_assert!(
+                dir.is_some(),
+                "trees.md D6: a value of [{}] has no number: {placed:?}",
+                placed.field
+            );
+            let Some(components) = dir.and_then(|dir| tree.components(*dir)) else {
                 return;
             };
             let path = syntax.join(components);
@@ -115,6 +125,22 @@ pub fn todays_source(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn
         });
     }
     differs.then(|| value.to_string().into_bytes())
+}
+
+/// Does the source have the paths that its directories have in a tree? Where it does not have every value, or a directory is not in
+/// the tree, nothing is compared.
+pub fn has_paths_of(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn Fn(&str) -> PathSyntax) -> bool {
+    let Ok(source) = serde_json::from_slice::<Value>(source) else {
+        return true;
+    };
+    placed.iter().all(|placed| {
+        let (texts, syntax) = (collect(&source, &placed.field), syntax(&placed.field));
+        let is_path = |(text, dir): (&String, &DirId)| {
+            let path = tree.components(*dir).map(|components| syntax.join(components));
+            path.is_none_or(|path| syntax.is_same(syntax.canonical(text), &path))
+        };
+        texts.len() != placed.dirs.len() || texts.iter().zip(&placed.dirs).all(is_path)
+    })
 }
 
 /// Shows every value of a field that is not null, as documents are read: through objects, arrays and names with dots. As deep

@@ -74,7 +74,23 @@ impl Tree {
             };
             at = make(directory, &mut operations);
         }
+        debug_assert!(
+            self.after(&operations)
+                .is_some_and(|next| next.find(at) == Some(at)
+                    && (!std::ptr::eq(self, then) || next.resolve(field, components) == Some(at))),
+            "trees.md D5: a path of {components:?} leads to the live directory [{at}] once {operations:?} are applied"
+        );
         Made { dir: at, operations }
+    }
+
+    /// The tree after operations that are planned; `None`: they do not fit.
+    fn after(&self, operations: &[Operation]) -> Option<Tree> {
+        let mut next = self.clone();
+        operations
+            .iter()
+            .try_for_each(|operation| next.apply(operation))
+            .is_ok()
+            .then_some(next)
     }
 
     /// Removes the directory of a path with everything below it.
@@ -89,7 +105,15 @@ impl Tree {
             Some(_) if components.is_empty() => {
                 Err(Error::illegal(format!("the root [{path}] cannot be removed")).with("path", path))
             }
-            Some(id) => Ok((id, Operation::Remove { id })),
+            Some(id) => {
+                let removal = Operation::Remove { id };
+                debug_assert!(
+                    self.after(std::slice::from_ref(&removal))
+                        .is_some_and(|next| next.find(id).is_none() && next.resolve(field, &components).is_none()),
+                    "trees.md D2: directory [{id}] has no place once it is removed"
+                );
+                Ok((id, removal))
+            }
         }
     }
 
@@ -128,8 +152,13 @@ impl Tree {
             if !merges(there) {
                 return Err(exists(to));
             }
+            let operations = vec![Operation::Merge { id: dir, into: there }];
+            debug_assert!(
+                self.after(&operations).is_some_and(|next| next.find(dir) == Some(there)),
+                "trees.md D3: directory [{dir}] stands for [{there}] once it is merged"
+            );
             return Ok(Moved {
-                operations: vec![Operation::Merge { id: dir, into: there }],
+                operations,
                 dir,
                 merged_into: Some(there),
             });
@@ -148,6 +177,11 @@ impl Tree {
             parent,
             name: Arc::from(*name),
         });
+        debug_assert!(
+            self.after(&operations)
+                .is_some_and(|next| next.resolve(field, &target) == Some(dir) && next.last_move_seq() == next.seq()),
+            "trees.md D2: directory [{dir}] is at [{to}] once it is moved there: {operations:?}"
+        );
         Ok(Moved {
             operations,
             dir,

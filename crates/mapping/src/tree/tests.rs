@@ -323,3 +323,39 @@ fn paths_that_are_none() {
     assert_eq!(PathSyntax::default().new_components("/a/b/").expect("a path"), ["a", "b"]);
     assert!(PathSyntax::default().components("/").expect("the root").is_empty());
 }
+
+/// Bytes that only a stranger can have written, as in a snapshot of no server, are refused: every walk over the tree ends.
+#[test]
+fn bytes_of_no_tree_are_refused() {
+    let syntax = PathSyntax::default();
+    let mut tree = Tree::default();
+    let made = tree.make_path(&tree, FIELD, syntax, &["a", "b"]);
+    made.operations
+        .iter()
+        .for_each(|operation| tree.apply(operation).expect("planned"));
+    let sound = tree.to_bytes();
+    assert!(Tree::from_bytes(&sound).is_ok());
+    // A directory: a kind, the number of another one, the operation that moved it, its name.
+    const HEAD: usize = 24;
+    let root = 1 + 4 + 8 + 4 + FIELD.len();
+    let (a, b) = (HEAD + root, HEAD + root + 18);
+    let check = |changes: &[(usize, &[u8])], why: &str| {
+        let mut bytes = sound.clone();
+        for (at, change) in changes {
+            bytes[*at..at + change.len()].copy_from_slice(change);
+        }
+        assert!(Tree::from_bytes(&bytes).is_err(), "{why}");
+    };
+    check(&[(a + 1, &1u32.to_le_bytes())], "a directory in itself");
+    check(&[(a + 1, &2u32.to_le_bytes())], "two directories in each other");
+    check(
+        &[(HEAD, &[3]), (a + 1, &2u32.to_le_bytes())],
+        "the same where case does not count",
+    );
+    check(&[(b + 1, &9u32.to_le_bytes())], "a directory in one that was never made");
+    check(&[(b, &[1]), (b + 1, &2u32.to_le_bytes())], "a directory merged into itself");
+    check(&[(a, &[1])], "a directory in a merged one");
+    check(&[(b + 1, &0u32.to_le_bytes()), (b + 17, b"a")], "two directories of one name");
+    check(&[(a + 5, &7u64.to_le_bytes())], "a move that no operation made");
+    check(&[(8, &2u64.to_le_bytes())], "more directories than operations");
+}

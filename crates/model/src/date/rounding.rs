@@ -116,7 +116,12 @@ pub struct Rounding {
 impl Rounding {
     /// The start of the bucket of a moment.
     pub fn round(&self, ms: i64) -> i64 {
-        self.floor(ms.saturating_sub(self.offset)).saturating_add(self.offset)
+        let start = self.floor(ms.saturating_sub(self.offset)).saturating_add(self.offset);
+        debug_assert!(
+            start <= ms || ms.checked_sub(self.offset).is_none(),
+            "search.md S25: the bucket of [{ms}] begins at it or before, and not at [{start}]"
+        );
+        start
     }
 
     /// The start of the bucket after the one that starts at `ms`.

@@ -559,11 +559,16 @@ impl Mark {
             let stamp = [stamp.primary_term, stamp.seq_no, stamp.version];
             body.insert("since".into(), json!([stamp, version, &**digest]));
         }
-        Hidden {
+        let hidden = Hidden {
             body: Value::Object(body),
             visible: !self.stub && !self.tombstone,
             held: self.intent.is_some(),
-        }
+        };
+        debug_assert!(
+            Mark::of(Some(&hidden)).is_ok_and(|read| read == *self),
+            "T8: whoever meets a mark reads it as it was put: {self:?}"
+        );
+        hidden
     }
 
     /// Nothing needs to be kept.

@@ -247,7 +247,11 @@ impl Runner {
             Marking::Moved => return Ok(AttemptTurn::Later),
             Marking::Refused(at, error) => return self.give_up(id, Ended::Refused { at: Some(at), error }).await,
         };
-        debug_assert_eq!(stamps.len(), read.len(), "T7: an intent is missing before the commit");
+        debug_assert_eq!(
+            stamps.len(),
+            read.len(),
+            "T7, T25: an intent is missing before the commit, or before the answer that rests on what was read"
+        );
         let Some(committed) = committed else {
             return self.give_up(id, Ended::Stopped).await;
         };

@@ -534,6 +534,7 @@ fn effect(there: bool, op: &WriteOp) -> Effect {
 pub(super) fn tally(counts: &mut Counts, items: &[BatchItem], all: &[ItemOutcome], job: &Job) -> bool {
     debug_assert_eq!(items.len(), all.len(), "each document of a batch has its outcome");
     let mut ended = false;
+    let before = counts.count_settled();
     for (item, done) in items.iter().zip(all) {
         let at = item.write.as_ref().map_or(&item.document.at, |write| &write.at);
         let of_index = counts.by_index.entry(item.document.at.index.to_string()).or_default();
@@ -574,6 +575,11 @@ pub(super) fn tally(counts: &mut Counts, items: &[BatchItem], all: &[ItemOutcome
         entry.insert("status".into(), failure.status().into());
         counts.failures.push(Value::Object(entry));
     }
+    debug_assert_eq!(
+        counts.count_settled() - before + all.iter().filter(|done| matches!(done, ItemOutcome::Failed(_))).count() as u64,
+        items.len() as u64,
+        "each document of a batch is counted once"
+    );
     counts.add_done(items.len() as u64, job.batch);
     ended
 }

@@ -139,6 +139,11 @@ impl Counts {
         out
     }
 
+    /// Documents of which it is counted what became of them, failures aside.
+    fn count_settled(&self) -> u64 {
+        self.created + self.updated + self.deleted + self.noops + self.conflicts
+    }
+
     /// As the record of a job has them.
     fn keep(&self) -> Value {
         json!({

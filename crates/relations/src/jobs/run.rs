@@ -362,7 +362,16 @@ impl crate::Relations {
     async fn work_batch(&self, run: &mut Run, task: &Task, mut left: VecDeque<(usize, Numbered)>) -> Result<JobStep> {
         let (mut items, to) = self.fill_batch(run, &mut left).await?;
         debug_assert!(!items.is_empty(), "a batch makes progress");
-        debug_assert!(to.reach >= run.at.reach, "a job goes through its indices in order");
+        debug_assert!(
+            to.reach >= run.at.reach && to.reach < run.reaches.len(),
+            "a job goes through its indices in order: from {} to {}",
+            run.at.reach,
+            to.reach
+        );
+        debug_assert!(
+            to.reach > run.at.reach || to.after != run.at.after,
+            "a batch ends behind the one before, so a job that goes on does nothing twice: {to:?}"
+        );
         let more = run.counts.done + (items.len() as u64) < run.counts.total;
         if run.record.is_none() && run.job.whole.is_none() && more {
             // It is more than one change after all.
@@ -495,6 +504,10 @@ impl crate::Relations {
                 None => {}
             }
         }
+        debug_assert!(
+            run.ahead.iter().map(|(reach, _)| reach).is_sorted(),
+            "documents that were read ahead stand in the order of the indices of the job"
+        );
         let size = wanted.min(run.ahead.len());
         Ok(run.ahead.drain(..size).collect())
     }

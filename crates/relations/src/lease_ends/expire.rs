@@ -109,6 +109,12 @@ impl crate::Relations {
             ..TxnOptions::default()
         };
         let body = |_: &mut dyn Newest| {
+            debug_assert!(
+                leases
+                    .iter()
+                    .all(|lease| lease.is_over(self.clock.monotonic()) && !lease.over_is_written),
+                "T17: what is written to be over is over, and is written once: {leases:?}"
+            );
             let over = |lease: &Lease| Lease {
                 over_is_written: true,
                 ..lease.clone()

@@ -75,6 +75,10 @@ impl crate::Relations {
             }
             table.grant(lease, &request);
         }
+        debug_assert!(
+            gone.iter().all(|id| table.lease(id).is_none()),
+            "T13: a lease that is in the way of others holds nothing: {gone:?}"
+        );
         Ok(gone)
     }
 

@@ -98,6 +98,10 @@ impl<'a> Guard<'a> {
             let Some((key, blocker)) = table.foreign(at, places, &self.own, |lease| self.is_own(lease)) else {
                 return Ok(());
             };
+            debug_assert!(
+                !self.own.contains(&blocker.owner),
+                "T16: nobody is in the way of what is written under their own lock: {key:?}"
+            );
             table.conflict(&key, &blocker)
         };
         if respect == Respect::Enforced {

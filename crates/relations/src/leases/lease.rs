@@ -163,9 +163,10 @@ impl Lease {
     pub(crate) fn at(id: &str) -> DocAddress {
         DocAddress {
             index: IndexName::new(schema::CONTROL),
-            id: DocId::plain(format!("s:{id}")),
+            id: DocId::plain(format!("{}{id}", schema::LEASE)),
         }
     }
+
     /// Its document; `ended` says how and when it ended.
     pub(crate) fn document(&self, ended: Option<(Ending, EndedAt)>) -> Source {
         let (kind, at) = match ended {

@@ -192,7 +192,9 @@ impl Table {
     }
     /// The read has ended: the changes that ran in its indices meanwhile, if only for a part of the time.
     pub(crate) fn unwatch(&mut self, number: u64) -> BTreeSet<Owner> {
-        self.watches.remove(&number).map(|watched| watched.met).unwrap_or_default()
+        let watched = self.watches.remove(&number);
+        debug_assert!(watched.is_some(), "a read that ends was watched from its beginning");
+        watched.map(|watched| watched.met).unwrap_or_default()
     }
     /// From here on no change begins on what these claims exclude; until `lift_barrier` with the number.
     pub(crate) fn raise_barrier(&mut self, claims: Vec<Claim>) -> u64 {
@@ -239,6 +241,13 @@ impl Table {
     /// The leases of a lock document.
     pub(crate) fn leases_of_document(&self, at: &DocAddress) -> impl Iterator<Item = &Lease> {
         let ids = self.lock_document.get(at).map_or(&[][..], Vec::as_slice);
+        debug_assert!(
+            ids.iter().all(|id| {
+                let document = self.leases.get(id).and_then(|lease| lease.lock_document.as_ref());
+                document.is_some_and(|document| document.at == *at)
+            }),
+            "T21: what is found by a lock document is a lease of it: {at:?}"
+        );
         ids.iter().filter_map(|id| self.leases.get(id))
     }
     pub(crate) fn lease(&self, id: &str) -> Option<&Lease> {
@@ -362,6 +371,11 @@ impl Table {
     ) -> Option<&Lease> {
         let lease = self.leases.get_mut(id)?;
         debug_assert!(!lease.ending, "T17: a lease that is over is renewed");
+        debug_assert_eq!(
+            lease.timed_by,
+            TimedBy::Here,
+            "T31: only the server whose session times a lease renews it"
+        );
         lease.keep_alive = keep_alive.unwrap_or(lease.keep_alive);
         lease.deadline = now + lease.keep_alive;
         lease.connection = connection.or(lease.connection);
@@ -438,6 +452,11 @@ impl Table {
     pub(crate) fn take_overdue(&mut self) -> Vec<Lease> {
         let now = self.now();
         if self.soonest.is_none_or(|soonest| now < soonest) {
+            debug_assert!(
+                self.leases.values().all(|lease| lease.ending || !lease.is_over(now)),
+                "T17: a lease is over before the time at which one is looked for, {:?}",
+                self.soonest
+            );
             return Vec::new();
         }
         let mut overdue = Vec::new();
@@ -484,7 +503,11 @@ impl Table {
     }
     fn put_back(&mut self, locks: Vec<Lock>) {
         for lock in locks.into_iter().filter(|lock| !lock.is_free()) {
-            self.locks.insert(lock.key.clone(), lock);
+            let there = self.locks.insert(lock.key.clone(), lock);
+            debug_assert!(
+                there.is_none(),
+                "T13: a lock that is taken for a step is nowhere else: {there:?}"
+            );
         }
     }
     /// Grants a lease its claims, as a look has found them free. Who waits may have left since.
@@ -559,6 +582,11 @@ impl Table {
             }
             self.grant(lease, &request);
         }
+        debug_assert!(
+            self.untold.iter().all(|id| self.leases.contains_key(id)),
+            "T16: who is still to hear of a grant has its lease: {:?}",
+            self.untold
+        );
         out
     }
     /// Somebody has heard of the grant.
@@ -637,6 +665,11 @@ impl Table {
         }
         self.tidy(&keys);
         self.wake(&keys);
+        debug_assert!(
+            !self.leases.is_empty() || self.text_bytes == 0 && self.lock_document.is_empty(),
+            "without leases no bytes of targets and no lock documents are left: [{}] bytes",
+            self.text_bytes
+        );
     }
     /// Forgets the oldest beyond a bound.
     pub(crate) fn remember(&mut self, id: Arc<str>, how: (Ending, Option<Duration>)) {
@@ -776,6 +809,10 @@ impl Table {
         let free = |key: &LockKey| {
             let lock = self.locks.get(key);
             let entry = lock.and_then(|lock| lock.waiters.iter().find(|waiter| waiter.owner == *owner));
+            debug_assert!(
+                entry.is_some(),
+                "T14: who waits stands in the queue of each of its locks: {owner:?}, {key:?}"
+            );
             lock.zip(entry)
                 .is_none_or(|(lock, entry)| lock.is_open_to(owner, entry.mode, entry.age))
         };

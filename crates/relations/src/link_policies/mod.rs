@@ -13,11 +13,11 @@ pub use figures::LinkStats;
 
 use crate::Relations;
 use crate::atomically::Step;
-use crate::links::{Policy, PolicyTable, job_at, no_policy, recall_job};
+use crate::links::{JobId, Policy, PolicyTable, job_at, no_policy, recall_job};
 use crate::schema;
 use async_recursion::async_recursion as boxed;
 use dsl::json::Node;
-use engine::{Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
+use engine::{Document, Newest, Plan, See, Source, TxnOptions, Write, WriteOp};
 use model::settings::{LINKS_MAX_DEPTH, LINKS_MAX_POLICIES, node_count};
 use model::{DocAddress, DocId, Error, ErrorKind, IndexName, Result};
 use std::future::poll_fn;
@@ -156,6 +156,7 @@ impl Relations {
             Poll::Pending
         })
         .await;
+        self.links.announce_after(&former);
     }
 
     /// After a start: the policies and the work that is left, as the control index says.
@@ -182,22 +183,26 @@ impl Relations {
         Ok(())
     }
 
-    /// The stamp of the document of a job; `None`: there is none. A decision reads it: a job is known from inside the decision that
-    /// leaves it, and this one waits for that.
-    pub(crate) async fn link_job_kept(&self, at: &DocAddress) -> Result<Option<model::Stamp>> {
+    /// The stamp of the document of a job, and its round in memory; `None`: there is no document. A decision reads both: a job is known
+    /// from inside the decision that leaves it, and this one waits for that.
+    pub(crate) async fn link_job_kept(&self, at: &DocAddress, id: &JobId) -> Result<Option<KeptJob>> {
         let how = TxnOptions {
             touches: vec![at.clone()],
             ..TxnOptions::default()
         };
         let body = |newest: &mut dyn Newest| {
             let found = newest.read(at, See::Everything)?;
-            Ok(Step::Reply(found.map(|document| document.stamp)))
+            let kept = |document: Document| KeptJob {
+                stamp: document.stamp,
+                round: self.links.pending.round(id),
+            };
+            Ok(Step::Reply(found.map(kept)))
         };
         self.atomically_once(how, body).await
     }
 
     /// The work that one change left is done, unless the change was followed by another one.
-    pub(crate) async fn forget_link_job(&self, at: DocAddress, stamp: model::Stamp) -> Result<()> {
+    pub(crate) async fn forget_link_job(&self, at: DocAddress, id: &JobId, kept: KeptJob) -> Result<()> {
         let how = TxnOptions {
             touches: vec![at.clone()],
             makes_room: true,
@@ -206,13 +211,28 @@ impl Relations {
         let body = |newest: &mut dyn Newest| {
             let found = newest.read(&at, See::Everything)?.map(|document| document.stamp);
             let writes = match found {
-                Some(found) if found == stamp => vec![Write::new(at.clone(), WriteOp::Delete)],
+                Some(found) if found == kept.stamp => {
+                    // A policy that was deleted meanwhile took its jobs out of memory.
+                    let round = self.links.pending.round(id);
+                    debug_assert!(
+                        round.is_none() || round == kept.round,
+                        "links.md K6: the document of a job goes, and its source has changed since the job read it"
+                    );
+                    vec![Write::new(at.clone(), WriteOp::Delete)]
+                }
                 _ => Vec::new(),
             };
             Ok(Step::Commit(Plan::of(writes), ()))
         };
         self.atomically_once(how, body).await
     }
+}
+
+/// A job as the control index and the memory have it at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptJob {
+    stamp: model::Stamp,
+    round: Option<u64>,
 }
 
 /// Is this a sound document of the control index?

@@ -10,7 +10,7 @@ use dsl::query::{Parsing, Query};
 use engine::{Barrier, Engine, See, Source, Unrefreshed};
 use futures::StreamExt as _;
 use model::{CommitSeq, Dialect, DocAddress, ErrorKind, IndexName, Result, Target};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 
 /// The documents that may refer to one source.
@@ -29,6 +29,10 @@ impl Carriers {
             self.found.push(at);
         }
         !self.more
+    }
+    fn is_distinct(&self) -> bool {
+        let distinct: FxHashSet<&DocAddress> = self.found.iter().collect();
+        distinct.len() == self.found.len()
     }
 }
 
@@ -90,7 +94,13 @@ pub(crate) async fn find(engine: &dyn Engine, policy: &Policy, key: &str, most: 
     }
     match find_in_target(engine, policy, key, most, position).await {
         Err(e) if e.kind() == ErrorKind::IndexNotFound => Ok(Carriers::default()),
-        found => found,
+        found => {
+            debug_assert!(
+                found.as_ref().map_or(true, |carriers| carriers.is_distinct()),
+                "links.md K4: a document that refers to a source is found by the search or among the unrefreshed ones, not twice"
+            );
+            found
+        }
     }
 }
 

@@ -23,12 +23,15 @@ pub(crate) use table::PolicyTable;
 pub(crate) use upkeep::{ExpansionEnd, LockCheck, Origin, States, Upkeep, states_of};
 
 use model::{Error, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The policies of a server, and the work that they leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     table: Arc<RwLock<Arc<PolicyTable>>>,
+    /// The version of the newest table of which a client was told: nothing is written by an older one.
+    announced: Arc<AtomicU64>,
     pub(crate) latches: Latches,
     pub(crate) pending: Pending,
     /// One policy is put or deleted at a time.
@@ -43,10 +46,24 @@ impl Links {
 
     /// Other policies from now on; the former ones.
     pub(crate) fn replace(&self, table: PolicyTable) -> Arc<PolicyTable> {
-        std::mem::replace(
-            &mut *self.table.write().unwrap_or_else(PoisonError::into_inner),
-            Arc::new(table),
-        )
+        let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(table.with_version(current.version() + 1));
+        std::mem::replace(&mut *current, next)
+    }
+
+    /// Nobody writes by these policies any more, and clients are told so.
+    pub(crate) fn announce_after(&self, former: &PolicyTable) {
+        let next = former.version() + 1;
+        assert!(
+            self.table().version() == next,
+            "links.md K5: policies are replaced one at a time"
+        );
+        self.announced.store(next, Ordering::Release);
+    }
+
+    /// May a write that is made by these policies get its place now?
+    pub(crate) fn is_current(&self, table: &PolicyTable) -> bool {
+        table.version() >= self.announced.load(Ordering::Acquire)
     }
 }
 

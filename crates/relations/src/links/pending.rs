@@ -128,6 +128,11 @@ impl Pending {
         });
     }
 
+    /// How often the source of a job has changed since the job began; `None`: there is no such job.
+    pub(crate) fn round(&self, id: &JobId) -> Option<u64> {
+        self.state().jobs.get(id).map(|job| job.round)
+    }
+
     /// A job has ended, unless its source changed meanwhile.
     pub(crate) fn end(&self, id: &JobId, round: u64) {
         self.alter(|state| {
@@ -236,6 +241,10 @@ pub(crate) fn job_at(policy: &str, key: &str) -> DocAddress {
 /// The write that leaves a job behind.
 pub(crate) fn job_write(policy: &Policy, key: &str, now_ms: i64) -> Write {
     let source = json!({ "kind": "link_job", "policy": policy.name, "id": key, "at": now_ms });
+    debug_assert!(
+        recall_job(&source).is_ok_and(|((name, id), since_ms)| (&*name, &*id, since_ms) == (policy.name.as_str(), key, now_ms)),
+        "links.md K6: a start reads the document of a job as it was written: {source}"
+    );
     Write::new(job_at(&policy.name, key), WriteOp::Put(Source::from_value(&source)))
 }
 

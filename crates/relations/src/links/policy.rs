@@ -177,11 +177,16 @@ impl Policy {
 
     /// As the control index keeps it.
     pub(crate) fn keep(&self) -> Value {
-        json!({
+        let kept = json!({
             "kind": "link_policy", "name": self.name, "body": self.render(),
             "uuids": [self.source.uuid, self.target.uuid],
             "key": { "path": self.key.path, "integer": self.key.integer, "nested": self.key.nested, "longest": self.key.longest },
-        })
+        });
+        debug_assert!(
+            Policy::recall(&kept).is_ok_and(|read| read == *self),
+            "links.md K5: a start reads a policy as it was put: {kept}"
+        );
+        kept
     }
 
     /// The inverse.

@@ -104,6 +104,11 @@ pub(crate) fn rewrite(policy: &Policy, source: &mut Value, fate: &mut dyn FnMut(
         }
         Ok(())
     })?;
+    debug_assert!(
+        seen.get() <= all,
+        "links.md K2: a key is found once inside its object: {} of {all}",
+        seen.get()
+    );
     if seen.get() != all {
         return Err(Error::illegal(format!(
             "[{}] of link policy [{}] must be an object with the key [{leaf}] in it: the document has a dotted name instead",

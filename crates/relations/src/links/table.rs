@@ -16,6 +16,8 @@ pub(crate) struct PolicyTable {
     /// For each index that a policy names: how many policies may stand before it in a chain.
     ranks: HashMap<String, usize>,
     deepest: usize,
+    /// Raised each time that the table of a server is replaced.
+    version: u64,
 }
 
 impl PolicyTable {
@@ -54,6 +56,12 @@ impl PolicyTable {
                         .all(|policy| table.rank(&policy.source.index) < table.rank(&policy.target.index)),
                     "links.md K3: a source stands before its targets"
                 );
+                debug_assert!(
+                    [&table.from, &table.to]
+                        .iter()
+                        .all(|ends| ends.values().map(Vec::len).sum::<usize>() == table.by_name.len()),
+                    "links.md K1: each policy is found once by its source and once by its target"
+                );
                 return Ok(table);
             };
             if table.ranks[&policy.target.index] > table.ranks.len() {
@@ -63,6 +71,12 @@ impl PolicyTable {
         Err(Error::new(ErrorKind::LinkCycle, "link policies copy an index into itself"))
     }
 
+    pub(crate) fn with_version(self, version: u64) -> PolicyTable {
+        PolicyTable { version, ..self }
+    }
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
     pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

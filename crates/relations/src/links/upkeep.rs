@@ -132,6 +132,10 @@ impl Upkeep {
     ) -> Result<()> {
         let most = node_count(LINKS_MAX_SYNC).saturating_add(1);
         for (policy, key) in wanted {
+            debug_assert!(
+                self.latches.contains_key(&policy.source_at(&key)),
+                "links.md K4: a source is latched before the documents that refer to it are looked for"
+            );
             let found = carriers::find(engine, &policy, &key, most, position).await?;
             self.carriers.insert((policy.name.clone(), key), found);
         }
@@ -443,6 +447,11 @@ impl Expansion<'_> {
             }
             let at = self.docs[d].at.clone();
             let key = at.id.id.clone();
+            debug_assert_eq!(
+                at,
+                policy.source_at(&key),
+                "links.md K4: who adds a reference looks for the latch where the source is latched"
+            );
             let latches = &self.upkeep.links.latches;
             self.upkeep
                 .latches
@@ -659,9 +668,20 @@ impl Expansion<'_> {
             return;
         }
         let (then, pending, now_ms) = (plan.then.take(), self.upkeep.links.pending.clone(), self.upkeep.now_ms);
+        let (links, table) = (self.upkeep.links.clone(), self.upkeep.table.clone());
+        let written = plan.writes.len();
         // Once the record has its place nobody needs to be kept out.
         let latches: Vec<Latch> = self.upkeep.latches.drain().map(|(_, latch)| latch).collect();
         plan.then = Some(Box::new(move |decision: &Decision<'_>| {
+            debug_assert!(
+                links.is_current(&table),
+                "links.md K5: a policy was announced while a decision by the policies before had no place"
+            );
+            assert_eq!(
+                decision.stamps.len(),
+                written,
+                "links.md K6: a change, its copies and its jobs have their stamps in one record"
+            );
             let seq_no = |place: Option<usize>| {
                 place
                     .and_then(|place| decision.stamps.get(place))

@@ -402,6 +402,10 @@ impl<'a> TableChanges<'a> {
                 .all(|lease| !gone.contains(&lease.id) && !renewed.contains(&lease.id)),
             "T21: a lease that begins by a record neither ends nor goes on by it"
         );
+        debug_assert!(
+            (1..gone.len()).all(|n| !gone[..n].contains(&gone[n])) && renewed.iter().all(|id| !gone.contains(id)),
+            "T2: a lease ends once by a record, and does not go on by it: {gone:?}"
+        );
         if granted.is_empty() && gone.is_empty() && renewed.is_empty() {
             return Ok(());
         }

@@ -199,6 +199,11 @@ fn acquire(lock: &mut Lock, request: &Request, mode: Mode, wait: bool) -> Answer
     let owner = &request.owner;
     let want = lock.want(owner, mode);
     let blockers = lock.blockers(owner, want, request.age);
+    debug_assert_eq!(
+        blockers.is_empty(),
+        lock.is_open_to(owner, want, request.age),
+        "T14: who is woken because nothing is in the way is granted: {owner:?}"
+    );
     if blockers.is_empty() {
         leave(lock, owner);
         let holder = Holder {

@@ -129,7 +129,15 @@ impl LockTarget {
             mode,
             implied: false,
         };
-        intentions.chain([own]).collect()
+        let claims: Vec<Claim> = intentions.chain([own]).collect();
+        debug_assert!(
+            claims[..claims.len() - 1].iter().all(|above| {
+                // Where a document is, its key does not say.
+                matches!((&above.key, self), (LockKey::Path { .. }, LockTarget::Document(_))) || self.key().is_below(&above.key)
+            }),
+            "T13: what is held by intention lies above the target: {claims:?}"
+        );
+        claims
     }
 
     /// Is the document inside the target wherever it is? A name is a mutex of clients and covers no document.

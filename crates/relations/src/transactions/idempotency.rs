@@ -82,6 +82,10 @@ impl Key {
     }
     /// The document that says under which other key its outcome is kept.
     pub(super) fn refer(&self, to: &Key, now_ms: i64) -> Source {
+        assert!(
+            self.at() != to.at(),
+            "T4: an outcome is kept under another key than the one that refers to it"
+        );
         Source::from_value(&json!({
             "kind": "key", "at": now_ms, "user": self.user, "key": self.text, "digest": self.digest.render(),
             "as": &*to.at().id.id,
@@ -146,9 +150,14 @@ impl Key {
     }
     /// The document that leads to a task.
     pub(crate) fn keep_task(&self, number: u64, now_ms: i64) -> Source {
-        Source::from_value(&json!({
+        let kept = Source::from_value(&json!({
             "kind": "key", "at": now_ms, "user": self.user, "key": self.text, "digest": self.digest.render(), "task": number,
-        }))
+        }));
+        debug_assert!(
+            self.task(&kept, now_ms).is_ok_and(|task| task == Some(number)),
+            "T4: who repeats a key is led to its task: {number}"
+        );
+        kept
     }
     fn kept_value(&self, source: &Source, now_ms: i64) -> Result<Option<Value>> {
         let kept = source.parse()?;

@@ -22,6 +22,10 @@ impl Relations {
         let policies = self.links.table();
         if policies.is_empty() || !writes.iter().any(|write| policies.has(write.at.index.as_str())) {
             let done = self.engine.write(writes, refresh).await;
+            debug_assert!(
+                self.links.is_current(&policies),
+                "links.md K5: a policy was announced while a write by the policies before had no place"
+            );
             drop(policies);
             return done;
         }

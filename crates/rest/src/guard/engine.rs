@@ -98,6 +98,11 @@ pub(super) fn by_id(id: &DocId) -> Query {
 
 /// Outcomes in the places of the writes that were sent.
 pub(super) fn merge_refusals(refusals: Vec<Option<Error>>, done: Vec<Outcome>) -> Vec<Outcome> {
+    debug_assert_eq!(
+        refusals.iter().filter(|refusal| refusal.is_none()).count(),
+        done.len(),
+        "security.md S5: each write that was let through has its outcome, and no other one"
+    );
     let mut done = done.into_iter();
     let outcome = |refusal: Option<Error>| match refusal {
         Some(refusal) => Outcome::Refused(refusal),
@@ -117,11 +122,17 @@ impl Engine for GuardedEngine {
                 plain.push(read);
             }
         }
-        let mut read = match plain.is_empty() {
+        let count = plain.len();
+        let read = match plain.is_empty() {
             true => Vec::new(),
             false => self.inner().read(plain).await?,
-        }
-        .into_iter();
+        };
+        debug_assert_eq!(
+            read.len(),
+            count,
+            "security.md S6: documents that are read as they are stand in the places of their reads"
+        );
+        let mut read = read.into_iter();
         Ok(out
             .into_iter()
             .map(|one| one.unwrap_or_else(|| read.next().flatten()))

@@ -118,6 +118,11 @@ impl ChangeFeed for GuardedEngine {
             let Some(mut state) = self.feed()?.copied_index(copy, after.as_ref())? else {
                 return Ok(None);
             };
+            assert!(
+                after.as_ref().is_none_or(|after| *after < state.index),
+                "the indices of a copy come in the order of their names, or a reader goes round and round: {:?}",
+                state.index
+            );
             let seen = self.document_rights(&state.index);
             if self.follows(&state.index) && seen.queries.is_empty() {
                 state.mappings = granted_mappings(&seen.fields, &state.mappings, has_type_level(&state.mappings));

@@ -103,9 +103,15 @@ impl AtomicWrites for GuardedEngine {
             let done = atomic.decide(&mut guarded, how.clone()).await;
             match lacks {
                 // Its index was named by an alias: the plan has the index's own name.
-                Some((name, any_of)) if self.scope.may_by_alias(&name, any_of).await => passed.insert((name, any_of)),
+                Some((name, any_of)) if self.scope.may_by_alias(&name, any_of).await => {
+                    let is_new = passed.insert((name, any_of));
+                    assert!(
+                        is_new,
+                        "security.md S5: a right that was granted is not found to be lacking again"
+                    );
+                }
                 _ => return done,
-            };
+            }
         }
     }
 
@@ -187,6 +193,10 @@ impl Staging for GuardedEngine {
                 }
             }
         }
+        debug_assert!(
+            seen.next().is_none(),
+            "security.md S6: no document is left that stands in no place"
+        );
         Ok(out)
     }
 

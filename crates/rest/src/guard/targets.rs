@@ -3,6 +3,7 @@
 use super::scope::Scope;
 use ::engine::EngineExt as _;
 use model::path::matches;
+use model::system_index::is_system;
 use model::{Result, Target, date_name};
 use security::IndexRights;
 use std::borrow::Cow;
@@ -84,6 +85,10 @@ impl Scope {
         if expressions.is_empty() {
             expressions.push(NOTHING.to_owned());
         }
+        debug_assert!(
+            !expressions.iter().any(|name| is_system(name)),
+            "security.md S4: what a principal may use is no index of the server's own: {expressions:?}"
+        );
         Ok(Cow::Owned(Target {
             expressions,
             visibility,

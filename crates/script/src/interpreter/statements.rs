@@ -191,9 +191,9 @@ impl<'p> Run<'p, '_> {
                 catches.iter().find(|c| c.types.iter().any(|t| is_a(&f.class, t)))
             };
             if let Some(c) = caught {
+                debug_assert_eq!(self.depth, depth, "each function that a fault ends is left");
                 let message = f.message.as_deref().map(Arc::from);
                 let v = Value::Exception(Rc::new((f.class.clone(), message)));
-                self.depth = depth;
                 *self.local(c.slot) = v;
                 result = self.block(&c.body);
             }

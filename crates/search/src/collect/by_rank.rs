@@ -67,6 +67,10 @@ impl<'a> ByRank<'a> {
             return Ok(None);
         };
         let Some(first) = ranks.first() else { return Ok(None) };
+        debug_assert!(
+            ranks.len() == source.sort.len() && source.after.is_none_or(|after| after.len() == ranks.len()),
+            "search.md S9: each sort has its ranks, and its key to begin behind"
+        );
         let mut after = Vec::new();
         for (key, ranks) in source.after.unwrap_or_default().iter().zip(&ranks) {
             let Some(rank) = ranks.rank_of(key)? else { return Ok(None) };

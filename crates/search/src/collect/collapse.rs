@@ -56,6 +56,12 @@ impl Members {
     /// Keeps one more, while they are few.
     #[inline]
     pub(crate) fn add(&mut self, member: Member) {
+        debug_assert!(
+            self.list
+                .last()
+                .is_none_or(|last| { (last.view, last.segment, last.doc) < (member.view, member.segment, member.doc) }),
+            "members are found in the order of indices, segments and documents, each once"
+        );
         if self.list.len() < MOST && !self.left_out {
             self.list.push(member);
         } else {

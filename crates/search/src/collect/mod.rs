@@ -55,6 +55,10 @@ pub struct Order {
 impl Order {
     /// Who comes first.
     pub fn compare(&self, a: &Ranked, b: &Ranked) -> Ordering {
+        debug_assert!(
+            a.keys.len() == self.ascending.len() && b.keys.len() == self.ascending.len(),
+            "search.md S9: documents are compared by a key for each sort"
+        );
         let by = if self.ascending.is_empty() {
             b.score.total_cmp(&a.score)
         } else {
@@ -126,6 +130,11 @@ impl<'a> Best<'a> {
         self.floor = heads.last().cloned();
         let named = |head: Ranked| head.group.clone().map(|group| (group, head));
         self.groups = heads.into_iter().filter_map(named).collect();
+        debug_assert_eq!(
+            self.groups.len(),
+            self.limit,
+            "search.md S9: of each of the best groups its best document is kept"
+        );
     }
     /// Keeps it if it is good enough.
     pub fn push(&mut self, one: Ranked) {

@@ -37,5 +37,9 @@ pub(crate) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::
             .total_cmp(&a.score)
             .then_with(|| (a.view, a.segment, a.doc).cmp(&(b.view, b.segment, b.doc)))
     });
+    debug_assert!(
+        ranked[..window].iter().all(|one| !one.score.is_nan()),
+        "search.md S9: scores that are compared have a total order"
+    );
     Ok(())
 }

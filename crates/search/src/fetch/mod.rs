@@ -78,7 +78,12 @@ pub fn lineage(view: &IndexView, segment: &SegmentView, path: &str, doc: Doc) ->
             offset: usize::try_from(offset).unwrap_or(0),
         });
         if let Some(outer) = outer {
-            at = crate::scorers::nested::enclosing(segment, &view.schema, Some(outer))?.next(at);
+            let around = crate::scorers::nested::enclosing(segment, &view.schema, Some(outer))?.next(at);
+            debug_assert!(
+                around > at && around < segment.reader.max_doc(),
+                "search.md S6: document {at} of [{inner}] stands before the one of [{outer}] that encloses it"
+            );
+            at = around;
         }
         path = outer;
     }

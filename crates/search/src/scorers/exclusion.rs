@@ -45,7 +45,9 @@ impl DocSet for Without {
     }
     fn seek(&mut self, target: DocId) -> DocId {
         seek_to(self.set.as_mut(), target);
-        self.settle()
+        let next = self.settle();
+        debug_assert!(next >= target, "search.md S8: a seek ends at its target or behind it");
+        next
     }
     /// Looks at the one document: the next one that is left may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {

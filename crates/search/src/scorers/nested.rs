@@ -130,6 +130,10 @@ impl Node for NestedNode {
             return Ok(None);
         };
         let parents = enclosing(segment, &self.schema, self.parent_path.as_deref())?;
+        debug_assert!(
+            parents.is_sized_for(segment.reader.max_doc()) && children.is_sized_for(segment.reader.max_doc()),
+            "search.md S6: nested documents and their parents are of one segment"
+        );
         Ok(Some(Arc::new(parents.around(&children))))
     }
 

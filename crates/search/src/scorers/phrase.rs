@@ -77,6 +77,10 @@ impl PlaceDocs {
         if several {
             self.positions.sort_unstable();
         }
+        debug_assert!(
+            !self.positions.is_empty() && self.positions.is_sorted(),
+            "search.md S8: a place of a phrase has positions in each of its documents, in order: they are matched in one pass"
+        );
     }
     /// The next position, counted from where the phrase would begin.
     fn step(&mut self) -> Option<i64> {
@@ -119,6 +123,10 @@ impl PhraseScorer {
 
     /// Counts the phrase in the document that all places are at, if it is there.
     fn is_phrase(&mut self) -> bool {
+        debug_assert!(
+            self.places.iter().all(|place| place.doc == self.places[0].doc),
+            "search.md S8: all places of a phrase are at one document when its positions are compared"
+        );
         for place in &mut self.places {
             place.load();
         }
@@ -321,6 +329,13 @@ impl PhraseNode {
         };
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|i| places[*i].cost());
+        debug_assert!(
+            self.places
+                .iter()
+                .flat_map(|place| &place.terms)
+                .all(|term| term.field() == field),
+            "a phrase is in one field, whose lengths score it"
+        );
         let norms = norms(segment, field)?;
         let first = order.first().map_or(TERMINATED, |i| places[*i].doc);
         let mut scorer = PhraseScorer {

@@ -20,6 +20,9 @@ pub struct Planned {
     pub(crate) profile: Vec<Arc<profile::ProfiledNode>>,
 }
 
+/// Builds with assertions count the matches of segments of so many documents again.
+const COUNTED_AGAIN_MOST: u32 = 256;
+
 impl Planned {
     /// The times of its clauses, if the request is profiled.
     pub fn profile(&self) -> Vec<serde_json::Value> {
@@ -117,7 +120,23 @@ impl Planned {
         if self.node.is_all() {
             return Ok(Some(sight.count()));
         }
-        self.node.quick_count(segment, sight, most)
+        let count = self.node.quick_count(segment, sight, most)?;
+        debug_assert!(
+            count.is_none_or(|count| segment.reader.max_doc() > COUNTED_AGAIN_MOST || self.is_count(segment, count, most)),
+            "search.md S13: {count:?} is the number of matches, or more than {most}"
+        );
+        Ok(count)
+    }
+
+    /// Is it the number of visible matches, as the scorer finds them? Beyond `most` any larger number is.
+    fn is_count(&self, segment: &SegmentView, count: u64, most: u64) -> bool {
+        let Ok(mut scorer) = self.scorer(segment) else { return true };
+        let mut all = 0;
+        while scorer.doc() != tantivy::TERMINATED {
+            all += 1;
+            scorer.advance();
+        }
+        count == all || count > most && all > most
     }
 
     /// How many visible documents of a segment match, where that is at hand without reading a list.

@@ -285,7 +285,16 @@ impl PositionalScorer {
             }
             match self.matcher.load(candidate) {
                 Ok(found) if !found.is_empty() => {
+                    debug_assert!(
+                        found.iter().all(|span| span.start <= span.end && span.gaps >= 0),
+                        "a span ends behind its beginning: {found:?}"
+                    );
                     self.freq = self.scoring.frequency(&found);
+                    debug_assert!(
+                        self.freq > 0.0 && self.freq.is_finite(),
+                        "search.md S9: a document that matches has a frequency that can be scored: {}",
+                        self.freq
+                    );
                     break;
                 }
                 Ok(_) => candidate += 1,

@@ -80,6 +80,10 @@ impl Bm25 {
 
     /// With numbers of its own: `k1` and `b`.
     pub fn with(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32, (k1, b): (f32, f32)) -> Bm25 {
+        debug_assert!(
+            rarities.iter().all(|rarity| rarity.doc_freq <= field.docs),
+            "a term is in no more documents than its field: {rarities:?} of {field:?}"
+        );
         let mean = field.mean_length();
         let idf: f64 = rarities.iter().map(|r| f64::from(idf(r.doc_freq, field.docs))).sum();
         let idf = idf as f32;

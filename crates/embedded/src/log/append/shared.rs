@@ -535,6 +535,11 @@ impl Shared {
         });
         let retained = retained.count();
         below.truncate(below.len() - retained);
+        assert!(
+            below.is_sorted_by_key(|file| file.number) && below.iter().all(|file| file.end.is_some_and(|end| end <= needed_from)),
+            "1.9: the log is cut from its oldest file on, below {needed_from}: {:?}",
+            below.iter().map(|file| file.number).collect::<Vec<_>>()
+        );
         for file in &below {
             match self.disk.remove(&file.path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {

@@ -215,6 +215,10 @@ impl Manifest {
             .into_iter()
             .map(|(key, value)| (key, value.map_or(Entry::Removed, Entry::Value)))
             .collect();
+        debug_assert!(
+            (1..entries.len()).all(|n| entries[..n].iter().all(|(key, _)| *key != entries[n].0)),
+            "7: one change of the manifest says one thing about each key"
+        );
         if state.files.iter().all(Option::is_none) {
             self.complete_files(&mut state)?;
         }

@@ -197,6 +197,11 @@ impl FileContent {
 
 /// The content of one or two files together; `None` without any.
 pub(super) fn merge(files: &mut [FileContent]) -> Option<Merged> {
+    assert!(
+        files.len() <= 2,
+        "7: a manifest has two files, and [{}] are read",
+        files.len()
+    );
     if let [one, other] = files
         && one.seq == other.seq
         && one.tail.is_some()

@@ -62,6 +62,11 @@ impl Beats {
     /// # Errors
     /// Somebody may have ended the session.
     pub(super) fn check(&self, own: &str, now: Duration) -> Result<()> {
+        debug_assert!(
+            self.acknowledged.is_none_or(|sent| sent <= now),
+            "T31: a beat counts from when it was sent, {:?}, and it is {now:?}",
+            self.acknowledged
+        );
         let reason = match self.acknowledged {
             _ if self.is_lost => format!("the session [{own}] of this server was ended by another one"),
             Some(sent) if now < sent + SESSION_TTL => return Ok(()),
@@ -137,6 +142,10 @@ impl Relations {
         let next = found.session.beat(nonce(&*self.clock));
         let is_acknowledged = self.write_session(&found.name, &next, found.stamp).await?;
         let mut beats = portable.beats();
+        debug_assert!(
+            next.beat > found.session.beat && next.ttl == SESSION_TTL,
+            "T31: others see a beat by its number, and end the session after the time that this server keeps"
+        );
         match is_acknowledged {
             true => beats.acknowledged = Some(sent),
             // Its own touch, or a lost answer: at once again.

@@ -164,6 +164,10 @@ impl Relations {
             table.hold(lease, age);
         }
         table.stand_at(number);
+        debug_assert!(
+            table.leases().all(|lease| lease.token <= number),
+            "T28: a table that is brought up to the gate has no lease that is newer: {number}"
+        );
         Ok(())
     }
 
@@ -176,10 +180,15 @@ impl Relations {
         loop {
             let records = portable.runner.records().await?;
             // A search that does not show the commit may not show what came before it.
-            if !records.iter().any(|(change, _)| change == own) {
+            let Some((_, own_record)) = records.iter().find(|(change, _)| change == own) else {
                 self.breathe().await;
                 continue;
-            }
+            };
+            debug_assert!(
+                !matches!(own_record.state, RecordState::Pending | RecordState::Aborted),
+                "T29: changes are looked for by a search that shows the commit of the grant: {:?}",
+                own_record.state
+            );
             let open = records.into_iter().filter(|(change, record)| {
                 let is_open = !matches!(record.state, RecordState::Aborted | RecordState::Done);
                 is_open && change != own && passage.concerns(record)

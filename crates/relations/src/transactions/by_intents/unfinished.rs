@@ -242,11 +242,17 @@ impl Relations {
             see: See::Everything,
             ..Read::whole(at)
         });
+        let all = first + reads.len();
         let found = self.engine.read(reads.collect()).await?;
         let stamp = |document: Option<Document>| document.map(|document| document.stamp).unwrap_or_default();
         let stamps: Arc<[Stamp]> = std::iter::repeat_n(Stamp::default(), first)
             .chain(found.into_iter().map(stamp))
             .collect();
+        assert_eq!(
+            stamps.len(),
+            all,
+            "T20: each lease that begins with change [{change}] has the stamp of its own document"
+        );
         let body = |_: &mut dyn Newest| {
             let (shared, change, stamps) = (self.locks.clone(), change.clone(), stamps.clone());
             let plan = Plan::revealing_nothing();

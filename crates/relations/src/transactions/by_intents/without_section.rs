@@ -20,6 +20,7 @@ use crate::intents::{Attempt, Before, Effects, Ended, Planned, Planning, rehears
 use crate::leases::TimedBy;
 use crate::locks::{Age, Owner};
 use crate::schema;
+use crate::schema::is_lease;
 use async_recursion::async_recursion as boxed;
 use async_trait::async_trait;
 use engine::{
@@ -173,14 +174,18 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
                 Some((portable, gate))
             }
         };
-        let (step, asked) = {
+        let (step, asked, read) = {
             let mut reading = Reading::new(self.names, before);
-            (self.transaction.run(&mut reading), reading.asked)
+            (self.transaction.run(&mut reading), reading.asked, reading.read)
         };
         if !asked.is_nothing() {
             self.came = Some(RunOutcome::Asked(asked));
             return Ok(Planned::Stop);
         }
+        debug_assert!(
+            read.iter().all(|at| before.contains_key(at)),
+            "T25: what an answer rests on is among the documents of its attempt, which marks prove"
+        );
         let (plan, made) = match step {
             // Marks prove what a failure rests on, as they prove a success.
             Err(error) => {
@@ -213,7 +218,16 @@ impl<T: Transaction> Planning for RunInAttempt<'_, T> {
             return Err(Error::new(ErrorKind::Internal, reason));
         }
         let (came, planned) = match gate {
-            None => self.effects(before, plan.writes, made).await?,
+            None => {
+                assert!(
+                    !plan
+                        .writes
+                        .iter()
+                        .any(|write| is_lease(&write.at) || write.at == gate_address()),
+                    "T26: a lease or the gate is written by a transaction that does not compare the gate"
+                );
+                self.effects(before, plan.writes, made).await?
+            }
             Some((portable, gate)) => {
                 let passage = gate.pass(plan.writes, &portable.session.get())?;
                 match self.effects(before, passage.writes.clone(), made).await? {
@@ -425,6 +439,10 @@ impl Course<'_> {
         made: Made<A>,
     ) -> Result<Option<Done<A>>> {
         let Passage { number, writes, .. } = &passage;
+        assert!(
+            writes.last().is_some_and(|write| write.at == gate_address()),
+            "T29: the gate is written last, behind the leases whose stamps are its number"
+        );
         // All but the gate.
         let stamps = vec![stamp_at(*number); writes.len() - 1];
         self.relations.locks.table().stand_at(*number);
@@ -451,6 +469,11 @@ impl Course<'_> {
         addresses: BTreeSet<DocAddress>,
         gate: Option<&Portable>,
     ) -> Result<Option<Done<T::Answer>>> {
+        assert_eq!(
+            gate.is_some(),
+            addresses.contains(&gate_address()),
+            "T26: an attempt that alters the table of locks compares the gate, and no other one does"
+        );
         self.touched.extend(addresses.iter().cloned());
         let patience = self.relations.clock.monotonic() + PATIENCE_AT_GATE;
         let attempt = Attempt {
@@ -486,6 +509,10 @@ impl Course<'_> {
         match (ended, came) {
             (Ended::Committed { token, stamps }, Some(RunOutcome::Commit(addresses, made))) => {
                 self.portable.note_commit(token.commit_seq());
+                assert!(
+                    addresses.iter().all(|at| stamps.contains_key(at)),
+                    "T25: a commit is answered once each of its documents shows it"
+                );
                 let stamp = |at: &DocAddress| stamps.get(at).copied().unwrap_or_default();
                 let stamps = addresses.iter().map(stamp).collect();
                 return Ok(Some(made.at(token.commit_seq(), stamps)));

@@ -280,8 +280,17 @@ impl Registry {
         {
             all.ended.remove(&oldest);
         }
+        debug_assert!(
+            matches!(how, TransactionState::Committed(_) | TransactionState::Aborted(_)),
+            "a transaction that has ended is committed or aborted: {how:?}"
+        );
         all.order.push_back(id.clone());
         all.ended.insert(id, how);
+        debug_assert_eq!(
+            all.order.len(),
+            all.ended.len(),
+            "each transaction that has ended is forgotten in its turn"
+        );
         true
     }
 
