@@ -23,6 +23,7 @@ use segment::directory::SPILL_BYTES;
 use segment::directory::{self, DataFile, Place, SegmentData};
 use segment::document::{DocumentBlock, Envelope, block};
 use segment::error::broken;
+use segment::id_filter;
 use segment::key_columns;
 use segment::searchable::{IndexView, Searchable};
 use segment::segment_view;
@@ -110,13 +111,14 @@ impl Store {
         Ok(())
     }
 
-    /// Makes what joins need of a new segment before anybody searches it, and opens the terms of a small one: its first search
+    /// Makes what joins and lookups of ids need of a new segment before anybody searches it, and opens the terms of a small one: its first search
     /// is to take as long as the next.
     pub(crate) fn prepare_segment(&self, entry: &IndexEntry, segment: &SegmentView, beside: &[Arc<SegmentView>]) -> Result<()> {
         if let Some(family) = Family::of(&self.blank_view(entry, 0)) {
             family.prepare(segment)?;
         }
         key_columns::prepare(segment, beside)?;
+        id_filter::prepare(segment, entry.schema.id, beside)?;
         if segment.reader.max_doc() <= OPENED_MAX_DOCS {
             let fields = segment.reader.schema().fields().filter(|(_, options)| options.is_indexed());
             for (field, _) in fields.take(OPENED_FIELDS) {

@@ -285,6 +285,11 @@ impl Derived {
         entry.value.clone().downcast().ok()
     }
 
+    /// The value of a name, if it is kept.
+    pub fn kept<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
+        self.get(Kind::Other, name)
+    }
+
     /// The names that begin so.
     pub fn names(&self, beginning: &str) -> Vec<String> {
         let all = self.0.by_name.lock();

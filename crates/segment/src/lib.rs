@@ -19,6 +19,7 @@ pub mod fielddata;
 pub mod filter_cache;
 pub mod grid;
 pub mod hidden_mark;
+pub mod id_filter;
 pub mod impacts;
 pub mod key_columns;
 pub mod merge;

@@ -5,6 +5,7 @@
 use crate::derived::{Account, Derived, Footprint};
 use crate::directory::SegmentData;
 use crate::error::broken;
+use crate::id_filter::IdLookups;
 use crate::schema::IndexSchema;
 use model::Result;
 use parking_lot::Mutex;
@@ -130,6 +131,7 @@ pub struct SegmentCore {
     /// Lengths that count each position once, for fields whose tokens share positions.
     lengths: Mutex<FxHashMap<Field, FieldNormReader>>,
     derived: Derived,
+    id_lookups: IdLookups,
 }
 
 /// The columns of the stamps, kept open: opening one by name costs more than reading it.
@@ -172,6 +174,7 @@ impl SegmentCore {
             counts: Mutex::default(),
             lengths: Mutex::default(),
             derived: Derived::new(account),
+            id_lookups: IdLookups::default(),
         })
     }
 
@@ -310,6 +313,16 @@ impl SegmentCore {
     /// `build` fails.
     pub fn once_as_fielddata<T: Footprint>(&self, name: &str, build: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         self.derived.once_as_fielddata(name, build)
+    }
+
+    /// What [`SegmentCore::once`] made under a name, while it is kept.
+    pub fn derived<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
+        self.derived.kept(name)
+    }
+
+    /// Lookups of ids in it.
+    pub fn id_lookups(&self) -> &IdLookups {
+        &self.id_lookups
     }
 
     /// The names under which something is kept that begin so.

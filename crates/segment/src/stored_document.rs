@@ -4,6 +4,7 @@
 
 use crate::error::broken;
 use crate::hidden_mark::read_mark;
+use crate::id_filter::{self, IdHash};
 use crate::searchable::IndexView;
 use crate::segment_view::SegmentView;
 use engine::{Document, Source};
@@ -39,11 +40,22 @@ impl Location {
 /// Unreadable files.
 pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
     let term = Term::from_field_text(view.schema.id, uid);
+    let hash = IdHash::of(uid.as_bytes());
     for segment in view.segments.iter().rev() {
+        let may_contain = id_filter::may_contain(segment, hash);
+        if !may_contain && !cfg!(debug_assertions) {
+            continue;
+        }
         let index = segment.reader.inverted_index(view.schema.id).map_err(broken)?;
         let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).map_err(broken)? else {
+            segment.core.id_lookups().note_absent();
             continue;
         };
+        debug_assert!(
+            may_contain,
+            "the filter of segment {} passes each of its ids: {uid}",
+            segment.id
+        );
         let mut block = Vec::new();
         while postings.doc() != TERMINATED {
             if segment.is_alive(postings.doc()) {
