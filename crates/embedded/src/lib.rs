@@ -92,7 +92,7 @@ use crate::lanes::{Lanes, Turn};
 use crate::plain_writes::{WriteDone, WrittenInPart};
 use crate::scan::ScanAt;
 use crate::scheduler::Upkeep;
-use crate::store::Store;
+use crate::store::{Store, lacks_room};
 use crate::thread_priority::{REQUESTS, SNAPSHOTS, WRITES};
 use crate::wait_for::WaitFor;
 use crate::workers::Workers;
@@ -109,7 +109,7 @@ use engine::{
 };
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target, settings};
+use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target};
 use parking_lot::Mutex;
 use search::interrupt::Interrupt;
 
@@ -344,15 +344,11 @@ impl EmbeddedEngine {
     /// those behind it are given back.
     async fn run_writes_with_room(&self, writes: Vec<Write>, waits: bool) -> WrittenInPart {
         let bytes: usize = writes.iter().map(weight).sum();
-        let run = move |store: &Store, writes: Vec<Write>, at_once: bool| {
-            let has_room = |write: &Write| !waits || matches!(write.op, WriteOp::Delete) || store.has_room();
-            store.write(writes, at_once, has_room)
-        };
         if writes.len() <= INLINE_WRITES && bytes <= INLINE_BYTES {
-            return self.writers.run_other_here(|| run(&self.store, writes, true));
+            return self.writers.run_other_here(|| self.store.write(writes, true, waits));
         }
         let (store, count) = (self.store.clone(), writes.len());
-        match self.writers.run(move || Ok(run(&store, writes, false))).await {
+        match self.writers.run(move || Ok(store.write(writes, false, waits))).await {
             Ok(part) => part,
             // How far it came is unknown.
             Err(_) => WrittenInPart {
@@ -527,13 +523,6 @@ fn breakers(store: &Store, catalog: &catalog::Catalog) -> Vec<BreakerStats> {
 }
 
 /// The weight of a write before it is evaluated: a script may take as long as a large document.
-/// Is it the refusal of a bound that builds, checkpoints and the log move away from?
-fn lacks_room(refusal: &Error) -> bool {
-    let bounds = [settings::PENDING, settings::LOG_MAX, settings::LOG_QUEUE];
-    let setting = refusal.details().get("setting").and_then(|setting| setting.as_str());
-    refusal.kind() == ErrorKind::RejectedExecution && bounds.iter().any(|bound| Some(bound.name) == setting)
-}
-
 fn weight(write: &Write) -> usize {
     match &write.op {
         WriteOp::Put(source) => source.0.len(),

@@ -9,7 +9,7 @@ use crate::durability::is_of_the_moment;
 use crate::evaluate::{Evaluated, evaluate};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
-use crate::store::Store;
+use crate::store::{Store, lacks_room};
 use crate::trees::Trees;
 use crate::wait_for::WaitFor;
 use engine::{Alteration, Expect, Outcome, Write, WriteOp};
@@ -29,15 +29,20 @@ pub(crate) struct WrittenInPart {
 }
 
 impl Store {
-    /// Each write on its own, up to the first one that `has_room` says no for. `at_once`: this thread goes on to wait.
-    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool, has_room: impl Fn(&Write) -> bool) -> WrittenInPart {
+    /// Each write on its own. `at_once`: this thread goes on to wait. `waits`: the first write without room, and all behind it, are
+    /// left; else those without room are refused.
+    pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool, waits: bool) -> WrittenInPart {
         let mut left = writes.into_iter();
         let mut done = Vec::with_capacity(left.len());
-        while left.as_slice().first().is_some_and(&has_room)
-            && let Some(write) = left.next()
-        {
+        while let Some(next) = left.as_slice().first() {
+            // Looked at once: others may take the room before a second look.
+            let room = self.check_bounds(next);
+            if waits && (room.as_ref().is_err_and(lacks_room) || self.must_wait(next)) {
+                break;
+            }
+            let Some(write) = left.next() else { break };
             let mut after = WaitFor::default();
-            done.push(match self.write_one(write, at_once, &mut after) {
+            done.push(match room.and_then(|()| self.write_one(write, at_once, &mut after)) {
                 Ok((outcome, no)) => (outcome, after, no),
                 Err(e) => {
                     // A refusal may rest on the documents that it read, and on the catalog.
@@ -54,13 +59,21 @@ impl Store {
         }
     }
 
-    /// `after`: what its answer waits for, also if it is refused.
+    fn check_bounds(&self, write: &Write) -> Result<()> {
+        match write.op {
+            WriteOp::Delete => self.check_deletable(),
+            WriteOp::Put(_) | WriteOp::Update(_) => self.check_writable(),
+        }
+    }
+
+    /// Whether the log is to write what is queued before this: deletes make room, and go first.
+    fn must_wait(&self, write: &Write) -> bool {
+        self.log.is_crowded() && !matches!(write.op, WriteOp::Delete)
+    }
+
+    /// A write that has room. `after`: what its answer waits for, also if it is refused.
     fn write_one(&self, write: Write, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
         let deletes = matches!(write.op, WriteOp::Delete);
-        match deletes {
-            true => self.check_deletable()?,
-            false => self.check_writable()?,
-        }
         let catalog = self.catalog.now();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.env.wall_ms())?;
         let begun = Instant::now();

@@ -67,6 +67,13 @@ impl std::fmt::Debug for Store {
     }
 }
 
+/// Is it the refusal of a bound that builds, checkpoints and the log move away from?
+pub(crate) fn lacks_room(refusal: &Error) -> bool {
+    let bounds = [settings::PENDING, settings::LOG_MAX, settings::LOG_QUEUE];
+    let setting = refusal.details().get("setting").and_then(|setting| setting.as_str());
+    refusal.kind() == ErrorKind::RejectedExecution && bounds.iter().any(|bound| Some(bound.name) == setting)
+}
+
 impl Store {
     /// The state of an index that the catalog knows.
     pub(crate) fn state(&self, entry: &IndexEntry) -> Result<Arc<IndexState>> {
