@@ -13,6 +13,7 @@ use tests::Server;
 mod changes;
 mod feed;
 mod links;
+mod millions;
 mod peers;
 mod relations;
 mod size;
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("trees", trees::trees),
     ("peers", peers::peers),
     ("size", size::size),
+    ("millions", millions::millions),
 ];
 
 const SETTINGS: &str = r#"{"settings":{"number_of_shards":1,"number_of_replicas":0}}"#;

@@ -19,7 +19,7 @@ mod report;
 const USAGE: &str = "\
 usage: cargo run --release -p bench -- [NAME ...] [--rounds N] [--secs S] [--peer NAME=HOST:PORT] [--opensearch] [--docs N]
 
-names (all but peers and size if none is given):
+names (all but peers, size and millions if none is given):
   write    durable PUT, scripted upsert, refresh=true, beside an HTTP server that syncs
   get      GET by id beside a bare hyper echo
   start    start to first answer: empty, with the commits, after kill -9 with 40,000 writes since the checkpoint
@@ -35,7 +35,8 @@ names (all but peers and size if none is given):
            --peer NAME=HOST:PORT for a running one, --opensearch to start ../shared/servers/opensearch
            --only PATTERN for some of its cases
   size     the same searches over 41 thousand, 413 thousand and 4.1 million commits, beside such a server; --copies N: at most N times
-           the commits (1, 10, 100 or 400; 100 if not given)";
+           the commits (1, 10, 100 or 400; 100 if not given)
+  millions 16.5 million commits in one server: load, memory, searches, start; --copies N: N times the commits (400 if not given)";
 
 /// What was asked for.
 pub(crate) struct Options {
@@ -51,8 +52,8 @@ pub(crate) struct Options {
     pub(crate) opensearch: bool,
     /// For `peers`: which cases.
     pub(crate) only: String,
-    /// For `size`: how often the commits are loaded at most.
-    pub(crate) copies: usize,
+    /// For `size` and `millions`: how often the commits are loaded at most.
+    pub(crate) copies: Option<usize>,
     /// For `feed`: how many commits are loaded at most.
     pub(crate) docs: usize,
 }
@@ -71,7 +72,7 @@ fn main() {
         peer: None,
         opensearch: false,
         only: String::new(),
-        copies: 100,
+        copies: None,
         docs: usize::MAX,
     };
     while let Some(arg) = args.next() {
@@ -86,7 +87,7 @@ fn main() {
             "--peer" => options.peer = Some(value()),
             "--opensearch" => options.opensearch = true,
             "--only" => options.only = value(),
-            "--copies" => options.copies = value().parse().unwrap_or_else(|_| refuse("--copies needs a number")),
+            "--copies" => options.copies = Some(value().parse().unwrap_or_else(|_| refuse("--copies needs a number"))),
             "--docs" => options.docs = value().parse().unwrap_or_else(|_| refuse("--docs needs a number")),
             "--help" | "-h" => return say(USAGE),
             name if cases::ALL.iter().any(|(known, _)| *known == name) => options.names.push(arg),
@@ -95,7 +96,9 @@ fn main() {
     }
     if options.names.is_empty() {
         let default = cases::ALL.iter().map(|(name, _)| (*name).to_owned());
-        options.names = default.filter(|name| name != "peers" && name != "size").collect();
+        options.names = default
+            .filter(|name| !matches!(name.as_str(), "peers" | "size" | "millions"))
+            .collect();
     }
     if options.rounds == 0 || options.secs <= 0.0 {
         refuse("--rounds and --secs must be more than nothing");

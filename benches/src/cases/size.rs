@@ -14,9 +14,12 @@ use crate::report::{Bar, Report};
 use crate::{Options, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+/// Copies of the commits unless `--copies` says otherwise.
+const COPIES: usize = 100;
 /// Connections that load a server.
 const LOADERS: usize = 2;
 /// Documents of a bulk request.
@@ -33,8 +36,8 @@ const GROWTH: f64 = 2.5;
 const SEARCHERS: usize = 16;
 
 /// A kind of search: its name, its bar, its body without what makes a request unlike any other.
-struct Class {
-    name: &'static str,
+pub(super) struct Class {
+    pub(super) name: &'static str,
     bar: f64,
     body: Value,
 }
@@ -82,7 +85,10 @@ pub(super) fn size(options: &Options, report: &mut Report) {
     }
     let classes = classes(&documents);
     let mut before = Vec::new();
-    for copies in [1, 10, 100, 400].into_iter().filter(|copies| *copies <= options.copies) {
+    for copies in [1, 10, 100, 400]
+        .into_iter()
+        .filter(|copies| *copies <= options.copies.unwrap_or(COPIES))
+    {
         field.load(copies, report);
         for clients in [1, 8] {
             let figures: Vec<ClassFigures> = classes
@@ -117,6 +123,32 @@ pub(super) fn size(options: &Options, report: &mut Report) {
     field.search_while_loading(&classes, options, report);
 }
 
+/// Loads copies of documents by two connections, and refreshes; answers documents a second.
+pub(super) fn load_copies(address: &str, documents: &[Value], copies: Range<usize>) -> f64 {
+    let begun = Instant::now();
+    let next = AtomicUsize::new(copies.start);
+    std::thread::scope(|scope| {
+        for _ in 0..LOADERS {
+            scope.spawn(|| {
+                let mut http = Http::open(address);
+                loop {
+                    let copy = next.fetch_add(1, Ordering::Relaxed);
+                    if copy >= copies.end {
+                        return;
+                    }
+                    for (n, part) in documents.chunks(BULK_DOCS).enumerate() {
+                        let answer = send(&mut http, "POST", "/size/_bulk", &lines(part, n, copy));
+                        assert_eq!(answer["errors"], false, "a bulk is refused");
+                    }
+                }
+            });
+        }
+    });
+    let rate = (copies.len() * documents.len()) as f64 / begun.elapsed().as_secs_f64();
+    send(&mut Http::open(address), "POST", "/size/_refresh", "");
+    rate
+}
+
 impl Field<'_> {
     fn count(&self) -> usize {
         self.copies * self.documents.len()
@@ -125,31 +157,7 @@ impl Field<'_> {
     /// Brings both servers to so many copies.
     fn load(&mut self, copies: usize, report: &mut Report) {
         let new = self.copies..copies;
-        let count = new.len() * self.documents.len();
-        let rate = |address: &str| {
-            let begun = Instant::now();
-            let next = AtomicUsize::new(new.start);
-            std::thread::scope(|scope| {
-                for _ in 0..LOADERS {
-                    scope.spawn(|| {
-                        let mut http = Http::open(address);
-                        loop {
-                            let copy = next.fetch_add(1, Ordering::Relaxed);
-                            if copy >= copies {
-                                return;
-                            }
-                            for (n, part) in self.documents.chunks(BULK_DOCS).enumerate() {
-                                let answer = send(&mut http, "POST", "/size/_bulk", &lines(part, n, copy));
-                                assert_eq!(answer["errors"], false, "a bulk is refused");
-                            }
-                        }
-                    });
-                }
-            });
-            let rate = count as f64 / begun.elapsed().as_secs_f64();
-            send(&mut Http::open(address), "POST", "/size/_refresh", "");
-            rate
-        };
+        let rate = |address: &str| load_copies(address, self.documents, new.clone());
         let (ours, theirs) = (rate(self.ours), rate(self.theirs));
         self.copies = copies;
         report.row(
@@ -234,7 +242,7 @@ impl Field<'_> {
 
 impl Class {
     /// A search of this class that nobody has sent before.
-    fn search(&self, out: &mut Vec<u8>) {
+    pub(super) fn search(&self, out: &mut Vec<u8>) {
         static SENT: AtomicUsize = AtomicUsize::new(0);
         let unlike = format!("none-{}", SENT.fetch_add(1, Ordering::Relaxed));
         let mut body = self.body.clone();
@@ -263,7 +271,7 @@ fn report_growth(field: &Field<'_>, classes: &[Class], (before, now): (&[ClassFi
     );
 }
 
-fn send(http: &mut Http, method: &str, path: &str, body: &str) -> Value {
+pub(super) fn send(http: &mut Http, method: &str, path: &str, body: &str) -> Value {
     let mut out = Vec::new();
     request(&mut out, method, path, body);
     serde_json::from_slice(http.send(&out)).unwrap_or_default()
@@ -281,7 +289,7 @@ fn lines(documents: &[Value], part: usize, copy: usize) -> String {
     out
 }
 
-fn classes(documents: &[Value]) -> Vec<Class> {
+pub(super) fn classes(documents: &[Value]) -> Vec<Class> {
     let subject = |text: &str| json!({ "match": { "subject": text } });
     let repo = &documents[documents.len() / 2]["repo"];
     let years = json!({ "range": { "date": { "gte": 1_500_000_000, "lt": 1_600_000_000 } } });
