@@ -29,10 +29,12 @@ impl AnswerRoom {
         }
     }
 
-    /// Counts a part that was made.
+    /// Counts a part that was made. One that finds no memory is held, and the last: its bytes are booked nowhere.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.taken = self.taken.saturating_add(bytes);
-        self.refusal = self.booking.grow(bytes as u64 * COPIES).err();
+        if self.refusal.is_none() {
+            self.refusal = self.booking.grow(bytes as u64 * COPIES).err();
+        }
     }
 
     /// Whether another part may be made: the last one may pass the limit, none comes after it.

@@ -8,7 +8,8 @@
 //! A filter is made with its segment, by the build or the merge ([`prepare`]), where ids were looked for in vain in other segments
 //! of the index. It lies in the budget of derived values and may leave it: then the dictionary is asked again.
 //!
-//! **Invariant:** a filter passes every id of its segment, asserted at each lookup of a debug build (`stored_document::locate`).
+//! **Invariant** (search.md S27): a filter passes every id of its segment, asserted at each lookup of a debug build
+//! (`stored_document::locate`).
 
 use crate::derived::Footprint;
 use crate::error::broken;

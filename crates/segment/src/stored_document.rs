@@ -53,7 +53,7 @@ pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
         };
         debug_assert!(
             may_contain,
-            "the filter of segment {} passes each of its ids: {uid}",
+            "search.md S27: the filter of segment {} passes each of its ids: {uid}",
             segment.id
         );
         let mut block = Vec::new();
