@@ -59,6 +59,7 @@ impl Store {
         }
     }
 
+    /// Refuses a write beyond the bounds of pending writes and of the log.
     fn check_bounds(&self, write: &Write) -> Result<()> {
         match write.op {
             WriteOp::Delete => self.check_deletable(),

@@ -18,12 +18,12 @@ use mapping::tree::Tree;
 use model::{ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use search::scorers::parent_child::Family;
+use segment::absent_ids;
 use segment::build::{Blocks, Built, build};
 use segment::directory::SPILL_BYTES;
 use segment::directory::{self, DataFile, Place, SegmentData};
 use segment::document::{DocumentBlock, Envelope, block};
 use segment::error::broken;
-use segment::id_filter;
 use segment::key_columns;
 use segment::searchable::{IndexView, Searchable};
 use segment::segment_view;
@@ -118,7 +118,7 @@ impl Store {
             family.prepare(segment)?;
         }
         key_columns::prepare(segment, beside)?;
-        id_filter::prepare(segment, entry.schema.id, beside)?;
+        absent_ids::prepare(segment, entry.schema.id, beside)?;
         if segment.reader.max_doc() <= OPENED_MAX_DOCS {
             let fields = segment.reader.schema().fields().filter(|(_, options)| options.is_indexed());
             for (field, _) in fields.take(OPENED_FIELDS) {

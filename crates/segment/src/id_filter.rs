@@ -5,33 +5,22 @@
 //! Sources: B. Bloom: Space/time trade-offs in hash coding with allowable errors (1970); F. Putze, P. Sanders, J. Singler: Cache-, hash- and
 //! space-efficient Bloom filters (2007).
 //!
-//! A filter is made with its segment, by the build or the merge ([`prepare`]), where ids were looked for in vain in other segments
-//! of the index. It lies in the budget of derived values and may leave it: then the dictionary is asked again.
-//!
 //! **Invariant** (search.md S27): a filter passes every id of its segment, asserted at each lookup of a debug build
 //! (`stored_document::locate`).
+//!
+//! Not here: when a segment gets one (`absent_ids`).
 
 use crate::derived::Footprint;
-use crate::error::broken;
-use crate::segment_view::SegmentView;
-use model::Result;
 use rustc_hash::FxHasher;
 use std::hash::Hasher as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tantivy::schema::Field;
 
 /// Bits for each id.
 const BITS_EACH: usize = 12;
 /// Bits that an id sets.
 const PROBES: u32 = 6;
-/// The dictionary of a smaller segment is as fast.
-const MIN_DOCS: u32 = 1_000;
 /// So many lookups in vain show that documents are added by ids of their own.
 const ABSENT_MIN: u64 = 1_000;
-/// The name among derived values.
-const NAME: &str = "ids";
-
 const WORDS: usize = 8;
 
 /// The filter.
@@ -80,15 +69,16 @@ impl IdHash {
 }
 
 impl IdFilter {
-    /// For so many ids.
-    fn with_room_for(ids: usize) -> IdFilter {
+    /// Empty, for so many ids.
+    pub(crate) fn with_room_for(ids: usize) -> IdFilter {
         let blocks = (ids * BITS_EACH).div_ceil(64 * WORDS).max(1);
         IdFilter {
             blocks: vec![[0; WORDS]; blocks].into(),
         }
     }
 
-    fn insert(&mut self, hash: IdHash) {
+    /// From here on the id passes.
+    pub(crate) fn insert(&mut self, hash: IdHash) {
         let block = hash.block(self.blocks.len());
         for (word, mask) in hash.bits() {
             self.blocks[block][word] |= mask;
@@ -117,45 +107,18 @@ impl IdLookups {
         self.absent.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_filter(&self) {
+        self.has_filter.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn has_filter(&self) -> bool {
         self.has_filter.load(Ordering::Relaxed)
     }
 
     /// Whether a filter would be of use: documents are added by ids of their own.
-    fn wants_filter(&self) -> bool {
+    pub(crate) fn wants_filter(&self) -> bool {
         self.has_filter() || self.absent.load(Ordering::Relaxed) >= ABSENT_MIN
     }
-}
-
-/// Makes the filter of a new segment before anybody looks for ids in it, if ids were looked for in vain in those beside it.
-///
-/// # Errors
-/// Unreadable files.
-pub fn prepare(segment: &SegmentView, id: Field, beside: &[Arc<SegmentView>]) -> Result<()> {
-    let is_wanted = || beside.iter().any(|one| one.core.id_lookups().wants_filter());
-    if segment.reader.max_doc() < MIN_DOCS || !is_wanted() {
-        return Ok(());
-    }
-    segment.core.once(NAME, || {
-        let index = segment.reader.inverted_index(id).map_err(broken)?;
-        let mut filter = IdFilter::with_room_for(index.terms().num_terms());
-        let mut ids = index.terms().stream().map_err(broken)?;
-        while ids.advance() {
-            filter.insert(IdHash::of(ids.key()));
-        }
-        Ok(filter)
-    })?;
-    segment.core.id_lookups().has_filter.store(true, Ordering::Relaxed);
-    Ok(())
-}
-
-/// Whether a segment may have an id. `false`: it has not.
-pub(crate) fn may_contain(segment: &SegmentView, hash: IdHash) -> bool {
-    if !segment.core.id_lookups().has_filter() {
-        return true;
-    }
-    let filter: Option<Arc<IdFilter>> = segment.core.derived(NAME);
-    filter.is_none_or(|filter| filter.may_contain(hash))
 }
 
 #[cfg(test)]

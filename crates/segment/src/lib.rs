@@ -5,6 +5,7 @@
 //!
 //! Not here: queries (`search`), the log, the catalog, when segments are made and published (`embedded`).
 
+pub mod absent_ids;
 pub mod build;
 pub mod cache;
 pub mod cache_figures;

@@ -2,9 +2,10 @@
 //!
 //! Not here: documents that no segment has yet (the write path), caches.
 
+use crate::absent_ids;
 use crate::error::broken;
 use crate::hidden_mark::read_mark;
-use crate::id_filter::{self, IdHash};
+use crate::id_filter::IdHash;
 use crate::searchable::IndexView;
 use crate::segment_view::SegmentView;
 use engine::{Document, Source};
@@ -42,7 +43,7 @@ pub fn locate(view: &IndexView, uid: &str) -> Result<Option<Location>> {
     let term = Term::from_field_text(view.schema.id, uid);
     let hash = IdHash::of(uid.as_bytes());
     for segment in view.segments.iter().rev() {
-        let may_contain = id_filter::may_contain(segment, hash);
+        let may_contain = absent_ids::may_contain(segment, hash);
         if !may_contain && !cfg!(debug_assertions) {
             continue;
         }

@@ -59,20 +59,24 @@ pub(super) struct ChangeBarrier {
 #[derive(Debug)]
 struct Watch {
     table: Arc<Mutex<Table>>,
-    number: u64,
+    /// `None`: it has ended.
+    number: Option<u64>,
 }
 
 impl Watch {
-    /// Changes that ran meanwhile.
-    fn changes_met(&self) -> BTreeSet<Owner> {
+    /// It ends: the changes that ran meanwhile.
+    fn end(&mut self) -> BTreeSet<Owner> {
+        let Some(number) = self.number.take() else {
+            return BTreeSet::new();
+        };
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.unwatch(self.number)
+        table.unwatch(number)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.changes_met();
+        self.end();
     }
 }
 
@@ -129,7 +133,10 @@ impl crate::Relations {
                     table.watch(&scope.names)
                 };
                 let table = self.locks.table.clone();
-                scope.watch = Some(Watch { table, number });
+                scope.watch = Some(Watch {
+                    table,
+                    number: Some(number),
+                });
             }
             ReadLevel::Settled => {
                 self.finish(portable, &scope.names).await?;
@@ -159,11 +166,11 @@ impl crate::Relations {
         if let Some(view) = &scope.view {
             self.engine.close_view(view).await?;
         }
-        let (Some(portable), Some(watch)) = (&self.portable, scope.watch) else {
+        let (Some(portable), Some(mut watch)) = (&self.portable, scope.watch) else {
             return Ok(Vec::new());
         };
         let mut met = Vec::new();
-        for change in watch.changes_met() {
+        for change in watch.end() {
             let told = match portable.state_of(&change).await? {
                 Some(RecordState::Committed | RecordState::Stuck) => true,
                 // Done by now, it may have been in the middle of it: where an engine shows a change document by document, or
