@@ -59,6 +59,22 @@ pub struct TypedMappings {
 impl TypedMappings {
     /// Reads `{"post": {"properties": …}, …}`, the value of `mappings` at creation.
     pub fn parse(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<TypedMappings> {
+        // The default first: the others begin with it.
+        TypedMappings::parse_sorted(body, registry, limits, |name| name != DEFAULT)
+    }
+
+    /// The inverse of [`TypedMappings::render`]: a type has what it says. It may be older than the default, or say otherwise.
+    pub fn parse_rendered(body: &Value, registry: &Registry, limits: &MappingLimits) -> Result<TypedMappings> {
+        // The default last: no type begins with it.
+        TypedMappings::parse_sorted(body, registry, limits, |name| name == DEFAULT)
+    }
+
+    fn parse_sorted(
+        body: &Value,
+        registry: &Registry,
+        limits: &MappingLimits,
+        comes_later: fn(&str) -> bool,
+    ) -> Result<TypedMappings> {
         let mut mappings = TypedMappings {
             types: Arc::new(Vec::new()),
             registry: registry.clone(),
@@ -70,9 +86,8 @@ impl TypedMappings {
             Value::Null => &empty,
             _ => return Err(mapper_parsing("Expected map for mappings")),
         };
-        // The default first: the others begin with it.
-        let (defaults, others): (Vec<_>, Vec<_>) = body.iter().partition(|(name, _)| *name == DEFAULT);
-        for (name, body) in defaults.into_iter().chain(others) {
+        let (later, first): (Vec<_>, Vec<_>) = body.iter().partition(|(name, _)| comes_later(name));
+        for (name, body) in first.into_iter().chain(later) {
             mappings = mappings.put(name, body).map_err(|e| failed_at_creation(e, name))?;
         }
         Ok(mappings)

@@ -132,6 +132,20 @@ fn typed() {
     let expected = json!({"t": {"properties": {"a": {"type": "string", "index": "not_analyzed"},
         "d": {"type": "date", "format": "strict_date_optional_time||epoch_millis"}}}});
     assert_eq!(types.render(), expected);
+    // A default that comes later is for types to come. A start reads them as they are.
+    let later = types
+        .put(
+            "_default_",
+            &json!({"_all": {"enabled": false}, "properties": {"later": {"type": "long"}}}),
+        )
+        .unwrap()
+        .put("u", &json!({"_all": {"enabled": true}}))
+        .unwrap();
+    let rendered = later.render();
+    assert_eq!(rendered["t"], expected["t"]);
+    assert_eq!(rendered["u"]["properties"]["later"]["type"], "long");
+    let read = TypedMappings::parse_rendered(&rendered, &Registry::default_registry(), &MappingLimits::default()).unwrap();
+    assert_eq!(read.render(), rendered);
     let e = types.put("u", &json!({"properties": {"a": {"type": "long"}}})).unwrap_err();
     assert_eq!(e.reason(), "mapper [a] cannot be changed from type [string] to [long]");
 }

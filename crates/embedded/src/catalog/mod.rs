@@ -235,12 +235,10 @@ impl IndexEntry {
         let settings = object("settings")?;
         let registry = mapping::settings::registry(&settings)?;
         let limits = mapping::settings::limits(&settings);
-        let mappings = parse_mappings(
-            &value["mappings"],
-            value["typed"].as_bool().unwrap_or(false),
-            &registry,
-            &limits,
-        )?;
+        let mappings = match value["typed"].as_bool().unwrap_or(false) {
+            true => Mappings::Typed(TypedMappings::parse_rendered(&value["mappings"], &registry, &limits)?),
+            false => parse_mappings(&value["mappings"], false, &registry, &limits)?,
+        };
         let mapping = union(&mappings, &registry, &settings)?;
         let schema = IndexSchema::from_json(&value["shapes"])?;
         let schema = if schema.covers(&mapping) {

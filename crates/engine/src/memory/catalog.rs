@@ -185,7 +185,11 @@ impl Entry {
             }
         }
         let registry = registry(&merged)?;
-        let mappings = parse_mappings(&self.render_mappings(), self.has_types(), &registry, &limits(&merged))?;
+        let rendered = self.render_mappings();
+        let mappings = match self.has_types() {
+            true => Mappings::Typed(TypedMappings::parse_rendered(&rendered, &registry, &limits(&merged))?),
+            false => parse_mappings(&rendered, false, &registry, &limits(&merged))?,
+        };
         Entry {
             settings: merged,
             registry,

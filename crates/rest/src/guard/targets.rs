@@ -82,13 +82,13 @@ impl Scope {
                 expressions.push(name);
             }
         }
-        if expressions.is_empty() {
-            expressions.push(NOTHING.to_owned());
-        }
         debug_assert!(
             !expressions.iter().any(|name| is_system(name)),
             "security.md S4: what a principal may use is no index of the server's own: {expressions:?}"
         );
+        if expressions.is_empty() {
+            expressions.push(NOTHING.to_owned());
+        }
         Ok(Cow::Owned(Target {
             expressions,
             visibility,

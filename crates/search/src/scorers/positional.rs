@@ -286,7 +286,7 @@ impl PositionalScorer {
             match self.matcher.load(candidate) {
                 Ok(found) if !found.is_empty() => {
                     debug_assert!(
-                        found.iter().all(|span| span.start <= span.end && span.gaps >= 0),
+                        found.iter().all(|span| span.start <= span.end),
                         "a span ends behind its beginning: {found:?}"
                     );
                     self.freq = self.scoring.frequency(&found);
