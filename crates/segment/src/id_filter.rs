@@ -1,7 +1,7 @@
 //! Bloom filters over the ids of a segment: a document that is new to the index is looked for in every segment, and found in none.
 //!
 //! A lookup in a dictionary takes some 500 ns a segment, one here some 50. The filter has blocks of 512 bits, each a cache line; an id sets
-//! [`PROBES`] bits of one block. At [`BITS_EACH`] bits an id, one absent id in a hundred is looked for in the dictionary after all.
+//! `PROBES` bits of one block. At `BITS_EACH` bits an id, one absent id in a hundred is looked for in the dictionary after all.
 //! Sources: B. Bloom: Space/time trade-offs in hash coding with allowable errors (1970); F. Putze, P. Sanders, J. Singler: Cache-, hash- and
 //! space-efficient Bloom filters (2007).
 //!
