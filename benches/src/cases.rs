@@ -275,12 +275,7 @@ fn stop(server: &mut Server) {
 
 /// Resident anonymous memory in megabytes.
 fn anonymous(server: &Server) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
-    let kb: f64 = line
-        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok())
-        .unwrap_or(f64::MAX);
-    kb / 1024.0
+    tests::memory_kb(server.pid(), "RssAnon:").map_or(f64::MAX, |kb| kb as f64 / 1024.0)
 }
 
 fn memory(_: &Options, report: &mut Report) {

@@ -177,9 +177,9 @@ impl Server {
         i32::try_from(self.child.id()).expect("a pid fits")
     }
 
-    /// Megabytes of a line of `/proc/PID/status`.
+    /// Megabytes of a line of `/proc/PID/status`; 0 if the server is gone.
     pub fn memory_mb(&self, line: &str) -> u64 {
-        memory_mb(&self.pid().to_string(), line)
+        memory_kb(self.pid(), line).unwrap_or(0) / 1024
     }
 
     /// Sends a signal.
@@ -313,11 +313,9 @@ pub fn exchange(
     })
 }
 
-/// Megabytes of a line of `/proc/PID/status`, as `RssAnon:`; 0 if the process is gone.
-pub fn memory_mb(pid: &str, line: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let found = status
-        .lines()
-        .find_map(|l| l.strip_prefix(line)?.split_ascii_whitespace().next());
-    found.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+/// Kilobytes of a line of `/proc/PID/status`, as `RssAnon:`; `None` if the process is gone.
+pub fn memory_kb(pid: i32, line: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|l| l.strip_prefix(line))?;
+    value.split_ascii_whitespace().next()?.parse().ok()
 }

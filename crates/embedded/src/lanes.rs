@@ -10,7 +10,7 @@ use crate::environment::Limits;
 use crate::query_latency::Pace;
 use crate::search_helpers::SearchHelpers;
 use crate::thread_priority::LONG_SEARCHES;
-use crate::workers::Workers;
+use crate::workers::{Pool, Workers};
 use engine::breaker::CircuitBreakers;
 use model::{Cancellation, Error, ErrorKind, Result};
 use search::helpers::Helpers;
@@ -77,7 +77,15 @@ impl Lanes {
     pub(crate) fn start(threads: usize, limits: &Limits) -> Result<Lanes> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Lanes {
-            long: Workers::start("long", LONG_SEARCHES, (threads, limits.concurrent_searches), limits.at_rest)?,
+            long: Workers::start(
+                &Pool {
+                    name: "long",
+                    nice: LONG_SEARCHES,
+                    threads,
+                    limited_max: limits.concurrent_searches,
+                },
+                limits.at_rest,
+            )?,
             gauge: Arc::new(Gauge {
                 pace: Pace::default(),
                 helpers: SearchHelpers::start(processors, limits)?,

@@ -95,7 +95,7 @@ use crate::scheduler::Upkeep;
 use crate::store::{Store, lacks_room};
 use crate::thread_priority::{REQUESTS, SNAPSHOTS, WRITES};
 use crate::wait_for::WaitFor;
-use crate::workers::Workers;
+use crate::workers::{Pool, Workers};
 use async_trait::async_trait;
 use disk::{Disk, RealDisk};
 use dsl::query::Query;
@@ -211,10 +211,34 @@ impl EmbeddedEngine {
         }
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
         let limits = store.env.limits();
-        let workers = Workers::start("work", REQUESTS, (threads, limits.concurrent_searches), limits.at_rest)?;
+        let workers = Workers::start(
+            &Pool {
+                name: "work",
+                nice: REQUESTS,
+                threads,
+                limited_max: limits.concurrent_searches,
+            },
+            limits.at_rest,
+        )?;
         let lanes = Lanes::start(threads, limits)?;
-        let writers = Workers::start("write", WRITES, (threads.min(4), usize::MAX), limits.at_rest)?;
-        let copiers = Workers::start("snapshot", SNAPSHOTS, (COPIERS, usize::MAX), limits.at_rest)?;
+        let writers = Workers::start(
+            &Pool {
+                name: "write",
+                nice: WRITES,
+                threads: threads.min(4),
+                limited_max: usize::MAX,
+            },
+            limits.at_rest,
+        )?;
+        let copiers = Workers::start(
+            &Pool {
+                name: "snapshot",
+                nice: SNAPSHOTS,
+                threads: COPIERS,
+                limited_max: usize::MAX,
+            },
+            limits.at_rest,
+        )?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
@@ -322,7 +346,8 @@ impl EmbeddedEngine {
     }
 
     /// Works on writes. Where the room for pending writes ends among them, the rest waits for room: other writers may have
-    /// taken what was there at the beginning. Those that wait in vain are refused, each with the bound that is reached.
+    /// taken what was there at the beginning. After
+    /// [`ROOM_PATIENCE`] without room each remaining write is refused, with the bound that it meets.
     async fn run_writes(&self, mut writes: Vec<Write>) -> Vec<WriteDone> {
         let count = writes.len();
         let mut done = Vec::new();

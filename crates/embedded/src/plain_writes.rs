@@ -24,7 +24,7 @@ pub(crate) type WriteDone = (Outcome, WaitFor, Option<u32>);
 pub(crate) struct WrittenInPart {
     /// In the order of the writes.
     pub(crate) done: Vec<WriteDone>,
-    /// Those that are not begun, in their order.
+    /// The writes that were not begun, in their order.
     pub(crate) left: Vec<Write>,
 }
 

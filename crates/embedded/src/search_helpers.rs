@@ -7,7 +7,7 @@
 
 use crate::environment::Limits;
 use crate::thread_priority::LONG_SEARCHES;
-use crate::workers::Workers;
+use crate::workers::{Pool, Workers};
 use model::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,9 +34,12 @@ impl SearchHelpers {
     pub(crate) fn start(processors: usize, limits: &Limits) -> Result<SearchHelpers> {
         Ok(SearchHelpers {
             workers: Workers::start(
-                "help",
-                LONG_SEARCHES,
-                (processors.saturating_sub(1), usize::MAX),
+                &Pool {
+                    name: "help",
+                    nice: LONG_SEARCHES,
+                    threads: processors.saturating_sub(1),
+                    limited_max: usize::MAX,
+                },
                 limits.at_rest,
             )?,
             running: Arc::default(),

@@ -24,6 +24,17 @@ pub(crate) struct Workers {
     others: Arc<Load>,
 }
 
+/// What a pool of threads is.
+pub(crate) struct Pool {
+    /// Its work, for the names of its threads.
+    pub(crate) name: &'static str,
+    /// The priority of its threads ([`thread_priority`]).
+    pub(crate) nice: i32,
+    pub(crate) threads: usize,
+    /// How many limited jobs may run or wait.
+    pub(crate) limited_max: usize,
+}
+
 /// Jobs of one kind: how many there are, and were.
 #[derive(Debug, Default)]
 struct Load {
@@ -92,9 +103,14 @@ struct WorkerQueue {
 }
 
 impl Workers {
-    /// Starts the threads, named after their work, with the priority of `nice` ([`thread_priority`]). `limited_max`: how many limited
-    /// jobs may run or wait. `at_rest`: called once by a thread that has worked and now rests.
-    pub(crate) fn start(name: &str, nice: i32, (count, limited_max): (usize, usize), at_rest: Option<fn()>) -> Result<Workers> {
+    /// Starts the threads of a pool. `at_rest`: called once by a thread that has worked and now rests.
+    pub(crate) fn start(pool: &Pool, at_rest: Option<fn()>) -> Result<Workers> {
+        let Pool {
+            name,
+            nice,
+            threads: count,
+            limited_max,
+        } = *pool;
         let shared = Arc::new(WorkerQueue {
             queue: Mutex::new((VecDeque::new(), false)),
             more: Condvar::new(),

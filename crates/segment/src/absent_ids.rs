@@ -44,6 +44,6 @@ pub(crate) fn may_contain(segment: &SegmentView, hash: IdHash) -> bool {
     if !segment.core.id_lookups().has_filter() {
         return true;
     }
-    let filter: Option<Arc<IdFilter>> = segment.core.derived(NAME);
+    let filter: Option<Arc<IdFilter>> = segment.core.find(NAME);
     filter.is_none_or(|filter| filter.may_contain(hash))
 }

@@ -286,7 +286,7 @@ impl Derived {
     }
 
     /// The value of a name, if it is kept.
-    pub fn kept<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
+    pub fn find<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
         self.get(Kind::Other, name)
     }
 

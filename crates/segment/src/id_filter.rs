@@ -39,7 +39,7 @@ impl Footprint for IdFilter {
 pub struct IdHash(u64);
 
 impl IdHash {
-    /// Of a stored id.
+    /// Hashes a stored id.
     pub fn of(uid: &[u8]) -> IdHash {
         let mut hasher = FxHasher::default();
         hasher.write(uid);

@@ -316,8 +316,8 @@ impl SegmentCore {
     }
 
     /// What [`SegmentCore::once`] made under a name, while it is kept.
-    pub fn derived<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
-        self.derived.kept(name)
+    pub fn find<T: Footprint>(&self, name: &str) -> Option<Arc<T>> {
+        self.derived.find(name)
     }
 
     /// Lookups of ids in it.

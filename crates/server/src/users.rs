@@ -30,6 +30,7 @@ pub(crate) struct FirstLogin {
 
 impl FirstLogin {
     /// Words for whoever has started the server. Where that is no terminal, a log would keep them: the password is in a file.
+    /// Called before anybody is answered: who learns that the server is ready finds the file.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [address, pid] = arguments.as_slice() else {
+    let (Some(address), Some(pid)) = (arguments.first(), arguments.get(1).and_then(|pid| pid.parse().ok())) else {
         eprintln!("usage: bystander ADDRESS PID");
         std::process::exit(2);
     };
@@ -32,7 +32,7 @@ fn main() {
         });
         let (mut times, mut refused, mut anonymous_mb) = (Vec::new(), Vec::new(), 0);
         while !over.load(Ordering::Acquire) {
-            anonymous_mb = tests::memory_mb(pid, "RssAnon:").max(anonymous_mb);
+            anonymous_mb = (tests::memory_kb(pid, "RssAnon:").unwrap_or(0) / 1024).max(anonymous_mb);
             let begun = Instant::now();
             let answer = ask(address).unwrap_or_else(|error| error.to_string());
             times.push(begun.elapsed());

@@ -256,7 +256,7 @@ fn plain_action(line: &[u8], number: usize, defaults: &BulkDefaults) -> Option<B
         }
     }
     plain_sign(&mut rest, "}")?;
-    // What an empty index means is a rule of the dialect.
+    // The dialect decides what an empty index means: the general way asks it.
     if !rest.is_empty() || index == Some("") {
         return None;
     }

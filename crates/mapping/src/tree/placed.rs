@@ -127,8 +127,8 @@ pub fn todays_source(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn
     differs.then(|| value.to_string().into_bytes())
 }
 
-/// Does the source have the paths that its directories have in a tree? Where it does not have every value, or a directory is not in
-/// the tree, nothing is compared.
+/// Whether the paths in the source are those that its directories have in a tree. A field is passed over if the source lacks some of
+/// its values, and a directory if the tree lacks it.
 pub fn has_paths_of(source: &[u8], placed: &[Placed], tree: &Tree, syntax: &dyn Fn(&str) -> PathSyntax) -> bool {
     let Ok(source) = serde_json::from_slice::<Value>(source) else {
         return true;

@@ -77,7 +77,6 @@ async fn serve(config: &Config, flags: &Flags, logs: &Logs, long_requests: &Hand
     let wired = tokio::task::spawn_blocking(move || wire(&opening, &address, long_requests))
         .await
         .map_err(|cause| Error::new(ErrorKind::Internal, format!("opening the data folder failed: {cause}")))??;
-    // Written before anybody is answered: who learns that the server is ready finds it.
     let first = wired.first_login.as_ref().map(|first| first.tell(&config.data)).transpose()?;
     let serving = tokio::spawn(rest::serve(wired.rest.clone(), listeners, stop, GRACE));
     say(&greeting(config, &listening));
