@@ -16,7 +16,7 @@ use crate::durability::is_of_the_moment;
 use crate::evaluate::{Evaluated, evaluate, visible};
 use crate::index_state::IndexState;
 use crate::lock_order::{LockRank, is_held};
-use crate::log::Reservation;
+use crate::log::{Reservation, WriteStart};
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::Store;
@@ -146,7 +146,7 @@ impl Store {
             true => self.log.reserve_delete(bytes),
             false => self.log.reserve(bytes),
         }?;
-        Ok(reservation.waited_for())
+        Ok(reservation.started_by(WriteStart::Waiter))
     }
 
     /// The stripe of a document; `None` if there is no such index (yet).

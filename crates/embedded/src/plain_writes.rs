@@ -7,6 +7,7 @@ use crate::commit::{Committed, SideEffects};
 use crate::current_document::UnheldDocuments;
 use crate::durability::is_of_the_moment;
 use crate::evaluate::{Evaluated, evaluate};
+use crate::log::WriteStart;
 use crate::prepared_write::CommitItem;
 use crate::resolved_write::{ResolvedWrite, log_bytes};
 use crate::store::{Store, lacks_room};
@@ -32,6 +33,11 @@ impl Store {
     /// Each write on its own. `at_once`: this thread goes on to wait. `waits`: the first write without room, and all behind it, are
     /// left; else those without room are refused.
     pub(crate) fn write(&self, writes: Vec<Write>, at_once: bool, waits: bool) -> WrittenInPart {
+        let start = match (at_once, writes.len()) {
+            (true, _) => WriteStart::Waiter,
+            (false, 0 | 1) => WriteStart::Enqueue,
+            (false, _) => WriteStart::Batch,
+        };
         let mut left = writes.into_iter();
         let mut done = Vec::with_capacity(left.len());
         while let Some(next) = left.as_slice().first() {
@@ -42,7 +48,7 @@ impl Store {
             }
             let Some(write) = left.next() else { break };
             let mut after = WaitFor::default();
-            done.push(match room.and_then(|()| self.write_one(write, at_once, &mut after)) {
+            done.push(match room.and_then(|()| self.write_one(write, start, &mut after)) {
                 Ok((outcome, no)) => (outcome, after, no),
                 Err(e) => {
                     // A refusal may rest on the documents that it read, and on the catalog.
@@ -52,6 +58,9 @@ impl Store {
                     (Outcome::Refused(self.settle(e)), after, None)
                 }
             });
+        }
+        if start == WriteStart::Batch {
+            self.log.end_batch();
         }
         WrittenInPart {
             done,
@@ -73,12 +82,12 @@ impl Store {
     }
 
     /// A write that has room. `after`: what its answer waits for, also if it is refused.
-    fn write_one(&self, write: Write, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
+    fn write_one(&self, write: Write, start: WriteStart, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
         let deletes = matches!(write.op, WriteOp::Delete);
         let catalog = self.catalog.now();
         let entry = catalog.write_index(write.at.index.as_str(), write.require_alias, self.env.wall_ms())?;
         let begun = Instant::now();
-        let done = ResolvedWrite::within(entry.clone(), write).and_then(|resolved| self.write_to(resolved, at_once, after));
+        let done = ResolvedWrite::within(entry.clone(), write).and_then(|resolved| self.write_to(resolved, start, after));
         if let Ok(state) = self.state(&entry) {
             match &done {
                 Ok((Outcome::Written(_), ..)) => state.counts().wrote(deletes, begun.elapsed()),
@@ -89,19 +98,17 @@ impl Store {
     }
 
     /// One write to the index that it is for.
-    fn write_to(&self, resolved: ResolvedWrite, at_once: bool, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
+    fn write_to(&self, resolved: ResolvedWrite, start: WriteStart, after: &mut WaitFor) -> Result<(Outcome, Option<u32>)> {
         let source = match &resolved.write.op {
             WriteOp::Put(source) => Some(&*source.0),
             WriteOp::Update(_) | WriteOp::Delete => None,
         };
         let bytes = log_bytes(&resolved.uid, source);
-        let mut room = match resolved.write.op {
+        let room = match resolved.write.op {
             WriteOp::Delete => self.log.reserve_delete(bytes)?,
             _ => self.log.reserve(bytes)?,
         };
-        if at_once {
-            room = room.waited_for();
-        }
+        let mut room = room.started_by(start);
         let no = resolved.entry.no;
         let key = self.versions.key(no, &resolved.uid);
         // Nothing that is locked here is changed before the last step that can fail.

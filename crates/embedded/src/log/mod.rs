@@ -24,7 +24,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Durability, Late, Log, LogOptions, Reservation, Retention, Ticket};
+pub use append::{Durability, Late, Log, LogOptions, Reservation, Retention, Ticket, WriteStart};
 pub use follow::Followed;
 pub use lock::FolderLock;
 pub use manifest::{Manifest, ManifestEntries};

@@ -51,26 +51,32 @@ fn put(index_no: u32, seq_no: u64, bytes: usize) -> Record {
     }
 }
 
-/// Who writes a record: the log's thread, or whoever waits for it while nobody else writes.
+/// Who writes a record: the log's thread at once, whoever waits for it while nobody else writes, or the log's thread after
+/// the end of its batch.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Thread,
     Waiter,
+    Batch,
 }
 
 impl By {
-    const ALL: [By; 2] = [By::Thread, By::Waiter];
+    const ALL: [By; 3] = [By::Thread, By::Waiter, By::Batch];
 
     fn enqueue(self, log: &Log, record: Record) -> Result<Ticket, model::Error> {
-        let mut room = log.reserve(record.log_bytes())?;
-        if let By::Waiter = self {
-            room = room.waited_for();
-        }
+        let start = match self {
+            By::Thread => WriteStart::Enqueue,
+            By::Waiter => WriteStart::Waiter,
+            By::Batch => WriteStart::Batch,
+        };
+        let mut room = log.reserve(record.log_bytes())?.started_by(start);
         log.enqueue(&mut room, record, Durability::Request)
     }
     fn wait(self, log: &Log, ticket: Ticket) -> Result<(), model::Error> {
-        if let By::Waiter = self {
-            log.lead();
+        match self {
+            By::Thread => {}
+            By::Waiter => log.lead(),
+            By::Batch => log.end_batch(),
         }
         log.wait_durable(ticket.end)
     }
@@ -510,6 +516,39 @@ fn a_record_that_nobody_leads_is_written_for_whoever_waits() {
     log.close().unwrap();
     drop(log);
     assert_eq!(records(&open(&disk).1, 0).len(), 4);
+}
+
+/// Records of a batch are written together: after its end, with a record of somebody else, or when many bytes are queued.
+#[test]
+fn a_batch_is_written_when_it_ends() {
+    let disk = FaultyDisk::new(3);
+    let (log, _) = open(&disk);
+    let first = write(&log, put(1, 0, 20));
+    let batched = |seq_no, bytes| By::Batch.enqueue(&log, put(1, seq_no, bytes)).unwrap();
+    let is_written = |ticket: Ticket| {
+        std::thread::sleep(Duration::from_millis(20));
+        log.written_position() >= ticket.end
+    };
+    batched(1, 20);
+    let last = batched(2, 20);
+    assert!(!is_written(last), "the batch goes on");
+    assert_eq!(log.written_position(), first.end);
+    log.end_batch();
+    log.wait_durable(last.end).unwrap();
+    let (own, other) = (batched(3, 20), write(&log, put(1, 4, 20)));
+    assert!(
+        own.end < other.end && log.durable_position() >= other.end,
+        "its neighbour took it along"
+    );
+    let asked = batched(5, 20);
+    log.wait_written(asked.end).unwrap();
+    // A quarter of the queue of these options.
+    let many: Vec<Ticket> = (6..11).map(|seq_no| batched(seq_no, 2000)).collect();
+    assert!(is_written(many[3]), "a long batch is written in parts");
+    batched(11, 20);
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(records(&open(&disk).1, 0).len(), 12, "the close writes what is left");
 }
 
 /// A leader writes on its own thread, and syncs what was only written before it.

@@ -227,7 +227,8 @@ impl Committer {
             self.file.bytes
         );
         let left = self.file.bytes - self.offset;
-        if let Some(first) = queue.items.front() {
+        let is_due = self.shared.is_due(queue, self.position);
+        if let Some(first) = queue.items.front().filter(|_| is_due) {
             let bytes = |item: &Item| match item {
                 Item::Record { bytes, .. } => *bytes,
                 Item::Heads => FRAME_OVERHEAD_BYTES as u64 + heads_bytes(self.heads.len()) as u64,

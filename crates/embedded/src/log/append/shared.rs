@@ -1,7 +1,7 @@
 //! State that the log's users and its threads share: the queue, the files, the room.
 
 use super::*;
-use crate::lock_order::{Condvar, LockRank, Mutex, is_held};
+use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard, is_held};
 use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
@@ -83,6 +83,7 @@ impl Shared {
                 unnoted_since: None,
                 items: VecDeque::new(),
                 end: recovered.start,
+                started: recovered.start,
                 since_heads: 0,
                 promised: false,
                 closing: false,
@@ -132,7 +133,7 @@ impl Shared {
             shared: self.clone(),
             left: charged,
             own_file: None,
-            waited_for: false,
+            start: WriteStart::Enqueue,
         };
         // One that alone is bigger than the queue passes if no other such is there: it would starve.
         if before + charged > limit && (charged <= limit || before > limit) {
@@ -257,10 +258,15 @@ impl Shared {
         if durability == Durability::Request {
             self.sync_wanted.fetch_max(end, Ordering::AcqRel);
         }
-        // Nobody waits at once for what is synced later.
-        let quiet = queue.turn != WriterTurn::Free || (room.waited_for && durability == Durability::Request);
+        let starts = room.start != WriteStart::Batch || end - queue.started >= self.batch_bytes();
+        if starts {
+            queue.started = end;
+        }
+        // Whoever waits at once writes it himself; nobody waits at once for what is synced later.
+        let wakes = starts && (room.start != WriteStart::Waiter || durability == Durability::Async);
+        let wakes = wakes && queue.turn == WriterTurn::Free;
         drop(queue);
-        if !quiet {
+        if wakes {
             self.wake.notify_one();
         }
         Ok(Ticket { position, end })
@@ -304,17 +310,46 @@ impl Shared {
             )));
         }
         note();
-        let free = queue.turn == WriterTurn::Free;
+        self.start_below(queue, position);
+        Ok(())
+    }
+
+    /// Starts the write of all that is queued.
+    pub(super) fn start_queued(&self) {
+        let queue = self.queue.lock();
+        let end = queue.end;
+        if self.written.reached.load(Ordering::Acquire) < end {
+            self.start_below(queue, end);
+        }
+    }
+
+    fn start_below(&self, mut queue: MutexGuard<'_, Queue>, position: u64) {
+        assert!(
+            position <= queue.end,
+            "1.1: writes are started up to {position}, and the queue ends at {}",
+            queue.end
+        );
+        queue.started = queue.started.max(position);
+        let is_free = queue.turn == WriterTurn::Free;
         drop(queue);
-        if free {
+        if is_free {
             self.wake.notify_one();
         }
-        Ok(())
+    }
+
+    /// Is the first queued item to be written now? `written`: the position of that item.
+    pub(super) fn is_due(&self, queue: &Queue, written: u64) -> bool {
+        !queue.items.is_empty() && (queue.started > written || queue.closing)
+    }
+
+    /// Queued bytes of batches that start a write.
+    fn batch_bytes(&self) -> u64 {
+        BATCH_BYTES.min(self.queue_limit() / 4)
     }
 
     /// Is there anything to do for whoever writes?
     pub(super) fn has_work(&self, queue: &Queue) -> bool {
-        !queue.items.is_empty()
+        self.is_due(queue, self.written.reached.load(Ordering::Acquire))
             || queue.closing
             || self.sync_wanted.load(Ordering::Acquire) > self.durable.reached.load(Ordering::Acquire)
                 && self.written.reached.load(Ordering::Acquire) > self.durable.reached.load(Ordering::Acquire)
