@@ -7,6 +7,7 @@ use crate::checkpoint_state::CheckpointState;
 use crate::lock_order::{Condvar, LockRank, Mutex, MutexGuard};
 use model::Error;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,7 +23,7 @@ pub(crate) struct Maintenance {
     failures: BackgroundFailures,
     woken: Mutex<bool>,
     work: Condvar,
-    stopping: AtomicBool,
+    stopping: Arc<AtomicBool>,
     /// Why nothing may be written until a restart.
     refusal: Mutex<Option<Error>>,
     /// Changes when a build or a checkpoint made room.
@@ -39,7 +40,7 @@ impl Default for Maintenance {
             failures: BackgroundFailures::default(),
             woken: Mutex::default(),
             work: Condvar::default(),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::default(),
             refusal: Mutex::default(),
             room: watch::Sender::new(()),
         }
@@ -96,6 +97,10 @@ impl Maintenance {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.wake();
+    }
+    /// Becomes true with [`Maintenance::stop`], for whoever works for long.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        self.stopping.clone()
     }
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)

@@ -16,6 +16,7 @@ use model::{Error, ErrorKind, Result};
 use segment::directory;
 use segment::directory::{SPILL_BYTES, SegmentData};
 use segment::merge::merge;
+use segment::scratch::Scratch;
 use segment::searchable::IndexView;
 use segment::segment_view;
 use segment::segment_view::{SegmentCore, SegmentView};
@@ -108,7 +109,9 @@ impl Store {
             .collect();
         let needed: u64 = inputs.iter().map(|input| input.data.bytes()).sum();
         self.check_room_for_merge(needed)?;
-        let merged = merge(&entry.schema, &sources, self.segments.fresh_number())?;
+        let id = self.segments.fresh_number();
+        let scratch = Scratch::new(self.env.disk(), self.env.segments_dir(), id, self.maintenance.stop_flag());
+        let merged = merge(&entry.schema, &sources, (id, scratch))?;
         let merged = merged.map(|data| self.spill(data)).transpose()?;
         let core = match &merged {
             Some(data) => Some(self.prepare_merged(&entry, data, &inputs)?),
@@ -201,11 +204,11 @@ struct MergeResult<'a> {
 }
 
 impl Store {
-    /// A merge needs 1.2 times its size on the disk, unless it stays in memory.
+    /// A merge needs 2.2 times its size on the disk, unless it stays in memory: its scratch files and the file that they become.
     fn check_room_for_merge(&self, needed: u64) -> Result<()> {
         let free = self.env.disk().free_bytes(self.env.segments_dir()).unwrap_or(u64::MAX);
-        if needed >= SPILL_BYTES && free < needed + needed / 5 {
-            let reason = format!("a merge needs room for [{needed}] bytes and a fifth, [{free}] are free");
+        if needed >= SPILL_BYTES && free < 2 * needed + needed / 5 {
+            let reason = format!("a merge needs room for twice [{needed}] bytes and a fifth, [{free}] are free");
             return Err(Error::new(ErrorKind::DiskFull, reason));
         }
         Ok(())

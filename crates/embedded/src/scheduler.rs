@@ -134,9 +134,12 @@ impl Store {
                 return false;
             }
             if self.maintenance.failures().due(Work::Merge, state.no(), self.env.monotonic()) {
-                any |= self
-                    .attempt(Work::Merge, state.no(), || self.merge_once(&state))
-                    .unwrap_or(false);
+                // A merge that the stop interrupts has not failed.
+                let merge = || match self.merge_once(&state) {
+                    Err(_) if self.maintenance.is_stopping() => Ok(false),
+                    done => done,
+                };
+                any |= self.attempt(Work::Merge, state.no(), merge).unwrap_or(false);
             }
         }
         any

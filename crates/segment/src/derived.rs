@@ -9,6 +9,7 @@
 use crate::cache_figures::CacheFigures;
 use model::Result;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +90,7 @@ struct Ring {
 pub struct Derived(Arc<Entries>);
 
 struct Entries {
-    by_name: Mutex<HashMap<Arc<str>, Entry>>,
+    by_name: Mutex<FxHashMap<Arc<str>, Entry>>,
     account: Arc<Account>,
 }
 

@@ -10,6 +10,7 @@
 
 use super::schema::IndexSchema;
 use crate::error::build_error;
+use crate::scratch::{self, Scratch, ScratchFile};
 use disk::{Disk, Image, blockfile};
 use model::{Error, Result};
 use parking_lot::Mutex;
@@ -266,12 +267,14 @@ pub fn handle(
     Ok((index, dir))
 }
 
-/// tantivy's directory over our segments. New files are kept in memory; `meta.json` and the like go nowhere else.
+/// tantivy's directory over our segments. New files are kept in memory, or in scratch files; `meta.json` and the like go nowhere else.
 #[derive(Clone)]
 pub struct SegmentDir {
     there: Arc<HashMap<String, Arc<SegmentData>>>,
     /// About how many bytes of documents a new segment will have.
     expected: Arc<AtomicU64>,
+    /// Where large components wait; `None`: in memory.
+    scratch: Option<Arc<Scratch>>,
     new: Arc<Mutex<HashMap<PathBuf, OwnedBytes>>>,
 }
 
@@ -282,15 +285,19 @@ impl std::fmt::Debug for SegmentDir {
 }
 
 impl SegmentDir {
-    /// Without segments.
-    pub fn empty() -> SegmentDir {
-        SegmentDir::over(&[])
+    /// Without segments; large components of a new one go to scratch files.
+    pub(crate) fn empty(scratch: Scratch) -> SegmentDir {
+        SegmentDir {
+            scratch: Some(Arc::new(scratch)),
+            ..SegmentDir::over(&[])
+        }
     }
     fn over(segments: &[Arc<SegmentData>]) -> SegmentDir {
         let there = segments.iter().map(|data| (data.uuid.uuid_string(), data.clone())).collect();
         SegmentDir {
             there: Arc::new(there),
             expected: Arc::default(),
+            scratch: None,
             new: Arc::default(),
         }
     }
@@ -378,11 +385,31 @@ impl FileHandle for Component {
 struct NewFile {
     dir: SegmentDir,
     path: PathBuf,
+    /// What the scratch file does not have.
     bytes: Vec<u8>,
+    scratch: Option<ScratchFile>,
+}
+impl NewFile {
+    /// Moves what waits to the scratch file.
+    fn spill(&mut self, scratch: &Scratch) -> io::Result<()> {
+        scratch.check_cancelled()?;
+        let file = match &mut self.scratch {
+            Some(file) => file,
+            none => none.insert(scratch.begin(split(&self.path).map_or("", |(_, extension)| extension))?),
+        };
+        file.append(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
 }
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= scratch::BUFFER_BYTES
+            && let Some(scratch) = self.dir.scratch.clone()
+        {
+            self.spill(&scratch)?;
+        }
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -391,6 +418,13 @@ impl Write for NewFile {
 }
 impl TerminatingWrite for NewFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
+        if let (Some(scratch), Some(_)) = (self.dir.scratch.clone(), &self.scratch) {
+            self.spill(&scratch)?;
+        }
+        if let Some(file) = self.scratch.take() {
+            self.dir.new.lock().insert(self.path.clone(), file.finish()?);
+            return Ok(());
+        }
         let mut bytes = std::mem::take(&mut self.bytes);
         // Small components stay in memory for long, so spare capacity is given back. Large ones go to a file.
         if bytes.len() < SPILL_BYTES as usize {
@@ -424,6 +458,7 @@ impl Directory for SegmentDir {
             dir: self.clone(),
             path: path.to_owned(),
             bytes: Vec::with_capacity(if stored { expected / 2 } else { 0 }),
+            scratch: None,
         })))
     }
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {

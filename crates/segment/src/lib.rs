@@ -26,6 +26,7 @@ pub mod key_columns;
 pub mod merge;
 pub mod ordinals;
 pub mod schema;
+pub mod scratch;
 pub mod searchable;
 pub mod segment_view;
 pub mod stored;

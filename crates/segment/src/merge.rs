@@ -9,23 +9,24 @@ use super::schema::IndexSchema;
 use crate::directory::{Place, SegmentData, SegmentDir, handle, settings};
 use crate::error::broken;
 use crate::error::build_error;
-use model::Result;
+use crate::scratch::Scratch;
+use model::{Error, ErrorKind, Result};
 use std::io::Write;
 use std::sync::Arc;
-use tantivy::Index;
 use tantivy::directory::{CompositeFile, CompositeWrite};
 use tantivy::fastfield::AliveBitSet;
 use tantivy::index::SegmentComponent;
 use tantivy::indexer::merge_filtered_segments;
+use tantivy::{Index, TantivyError};
 
 /// Merges, keeping the documents that are alive, in order. `None`: nothing was alive.
 ///
 /// # Errors
-/// Unreadable files.
+/// Unreadable files; a full or failing disk; the merge was cancelled.
 pub fn merge(
     schema: &IndexSchema,
     inputs: &[(Arc<SegmentData>, Option<AliveBitSet>)],
-    id: u64,
+    (id, scratch): (u64, Scratch),
 ) -> Result<Option<Arc<SegmentData>>> {
     debug_assert!(
         (1..inputs.len()).all(|n| inputs[..n].iter().all(|(data, _)| data.id != inputs[n].0.id && data.id != id)),
@@ -52,8 +53,8 @@ pub fn merge(
         .map(|data| index.segment(index.new_segment_meta(data.uuid, data.max_doc)))
         .collect();
     let filters = inputs.into_iter().map(|(_, alive)| alive).collect();
-    let out = SegmentDir::empty();
-    let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(build_error)?;
+    let out = SegmentDir::empty(scratch);
+    let merged = merge_filtered_segments(&segments, settings(), filters, out.clone()).map_err(merge_error)?;
     let meta = merged.searchable_segment_metas().map_err(broken)?.pop();
     let Some(meta) = meta else { return Ok(None) };
     assert_eq!(
@@ -69,6 +70,16 @@ pub fn merge(
         place,
         held: None,
     })))
+}
+
+/// As [`build_error`], but for a full disk.
+fn merge_error(cause: TantivyError) -> Error {
+    match &cause {
+        TantivyError::IoError(full) if disk::is_full(full) => {
+            Error::new(ErrorKind::DiskFull, format!("a merge has no room for its files: {full}"))
+        }
+        _ => build_error(cause),
+    }
 }
 
 /// The segment's lengths with zeros for the text fields that it lacks; `None` if it lacks none.

@@ -93,6 +93,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    memory::purge_soon();
     let cli = Cli::parse();
     let done = match &cli.command {
         None => commands::serve::run(&cli.serve),

@@ -7,6 +7,7 @@
 
 use engine::breaker::ResidentMemory;
 use std::cell::Cell;
+use std::ffi::{c_int, c_long};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -87,8 +88,22 @@ thread_local! {
 /// How often memory was short.
 static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 
+/// mimalloc's `mi_option_purge_delay`: its place in the options of version 3, which a test compares.
+const PURGE_DELAY_OPTION: c_int = 15;
+/// How long mimalloc keeps free pages before it gives them back, in milliseconds. With its own 1,000 a server that is loaded
+/// by two clients holds 75 MB more, as fast; with 0 it loads 7 % slower.
+const PURGE_DELAY_MS: c_long = 50;
+
 unsafe extern "C" {
     fn mi_collect(force: bool);
+    fn mi_option_set_default(option: c_int, value: c_long);
+}
+
+/// Free pages go back to the system after [`PURGE_DELAY_MS`], unless the environment has another `MIMALLOC_PURGE_DELAY`. To be
+/// called before threads start.
+pub(crate) fn purge_soon() {
+    // SAFETY: the allocator's own function, of this signature; an option that does not exist is left alone.
+    unsafe { mi_option_set_default(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
 }
 
 /// Gives memory back to the system: what this thread freed, and what the allocator keeps for all threads. It takes
@@ -189,6 +204,10 @@ fn machine_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
+    unsafe extern "C" {
+        fn mi_option_get(option: c_int) -> c_long;
+    }
+
     #[test]
     fn what_is_touched_is_measured() {
         if statm().is_none() {
@@ -202,6 +221,16 @@ mod tests {
         let after = resident();
         assert!(after >= before + (128 << 20), "{before} then {after}");
         drop(held);
+    }
+
+    #[test]
+    fn the_delay_of_purges_is_that_of_the_allocator() {
+        // SAFETY: as in `purge_soon`.
+        let delay = || unsafe { mi_option_get(PURGE_DELAY_OPTION) };
+        // No other option has this default: a new version of the allocator has not moved it.
+        assert_eq!(delay(), 1_000);
+        purge_soon();
+        assert_eq!(delay(), PURGE_DELAY_MS);
     }
 
     #[test]
