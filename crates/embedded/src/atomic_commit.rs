@@ -146,7 +146,7 @@ impl Store {
             true => self.log.reserve_delete(bytes),
             false => self.log.reserve(bytes),
         }?;
-        Ok(reservation.started_by(WriteStart::Waiter))
+        Ok(reservation.with_start(WriteStart::Waiter))
     }
 
     /// The stripe of a document; `None` if there is no such index (yet).

@@ -242,5 +242,5 @@ pub(crate) fn check_manifest(dir: &Path, disk: &dyn Disk) -> Result<()> {
 }
 
 fn is_data(name: &str) -> bool {
-    name.ends_with(".log") || name.starts_with("checkpoint-") || name.starts_with("segment-")
+    name.ends_with(".log") || name.starts_with("checkpoint-") || name.ends_with(".seg")
 }

@@ -78,7 +78,7 @@ mod tests {
                     }],
                     idempotency_key: None,
                 };
-                let mut room = log.reserve(record.log_bytes()).unwrap().started_by(WriteStart::Waiter);
+                let mut room = log.reserve(record.log_bytes()).unwrap().with_start(WriteStart::Waiter);
                 let ticket = log.enqueue(&mut room, record, Durability::Request).unwrap();
                 lead(&log, &clients);
                 // The log's thread, woken for something else, may have been faster.

@@ -108,7 +108,7 @@ impl Store {
             WriteOp::Delete => self.log.reserve_delete(bytes)?,
             _ => self.log.reserve(bytes)?,
         };
-        let mut room = room.started_by(start);
+        let mut room = room.with_start(start);
         let no = resolved.entry.no;
         let key = self.versions.key(no, &resolved.uid);
         // Nothing that is locked here is changed before the last step that can fail.

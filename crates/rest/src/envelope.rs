@@ -42,7 +42,7 @@ pub(crate) async fn with_uuids(rest: &Rest, error: &mut Value, dialect: Dialect)
         return;
     }
     for (name, uuid) in &mut names {
-        *uuid = rest.index_facts(name).await.map(|known| known.uuid);
+        *uuid = rest.index_facts(name).await.map(|known| known.uuid.clone());
     }
     each_error(error, DEPTH_MAX, &mut |error| {
         let named = error.get("index").and_then(Value::as_str).and_then(|name| names.get(name));

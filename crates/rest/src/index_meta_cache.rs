@@ -125,14 +125,14 @@ fn source_enabled(info: &IndexInfo) -> bool {
 
 /// The cached facts, by name.
 #[derive(Debug, Default)]
-pub(crate) struct KnownIndices(ArcSwap<HashMap<String, IndexFacts>>);
+pub(crate) struct KnownIndices(ArcSwap<HashMap<String, Arc<IndexFacts>>>);
 
 /// All that was known when somebody looked.
-pub(crate) struct Seen(Arc<HashMap<String, IndexFacts>>);
+pub(crate) struct Seen(Arc<HashMap<String, Arc<IndexFacts>>>);
 
 impl KnownIndices {
     /// The facts of a name, or else the state of the cache, which [`KnownIndices::learn`] compares.
-    pub(crate) fn look(&self, name: &str) -> Result<IndexFacts, Seen> {
+    pub(crate) fn look(&self, name: &str) -> Result<Arc<IndexFacts>, Seen> {
         match self.0.load().get(name) {
             Some(known) => Ok(known.clone()),
             None => Err(Seen(self.0.load_full())),
@@ -146,7 +146,7 @@ impl KnownIndices {
 
     /// Keeps what was found out since `seen`, unless anything was learned or forgotten meanwhile: then the next one who asks
     /// finds it out again.
-    pub(crate) fn learn(&self, seen: &Seen, name: &str, known: IndexFacts) {
+    pub(crate) fn learn(&self, seen: &Seen, name: &str, known: Arc<IndexFacts>) {
         let mut all = HashMap::clone(&seen.0);
         if all.len() >= KEPT_MAX {
             all.clear();
@@ -166,8 +166,8 @@ impl KnownIndices {
 mod tests {
     use super::*;
 
-    fn known() -> IndexFacts {
-        IndexFacts {
+    fn known() -> Arc<IndexFacts> {
+        Arc::new(IndexFacts {
             read: None,
             written: None,
             uuid: "u".into(),
@@ -182,7 +182,7 @@ mod tests {
             routed_among: 1,
             index_routing: None,
             slow: None,
-        }
+        })
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let all = KnownIndices::default();
-        let full: HashMap<String, IndexFacts> = (0..KEPT_MAX).map(|n| (n.to_string(), known())).collect();
+        let full: HashMap<String, Arc<IndexFacts>> = (0..KEPT_MAX).map(|n| (n.to_string(), known())).collect();
         all.0.store(Arc::new(full));
         let Err(seen) = all.look("one more") else {
             panic!("it is not known")

@@ -355,7 +355,7 @@ impl Rest {
     /// The facts about one index or alias; `None` if it is missing.
     ///
     /// Who has no right on the name learns nothing: to them it is missing.
-    pub(crate) async fn index_facts(&self, name: &str) -> Option<IndexFacts> {
+    pub(crate) async fn index_facts(&self, name: &str) -> Option<Arc<IndexFacts>> {
         if let Some(scope) = &self.scope
             && !scope.knows_of(name).await
         {
@@ -369,7 +369,7 @@ impl Rest {
         target.forbid_closed = false;
         target.expand_closed = true;
         let infos = self.own_engine().indices(&target).await.ok()?;
-        let known = IndexFacts::of(name, &infos)?;
+        let known = Arc::new(IndexFacts::of(name, &infos)?);
         self.known.learn(&seen, name, known.clone());
         Some(known)
     }

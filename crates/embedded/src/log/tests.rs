@@ -69,7 +69,7 @@ impl By {
             By::Waiter => WriteStart::Waiter,
             By::Batch => WriteStart::Batch,
         };
-        let mut room = log.reserve(record.log_bytes())?.started_by(start);
+        let mut room = log.reserve(record.log_bytes())?.with_start(start);
         log.enqueue(&mut room, record, Durability::Request)
     }
     fn wait(self, log: &Log, ticket: Ticket) -> Result<(), model::Error> {

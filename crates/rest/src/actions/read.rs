@@ -86,13 +86,13 @@ pub(crate) fn source_params(call: &mut Call) -> Result<SourceSpec> {
 /// The address of a document that is not there: in the index behind an alias.
 pub(crate) async fn concrete(call: &Call, at: &DocAddress) -> DocAddress {
     let known = call.rest.index_facts(at.index.as_str()).await;
-    inside(at, known.and_then(|known| known.read))
+    inside(at, known.and_then(|known| known.read.clone()))
 }
 
 /// The address of a document that could not be written.
 pub(crate) async fn write_address(call: &Call, at: &DocAddress) -> DocAddress {
     let known = call.rest.index_facts(at.index.as_str()).await;
-    inside(at, known.and_then(|known| known.written))
+    inside(at, known.and_then(|known| known.written.clone()))
 }
 
 pub(crate) fn inside(at: &DocAddress, index: Option<IndexName>) -> DocAddress {
@@ -315,7 +315,7 @@ pub(crate) async fn newest(call: &Call, wanted: &ReadOptions) -> Result<Option<D
 pub(crate) async fn own_routing(call: &Call, wanted: &ReadOptions) -> Result<Option<String>> {
     let name = wanted.read.at.index.as_str();
     let known = call.rest.index_facts(name).await;
-    let alias = known.and_then(|known| known.index_routing);
+    let alias = known.and_then(|known| known.index_routing.clone());
     through(name, alias.as_deref(), wanted.read.routing.clone())
 }
 

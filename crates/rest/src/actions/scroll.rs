@@ -119,7 +119,7 @@ pub(crate) async fn start(
     request.view = Some(view.id.clone());
     let mut indices = Vec::with_capacity(view.indices.len());
     for index in &view.indices {
-        indices.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid));
+        indices.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid.clone()));
     }
     let now = call.rest.clock.monotonic();
     let scroll = Scroll {

@@ -175,7 +175,7 @@ pub enum WriteStart {
 impl Reservation {
     /// What starts the write of its records; [`WriteStart::Enqueue`] unless said.
     #[must_use]
-    pub fn started_by(mut self, start: WriteStart) -> Reservation {
+    pub fn with_start(mut self, start: WriteStart) -> Reservation {
         self.start = start;
         self
     }

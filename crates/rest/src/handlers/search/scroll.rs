@@ -159,7 +159,7 @@ pub(crate) async fn open_pit(mut call: Call) -> Result<Answer> {
     }
     let mut uuids = Vec::with_capacity(view.indices.len());
     for index in &view.indices {
-        uuids.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid));
+        uuids.extend(call.rest.index_facts(index.as_str()).await.map(|known| known.uuid.clone()));
     }
     let now = call.rest.clock.monotonic();
     call.rest.points_in_time.open(&view.id, uuids, keep_alive, now);
