@@ -120,6 +120,9 @@ fn requests_are_counted_as_prometheus_reads_them() {
     assert!(of("elasticsearch_indices_search_query_total") >= 1.0);
     assert!(of("elasticsearch_indices_refresh_total") >= 1.0);
     assert!(of("pleach_log_size_bytes") > 0.0);
+    assert!(of("pleach_log_written_bytes_total") > 0.0);
+    // The document was durable before its answer.
+    assert!(of("pleach_log_sync_duration_seconds_count") >= 1.0 && of("pleach_log_sync_duration_seconds_sum") > 0.0);
     assert!(of("pleach_http_received_bytes_total") > 0.0 && of("pleach_http_sent_bytes_total") > 0.0);
     assert!(of(r#"elasticsearch_breakers_limit_size_bytes{breaker="parent"}"#) > 0.0);
     assert_eq!(of("pleach_writes_refused"), 0.0);

@@ -701,6 +701,8 @@ impl EmbeddedEngine {
             data_path: ".".to_owned(),
             pending_bytes: store.write_path.pending_bytes(),
             log_bytes: store.log.kept_bytes(),
+            log_syncs: store.log.syncs(),
+            log_written_bytes: store.log.written_bytes(),
             open_views: store.views.len() as u64,
             segments: published.indices.values().map(|view| view.segments.len() as u64).sum(),
             disk_available_bytes: disk.free_bytes(dir).unwrap_or(0),

@@ -25,6 +25,7 @@ pub mod clock;
 pub mod contract;
 mod delegate;
 mod expect;
+pub mod histogram;
 pub mod joins;
 pub mod keys;
 pub mod memory;
@@ -1007,7 +1008,12 @@ pub struct NodeStats {
     /// Relative to the data folder: where that lies is the machine's own business.
     pub data_path: String,
     pub pending_bytes: u64,
+    /// Bytes of the files of the log.
     pub log_bytes: u64,
+    /// Syncs of the log by what each took, since the process began.
+    pub log_syncs: histogram::Observed,
+    /// Bytes written to the log since the process began.
+    pub log_written_bytes: u64,
     pub open_views: u64,
     pub segments: u64,
     /// Bytes of the data's disk that are left to this process; 0 if that is not known.

@@ -2,7 +2,7 @@
 //!
 //! Invariant, asserted: a family is written once. Not here: which families there are (`handlers::prometheus`).
 
-use super::histogram::{BUCKETS_SECONDS, Observed};
+use engine::histogram::{BUCKETS_SECONDS, Observed};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -140,8 +140,8 @@ impl From<bool> for Number {
 
 #[cfg(test)]
 mod tests {
-    use super::super::histogram::Histogram;
     use super::*;
+    use engine::histogram::Histogram;
     use std::time::Duration;
 
     #[test]

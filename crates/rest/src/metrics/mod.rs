@@ -4,11 +4,10 @@
 //! indices (`IndexStats`), the endpoint that renders all of it (`handlers::prometheus`).
 
 mod exposition;
-mod histogram;
 mod requests;
 
+pub(crate) use engine::histogram::Histogram;
 pub(crate) use exposition::{Exposition, MEDIA_TYPE};
-pub(crate) use histogram::Histogram;
 pub(crate) use requests::{RequestFigures, Requests};
 
 use model::ErrorKind;

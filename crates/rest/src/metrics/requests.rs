@@ -1,6 +1,6 @@
 //! Requests by endpoint and status.
 
-use super::histogram::{Histogram, Observed};
+use engine::histogram::{Histogram, Observed};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -380,6 +380,9 @@ impl Committer {
     /// The frame in the buffer is written; syncs if anyone wants it.
     fn finish_frame(&mut self, frame: Framed) -> Result<(), String> {
         self.offset += self.buffer.len() as u64;
+        self.shared
+            .written_bytes
+            .fetch_add(self.buffer.len() as u64, Ordering::Relaxed);
         self.buffer.shrink_to(2 * FRAME_MAX_BYTES as usize);
         // Before anyone is woken, so that whoever saw its write end finds its room free again.
         self.shared.release(frame.charged);
@@ -419,7 +422,9 @@ impl Committer {
     }
 
     pub(super) fn sync(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
         self.file.file.sync_data().map_err(|e| format!("fdatasync: {e}"))?;
+        self.shared.syncs.record(begun.elapsed());
         self.unsynced_since = None;
         self.unnoted_since.get_or_insert_with(Instant::now);
         assert!(

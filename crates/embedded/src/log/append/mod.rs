@@ -29,6 +29,7 @@ use crate::log::follow::Places;
 use crate::log::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{Expected, LogFile, Recovered, ScanResult, Tail, scan};
 use disk::{Disk, DiskFile, is_full, is_short_of_handles, refusal};
+use engine::histogram::Observed;
 use model::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -438,6 +439,16 @@ impl Log {
     /// The number of the newest file.
     pub fn file_number(&self) -> u64 {
         self.shared.files.lock().iter().map(|file| file.number).max().unwrap_or(0)
+    }
+
+    /// Syncs by what each took.
+    pub fn syncs(&self) -> Observed {
+        self.shared.syncs.observe()
+    }
+
+    /// Bytes written since the start, frames and heads with their headers.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.written_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes in the log's files that are kept for replay, the current one whole.

@@ -6,6 +6,7 @@ use crate::log::Record;
 use crate::log::format::{FILE_HEADER_BYTES, FRAME_OVERHEAD_BYTES, FileHeader, FileNote, RECORD_MAX_BYTES};
 use crate::log::replay::{LogFile, Recovered, file_name};
 use disk::{Disk, refusal, sync_dir_patiently};
+use engine::histogram::Histogram;
 use model::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::io;
@@ -47,6 +48,10 @@ pub(super) struct Shared {
     /// Someone wants everything below to be durable.
     pub(super) sync_wanted: AtomicU64,
     pub(super) failed: OnceLock<Error>,
+    /// What each sync took.
+    pub(super) syncs: Histogram,
+    /// Bytes of frames.
+    pub(super) written_bytes: AtomicU64,
 }
 
 /// How large a spare file is to be. Writes that wait for room wait for a small one.
@@ -107,6 +112,8 @@ impl Shared {
             durable: Line::new(recovered.start),
             sync_wanted: AtomicU64::new(0),
             failed: OnceLock::new(),
+            syncs: Histogram::default(),
+            written_bytes: AtomicU64::new(0),
         }
     }
 

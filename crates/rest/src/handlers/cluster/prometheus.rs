@@ -485,6 +485,16 @@ fn about_storage(out: &mut Exposition, stats: &[(IndexInfo, IndexStats)], node: 
         "Bytes of the log, which checkpoints cut.",
         node.log_bytes,
     );
+    out.counter(
+        "pleach_log_written_bytes_total",
+        "Bytes written to the log.",
+        node.log_written_bytes,
+    );
+    out.histograms(
+        "pleach_log_sync_duration_seconds",
+        "What each sync of the log took; a durable write waits for one.",
+    );
+    out.histogram(&[], &node.log_syncs);
     out.gauge(
         "pleach_pending_bytes",
         "Memory of acknowledged writes that no segment has.",

@@ -1,10 +1,12 @@
-//! Durations in fixed buckets, as Prometheus reads them.
+//! Durations in fixed buckets, as Prometheus reads them: what requests take, and the syncs of an engine.
+//!
+//! Not here: their names and texts (`rest/src/metrics`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Upper bounds in seconds; one bucket more has no bound.
-pub(crate) const BUCKETS_SECONDS: [f64; 15] = [
+pub const BUCKETS_SECONDS: [f64; 15] = [
     0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
@@ -33,28 +35,31 @@ const _: () = {
 
 /// Counts durations by bucket. Recording is two relaxed additions.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: [AtomicU64; BUCKETS_SECONDS.len() + 1],
     sum_nanos: AtomicU64,
 }
 
 /// The counts of a histogram at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Observed {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observed {
     /// Observations in each bucket alone, the unbounded one last.
-    pub(crate) buckets: [u64; BUCKETS_SECONDS.len() + 1],
-    pub(crate) sum_seconds: f64,
+    pub buckets: [u64; BUCKETS_SECONDS.len() + 1],
+    /// The sum of all durations.
+    pub sum_seconds: f64,
 }
 
 impl Histogram {
-    pub(crate) fn record(&self, duration: Duration) {
+    /// Counts a duration.
+    pub fn record(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BUCKETS_NANOS.partition_point(|bound| *bound < nanos);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(crate) fn observe(&self) -> Observed {
+    /// The counts now; those of a record under way may be in part.
+    pub fn observe(&self) -> Observed {
         let mut buckets = [0; BUCKETS_SECONDS.len() + 1];
         for (count, bucket) in buckets.iter_mut().zip(&self.buckets) {
             *count = bucket.load(Ordering::Relaxed);
@@ -66,9 +71,9 @@ impl Histogram {
     }
 }
 
-#[cfg(test)]
 impl Observed {
-    pub(crate) fn count(&self) -> u64 {
+    /// Durations in all.
+    pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 }
