@@ -36,9 +36,12 @@ enum Part {
 pub fn render(template: &str, params: &Map<String, Value>) -> Result<String> {
     let mut rest = template;
     let parts = parse(&mut rest, None, 0)?;
+    assert!(rest.is_empty(), "a template is read to its end: only a section ends before");
     let mut out = String::new();
     let root = Value::Object(params.clone());
-    write(&parts, &mut vec![&root], &mut out)?;
+    let mut around = vec![&root];
+    write(&parts, &mut around, &mut out)?;
+    assert_eq!(around.len(), 1, "a template leaves every section that it entered");
     Ok(out)
 }
 

@@ -46,6 +46,30 @@ macro_rules! assert_names_differ {
     };
 }
 
+/// Does not compile where two rows of a table have the same word, in the column that is named where rows have several.
+#[macro_export]
+macro_rules! assert_words_differ {
+    (@rows $table:expr, [$($column:tt)*], $why:literal) => {
+        const _: () = {
+            let mut at = 0;
+            while at < $table.len() {
+                let mut before = 0;
+                while before < at {
+                    assert!(!$crate::text::is_same($table[before]$($column)*, $table[at]$($column)*), $why);
+                    before += 1;
+                }
+                at += 1;
+            }
+        };
+    };
+    ($table:expr, $why:literal) => {
+        $crate::assert_words_differ!(@rows $table, [], $why);
+    };
+    ($table:expr; $column:tt, $why:literal) => {
+        $crate::assert_words_differ!(@rows $table, [.$column], $why);
+    };
+}
+
 /// Appends a number, without the machinery of formats.
 pub fn push_number(out: &mut String, number: u64) {
     push_digits(out, number, 1);

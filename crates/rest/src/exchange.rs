@@ -196,6 +196,10 @@ async fn read_body(mut incoming: Incoming, max: usize, booking: &mut Booking, ho
             tokio::task::yield_now().await;
         }
     }
+    assert!(
+        whole.len() <= max && (whole.is_empty() || booking.bytes() >= whole.len() as u64),
+        "a body that is read is within its bounds, and booked"
+    );
     Ok(whole.freeze())
 }
 

@@ -58,6 +58,7 @@ impl PackedText {
 
     /// Puts a text before all others.
     pub(crate) fn set_head(&mut self, head: String) {
+        assert!(self.head.is_empty(), "a text is given one head");
         self.head = head;
     }
 
@@ -80,9 +81,15 @@ impl PackedText {
     }
 
     fn pack(&mut self) {
+        let (before, written) = (self.parts.len(), self.open.len());
         for text in self.open.as_bytes().chunks(PART_BYTES) {
             self.parts.push_back(PackedPart::of(text));
         }
+        debug_assert_eq!(
+            self.parts.iter().skip(before).map(|part| part.bytes).sum::<usize>(),
+            written,
+            "all of the text that was open is packed"
+        );
         self.open.clear();
         self.open_max_bytes = PART_BYTES;
         self.open.shrink_to(2 * PART_BYTES);
@@ -107,6 +114,7 @@ impl PackedText {
         while let Some(piece) = rest.next_piece() {
             whole.extend_from_slice(&piece);
         }
+        debug_assert_eq!(whole.len(), self.bytes(), "the pieces of a text are as long as it is");
         whole.into()
     }
 }

@@ -414,6 +414,8 @@ const COUNTS: &[(&str, &str, i32)] = &[
     ("pre_filter_shard_size", "preFilterShardSize", 1),
 ];
 
+model::assert_words_differ!(COUNTS; 0, "each count has one least value");
+
 /// The refusal of a text that is no number of a kind, `int` or `long`.
 pub(crate) fn no_number(kind: &str, name: &str, text: &str) -> Error {
     Error::illegal(format!("Failed to parse {kind} parameter [{name}] with value [{text}]")).with_cause(Error::no_number(text))

@@ -88,6 +88,10 @@ impl Arriving {
     /// Its answer is on its way; what is there of the next one begins now.
     pub(crate) fn note_answer(&self) {
         let mut state = self.state();
+        debug_assert!(
+            matches!(*state, State::Working | State::WorkingAhead),
+            "an answer is that of a request that is there: {state:?}"
+        );
         *state = match *state {
             State::WorkingAhead => State::Arriving(Instant::now()),
             _ => State::Idle,

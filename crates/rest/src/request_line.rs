@@ -65,6 +65,10 @@ fn escape_line(read: &[u8]) -> Option<Vec<u8>> {
         }
     }
     out.extend_from_slice(&read[end..]);
+    debug_assert!(
+        out.len() > read.len() || !target.iter().any(|byte| REFUSED.contains(byte)),
+        "an escape is longer than what it stands for"
+    );
     Some(out)
 }
 

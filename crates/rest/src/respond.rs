@@ -226,7 +226,9 @@ pub(crate) fn pretty(value: &Value) -> String {
     // Writing a `Value` to memory cannot fail.
     let _ = value.serialize(&mut serializer);
     out.push(b'\n');
-    String::from_utf8(out).unwrap_or_default()
+    let text = String::from_utf8(out);
+    debug_assert!(text.is_ok(), "JSON is text");
+    text.unwrap_or_default()
 }
 
 /// `filter_path`: patterns with `*` and `**`; a leading `-` excludes.

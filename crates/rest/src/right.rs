@@ -135,6 +135,8 @@ const ACTIONS: &[(&str, &str)] = &[
     ("cluster.state", "cluster:monitor/state"),
 ];
 
+model::assert_words_differ!(ACTIONS; 0, "each endpoint has one action");
+
 /// The name of an endpoint's action, as refusals and the audit have it.
 pub fn action_of(api: &str, right: Right) -> String {
     if let Some((_, action)) = ACTIONS.iter().find(|(known, _)| *known == api) {

@@ -273,6 +273,24 @@ endpoints! {
     "nodes.reload_secure_settings" ["POST"] ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"] CLUSTER_MANAGE => cluster::hot_threads::reload_secure_settings;
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < ENDPOINTS.len() {
+        let row = &ENDPOINTS[at];
+        assert!(!row.methods.is_empty() && !row.paths.is_empty(), "each endpoint can be asked");
+        let mut path = 0;
+        while path < row.paths.len() {
+            let bytes = row.paths[path].as_bytes();
+            assert!(
+                !bytes.is_empty() && bytes[0] == b'/',
+                "a path begins with a slash: what stands before the first one is passed over"
+            );
+            path += 1;
+        }
+        at += 1;
+    }
+};
+
 /// The first row of an API.
 pub(crate) fn endpoint(api: &str) -> Option<&'static Endpoint> {
     ENDPOINTS.iter().find(|endpoint| endpoint.api == api)
@@ -377,6 +395,10 @@ pub(crate) fn find(method: &str, path: &str, persona: Persona) -> Matched {
             let mut allowed: Vec<&'static str> = others.flat_map(|row| row.endpoint.methods).copied().collect();
             allowed.sort_unstable();
             allowed.dedup();
+            debug_assert!(
+                allowed.iter().all(|known| *known != method),
+                "a path that is known with a method is found by it: [{method}] [{path}]"
+            );
             if allowed.is_empty() {
                 Matched::Nothing
             } else {
@@ -445,6 +467,11 @@ fn by_length() -> &'static [Rows] {
 
 impl Rows {
     fn add(&mut self, row: Route) {
+        assert!(
+            row.parts.len() <= u32::BITS as usize,
+            "[{}] has more segments than its rank has bits",
+            row.pattern
+        );
         let underscored = match row.parts.first() {
             Some(PathSegment::Literal(first)) => {
                 assert!(

@@ -34,6 +34,17 @@ const SEVERITIES: [(Severity, &str); 4] = [
     (Severity::Trace, "trace"),
 ];
 
+const _: () = {
+    let mut at = 0;
+    while at < SEVERITIES.len() {
+        assert!(
+            SEVERITIES[at].0 as usize == at,
+            "the highest severity comes first: the first threshold that was passed counts"
+        );
+        at += 1;
+    }
+};
+
 /// The thresholds of one phase, by severity; `None` logs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Thresholds([Option<Duration>; SEVERITIES.len()]);
@@ -204,6 +215,10 @@ impl SlowWrites {
             };
             slow.watched.push((log.clone(), write.at.id.id.to_string(), source, kind));
         }
+        debug_assert!(
+            slow.watched.len() <= slow.count as usize,
+            "the time of a request is parted among no fewer writes than are told of"
+        );
         slow
     }
 

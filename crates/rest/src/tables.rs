@@ -107,6 +107,22 @@ const TIME_UNITS: &[(&str, u64)] = &[
     ("d", 86_400_000_000_000),
 ];
 
+model::assert_words_differ!(BYTE_UNITS; 0, "each unit of sizes has one size");
+model::assert_words_differ!(TIME_UNITS; 0, "each unit of durations has one length");
+
+const _: () = {
+    let mut at = 0;
+    while at < BYTE_UNITS.len() {
+        assert!(BYTE_UNITS[at].1 > 0, "sizes are divided by their unit");
+        at += 1;
+    }
+    at = 0;
+    while at < TIME_UNITS.len() {
+        assert!(TIME_UNITS[at].1 > 0, "durations are divided by their unit");
+        at += 1;
+    }
+};
+
 /// How the client wants the table.
 #[derive(Debug)]
 pub(crate) struct Layout {

@@ -37,7 +37,9 @@ impl<'a> Utf16Offsets<'a> {
             return end;
         };
         let from = self.text.floor_char_boundary(end / STEP_BYTES * STEP_BYTES);
-        before + length(&self.text[from..end])
+        let units = before + length(&self.text[from..end]);
+        debug_assert!(units <= end, "a text has no more units of UTF-16 than bytes of UTF-8");
+        units
     }
 }
 

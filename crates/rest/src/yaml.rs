@@ -46,6 +46,14 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// The entries of an object or a list, each on lines of its own.
 fn block(value: &Value, indent: usize, out: &mut String) {
+    debug_assert!(
+        value
+            .as_object()
+            .map(|members| members.len())
+            .or(value.as_array().map(Vec::len))
+            > Some(0),
+        "what is empty stands in the line of its name"
+    );
     match value {
         Value::Object(map) => {
             for (n, (key, value)) in map.iter().enumerate() {

@@ -57,6 +57,19 @@ const OPS: &[&str] = &[
     ">", "=", "!", "(", ")", "{", "}", "[", "]", ",", ";", ":", ".", "?", "&", "|", "^", "~",
 ];
 
+const _: () = {
+    let mut at = 1;
+    while at < OPS.len() {
+        assert!(
+            OPS[at - 1].len() >= OPS[at].len(),
+            "longer operators come first, or the beginning of one would be read as another"
+        );
+        at += 1;
+    }
+};
+
+model::assert_words_differ!(OPS, "each operator has one row");
+
 /// The tokens of `text`; `base` is added to every position.
 pub(crate) fn lex(text: &str, lang: Lang, base: u32, depth: u32) -> Result<Vec<Token>, SyntaxError> {
     Lexer {
@@ -89,6 +102,10 @@ impl Lexer<'_> {
     }
     fn push(&mut self, tok: Tok, start: usize) {
         let pos = self.pos(start);
+        debug_assert!(
+            self.out.last().is_none_or(|last| last.pos < pos),
+            "tokens stand in the order of the text, each behind the one before it"
+        );
         self.out.push(Token {
             tok,
             pos,

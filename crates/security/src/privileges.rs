@@ -174,6 +174,13 @@ pub const INDEX: &[Privilege<IndexRights>] = &[
     ("none", IndexRights::NONE),
 ];
 
+model::assert_words_differ!(INDEX; 0, "each index privilege has one row");
+
+const _: () = assert!(
+    model::text::is_same(INDEX[0].0, "all") && INDEX[0].1.has(IndexRights::ALL),
+    "the widest index privilege comes first, as lists that begin with the narrowest are read from the end"
+);
+
 const MANAGES: ClusterRights = ClusterRights::MANAGE
     .and(ClusterRights::MONITOR)
     .and(ClusterRights::MANAGE_INDEX_TEMPLATES)
@@ -204,6 +211,13 @@ pub const CLUSTER: &[Privilege<ClusterRights>] = &[
     ("monitor_snapshot", ClusterRights::MONITOR_SNAPSHOT),
     ("none", ClusterRights::NONE),
 ];
+
+model::assert_words_differ!(CLUSTER; 0, "each cluster privilege has one row");
+
+const _: () = assert!(
+    model::text::is_same(CLUSTER[0].0, "all") && CLUSTER[0].1.has(ClusterRights::ALL),
+    "the widest cluster privilege comes first, as lists that begin with the narrowest are read from the end"
+);
 
 /// Privileges of the reference for features that are not here: roles may name them, and they give nothing.
 pub const GIVES_NOTHING: &[&str] = &[
@@ -244,6 +258,29 @@ pub const GIVES_NOTHING: &[&str] = &[
     "read_slm",
     "transport_client",
 ];
+
+const _: () = {
+    let mut at = 0;
+    while at < GIVES_NOTHING.len() {
+        let mut row = 0;
+        while row < INDEX.len() {
+            assert!(
+                !model::text::is_same(GIVES_NOTHING[at], INDEX[row].0),
+                "an index privilege that gives rights is not said to give nothing"
+            );
+            row += 1;
+        }
+        row = 0;
+        while row < CLUSTER.len() {
+            assert!(
+                !model::text::is_same(GIVES_NOTHING[at], CLUSTER[row].0),
+                "a cluster privilege that gives rights is not said to give nothing"
+            );
+            row += 1;
+        }
+        at += 1;
+    }
+};
 
 /// The rights of these cluster privileges.
 ///
@@ -287,13 +324,23 @@ fn of<S: Copy>(table: &[Privilege<S>], names: &[String], kind: &str) -> Result<V
 /// The privileges that grant one of these rights, from the narrowest.
 pub fn granting(any_of: IndexRights) -> Vec<&'static str> {
     let grants = INDEX.iter().rev().filter(|(_, rights)| rights.shares(any_of));
-    grants.map(|(name, _)| *name).collect()
+    let names: Vec<&str> = grants.map(|(name, _)| *name).collect();
+    debug_assert!(
+        any_of == IndexRights::NONE || names.last() == Some(&"all"),
+        "[all] grants whatever index right there is"
+    );
+    names
 }
 
 /// The cluster privileges that grant one of these rights, from the narrowest.
 pub fn granting_cluster(any_of: ClusterRights) -> Vec<&'static str> {
     let grants = CLUSTER.iter().rev().filter(|(_, rights)| rights.shares(any_of));
-    grants.map(|(name, _)| *name).collect()
+    let names: Vec<&str> = grants.map(|(name, _)| *name).collect();
+    debug_assert!(
+        any_of == ClusterRights::NONE || names.last() == Some(&"all"),
+        "[all] grants whatever cluster right there is"
+    );
+    names
 }
 
 #[cfg(test)]

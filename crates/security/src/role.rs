@@ -241,6 +241,10 @@ pub fn find_built_in(name: &str) -> Option<Role> {
     let (_, cluster, indices) = BUILT_IN.iter().find(|(known, ..)| *known == name)?;
     let list = |text: &str| -> Vec<String> { text.split(' ').filter(|one| !one.is_empty()).map(str::to_owned).collect() };
     let cluster = list(cluster);
+    debug_assert!(
+        privileges::cluster(&cluster).is_ok() && indices.iter().all(|(_, names)| privileges::index(&list(names)).is_ok()),
+        "each privilege of the built-in role [{name}] is known, or the role would be for less than it says"
+    );
     let grant = |(names, privileges): &(&str, &str)| IndexGrant {
         names: list(names),
         privileges: list(privileges),
@@ -259,6 +263,8 @@ pub fn find_built_in(name: &str) -> Option<Role> {
 
 /// Name, cluster privileges, and names with index privileges.
 type BuiltIn = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+model::assert_words_differ!(BUILT_IN; 0, "each built-in role has one row");
 
 /// Roles that there always are.
 pub const BUILT_IN: &[BuiltIn] = &[

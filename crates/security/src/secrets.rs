@@ -15,6 +15,12 @@ const LANES: u32 = 1;
 const HASH_BYTES: usize = 32;
 /// Bytes of a salt.
 pub const SALT_BYTES: usize = 16;
+/// The shortest salt of a hash that a client gives.
+const SALT_MIN_BYTES: usize = 8;
+/// The most that a hash of a client may cost, so that none takes all memory.
+const MEMORY_MAX_KB: u32 = 4 * MEMORY_KB;
+const PASSES_MAX: u32 = 8;
+const LANES_MAX: u32 = 4;
 /// Bytes of memory that hashing one password takes.
 pub const HASHING_BYTES: usize = MEMORY_KB as usize * 1024;
 
@@ -22,6 +28,12 @@ pub const HASHING_BYTES: usize = MEMORY_KB as usize * 1024;
 pub const PASSWORD_MIN: usize = 6;
 /// The longest.
 pub const PASSWORD_MAX: usize = 1024;
+
+const _: () = assert!(PASSWORD_MIN <= PASSWORD_MAX, "there is a length that a password may have");
+const _: () = assert!(
+    SALT_BYTES >= SALT_MIN_BYTES && MEMORY_KB <= MEMORY_MAX_KB && PASSES <= PASSES_MAX && LANES <= LANES_MAX,
+    "a hash that is made here has the bounds of hashes that are compared"
+);
 
 /// Is it long enough, and short enough?
 ///
@@ -82,7 +94,7 @@ fn parts(hash: &str) -> Option<Parts> {
     let mut cost = |name: &str| costs.next()?.strip_prefix(name)?.parse::<u32>().ok();
     let (memory, passes, lanes) = (cost("m=")?, cost("t=")?, cost("p=")?);
     // Hashes of clients (`password_hash`) must not take all memory.
-    if memory > 4 * MEMORY_KB || passes > 8 || lanes > 4 {
+    if memory > MEMORY_MAX_KB || passes > PASSES_MAX || lanes > LANES_MAX {
         return None;
     }
     let bytes = |text: &str| STANDARD_NO_PAD.decode(text).ok();
@@ -91,7 +103,7 @@ fn parts(hash: &str) -> Option<Parts> {
 
 /// Can a hash that a client gives be compared?
 pub fn is_hash(hash: &str) -> bool {
-    parts(hash).is_some_and(|(.., salt, digest)| salt.len() >= 8 && digest.len() == HASH_BYTES)
+    parts(hash).is_some_and(|(.., salt, digest)| salt.len() >= SALT_MIN_BYTES && digest.len() == HASH_BYTES)
 }
 
 /// Equal, told in a time that says nothing of where they differ.
@@ -111,7 +123,12 @@ pub fn is_key(secret: &str, hash: &str) -> bool {
 
 /// Id and secret as `Authorization: ApiKey` carries them.
 pub fn encode_key(id: &str, secret: &str) -> String {
-    STANDARD.encode(format!("{id}:{secret}"))
+    let encoded = STANDARD.encode(format!("{id}:{secret}"));
+    debug_assert!(
+        decode_pair(&encoded).is_some_and(|(name, rest)| name == id && rest == secret),
+        "a key that is given to a client is read as it was made"
+    );
+    encoded
 }
 
 /// Name and secret of credentials in base64.

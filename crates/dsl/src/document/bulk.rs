@@ -131,6 +131,10 @@ impl<'a, 'd> BulkReader<'a, 'd> {
 
     /// The next line without its end, and its number from 1.
     fn next_line(&mut self) -> Option<(&'a [u8], usize)> {
+        debug_assert!(
+            self.rest.last().is_none_or(|last| *last == b'\n'),
+            "what is left of a bulk are whole lines"
+        );
         let end = memchr::memchr(b'\n', self.rest)?;
         let line = &self.rest[..end];
         self.rest = &self.rest[end + 1..];
@@ -175,6 +179,10 @@ impl<'a, 'd> BulkReader<'a, 'd> {
             self.problems
                 .extend(problems.into_iter().take(PROBLEMS_MAX - self.problems.len()));
             self.items += 1;
+            assert!(
+                self.items <= self.line && number <= self.line,
+                "each operation of a bulk has a line of its own, which was read"
+            );
             return Ok(Some(item));
         }
         Ok(None)
@@ -185,6 +193,10 @@ impl<'a, 'd> BulkReader<'a, 'd> {
     /// # Errors
     /// Everything that was missing, as one refusal.
     pub fn finish(mut self) -> Result<()> {
+        debug_assert!(
+            self.rest.is_empty(),
+            "a bulk is read to its end before it is said that nothing is missing"
+        );
         if self.items == 0 {
             self.problems.push("no requests added".to_owned());
         }

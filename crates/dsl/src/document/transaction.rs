@@ -109,6 +109,11 @@ impl TransactionBody {
                 true => out.directories.push((n, DirectoryCondition::parse(node)?)),
                 false => out.conditions.push(Condition::parse(node)?),
             }
+            assert_eq!(
+                out.conditions.len() + out.directories.len(),
+                n + 1,
+                "the number of a condition is that among all conditions"
+            );
         }
         (out.operations, out.moves) = operations(fields.take("operations"), "operations", defaults)?;
         (out.otherwise, out.otherwise_moves) = operations(fields.take("else"), "else", defaults)?;

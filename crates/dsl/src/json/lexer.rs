@@ -50,6 +50,10 @@ impl<'a> Lexer<'a> {
 
     /// A refusal naming the byte at `pos` of the current line.
     pub(super) fn refuse(&self, sentence: &str, pos: usize) -> Error {
+        debug_assert!(
+            self.line_start <= pos && pos <= self.text.len(),
+            "a refusal names a place of the line that is read"
+        );
         error_at(
             ErrorKind::JsonParse,
             sentence,
@@ -88,6 +92,13 @@ impl<'a> Lexer<'a> {
     }
 
     pub(super) fn newline(&mut self) {
+        debug_assert!(
+            self.text
+                .as_bytes()
+                .get(..self.pos)
+                .is_some_and(|before| before.ends_with(b"\n")),
+            "a line begins behind the end of the one before it"
+        );
         self.line += 1;
         self.line_start = self.pos;
     }
@@ -175,6 +186,7 @@ impl<'a> Lexer<'a> {
 
     /// A string from its opening quote to its closing one.
     pub(super) fn string(&mut self, quote: u8) -> Result<Cow<'a, str>> {
+        debug_assert_eq!(self.peek(), Some(quote), "a string is read from its opening quote");
         self.pos += 1;
         let text = self.text;
         let bytes = text.as_bytes();

@@ -101,6 +101,10 @@ impl Sink for Tree {
         }
     }
     fn name(&mut self, name: &str) {
+        debug_assert!(
+            self.open.last().is_some_and(|(node, _)| node.is_object()),
+            "only a member of an object has a name"
+        );
         if let Some((_, pending)) = self.open.last_mut() {
             name.clone_into(pending);
         }
@@ -180,7 +184,13 @@ pub(super) fn walk<'a>(lexer: &mut Lexer<'a>, sink: &mut impl Sink) -> Result<()
     let depth_max = lexer.how.depth();
     let mut stack: Vec<Open<'a>> = Vec::new();
     let mut key = None;
+    let mut before: Option<usize> = None;
     loop {
+        debug_assert!(
+            before.is_none_or(|before| before < lexer.pos),
+            "each turn reads a part of the text, so that there is a last one"
+        );
+        before = Some(lexer.pos);
         crate::interruption::look()?;
         lexer.blank(stack.last().map(|o| (o.object, o.at)))?;
         if let Some(open) = stack.last_mut() {

@@ -89,6 +89,8 @@ pub enum IntervalRelation {
     After,
 }
 
+model::assert_words_differ!(RELATIONS; 0, "each relation of intervals has one row");
+
 const RELATIONS: &[(&str, IntervalRelation)] = &[
     ("containing", IntervalRelation::Containing),
     ("not_containing", IntervalRelation::NotContaining),

@@ -28,6 +28,8 @@ const NAMED: &[(&str, Rewrite)] = &[
     ("scoring_boolean", ScoringBoolean),
 ];
 
+model::assert_words_differ!(NAMED; 0, "each way to rewrite has one row");
+
 /// Names that came with Elasticsearch 8.
 const NAMED_8: &[(&str, Rewrite)] = &[("constant_score_blended", ConstantScore("constant_score_blended"))];
 

@@ -34,6 +34,19 @@ const BITS: &[(i64, &str)] = &[
     (512, "NEAR"),
 ];
 
+model::assert_words_differ!(FLAGS, "each flag has one name");
+
+const _: () = {
+    let mut at = 0;
+    while at < BITS.len() {
+        assert!(
+            BITS[at].0 == 1 << at,
+            "each flag has a bit of its own, none of which is left out"
+        );
+        at += 1;
+    }
+};
+
 pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let missing = node.error("[simple_query_string] query text missing");
     let mut fields = cx.options(node, "simple_query_string")?;

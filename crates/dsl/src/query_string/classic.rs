@@ -19,7 +19,12 @@ pub fn parse(text: &str, default_operator: Operator) -> Result<Syntax> {
     if parser.rest().is_empty() {
         return Ok(Syntax::Bool(Vec::new()));
     }
-    parser.query(false).filter(|_| parser.rest().is_empty()).ok_or_else(|| {
+    let parsed = parser.query(false).filter(|_| parser.rest().is_empty());
+    debug_assert!(
+        parsed.is_none() || parser.depth == 0,
+        "a text that is read to its end left every parenthesis that it entered"
+    );
+    parsed.ok_or_else(|| {
         let mut shown: String = text.chars().take(1000).collect();
         if shown.len() < text.len() {
             shown.push_str("...");
@@ -99,6 +104,7 @@ impl<'a> Parser<'a> {
             if self.rest().is_empty() || self.peek() == Some(')') {
                 break;
             }
+            let begin = self.pos;
             let mut conjunction = Conjunction::None;
             if !first {
                 conjunction = if self.keyword("AND") || self.symbol("&&") {
@@ -121,6 +127,10 @@ impl<'a> Parser<'a> {
             let modifier = self.modifier();
             self.blank();
             let clause = self.clause(in_field)?;
+            debug_assert!(
+                begin < self.pos,
+                "each clause takes a part of the text, so that there is a last one"
+            );
             if first && modifier.is_some() {
                 alone = false;
             }
@@ -354,6 +364,10 @@ impl<'a> Parser<'a> {
     }
 
     fn range(&mut self) -> Option<Syntax> {
+        debug_assert!(
+            self.rest().starts_with(['[', '{']),
+            "a range is read from the bracket that begins it"
+        );
         let with_low = self.eat('[');
         if !with_low {
             self.pos += 1;

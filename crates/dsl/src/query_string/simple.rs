@@ -100,6 +100,7 @@ struct Group<'a> {
 
 fn sequence(group: &Group<'_>, signs: &Signs, usual: Occur, depth: usize) -> Option<Syntax> {
     let Group { text, ends, offset } = *group;
+    debug_assert_eq!(text.len(), ends.len(), "each sign of a group is told where it is closed");
     let mut state = State {
         top: None,
         joined_by: None,
@@ -178,6 +179,10 @@ fn closings(text: &[char], signs: &Signs) -> Vec<usize> {
         }
         at += 1;
     }
+    debug_assert!(
+        ends.iter().enumerate().all(|(start, end)| *end == 0 || start < *end),
+        "a parenthesis is closed behind where it is opened"
+    );
     ends
 }
 

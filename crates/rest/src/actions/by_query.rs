@@ -59,6 +59,17 @@ impl Api {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Api::ALL.len() {
+        assert!(
+            Api::ALL[at].0 as usize == at,
+            "each request has a row, or the first one would stand for it"
+        );
+        at += 1;
+    }
+};
+
 /// The most documents of a batch.
 pub(crate) const BATCH_MAX: usize = 10_000;
 

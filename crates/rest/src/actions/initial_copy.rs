@@ -128,6 +128,10 @@ pub(crate) async fn read(
                 read.map_err(as_gone)?
             }
         };
+        assert!(
+            documents.len() <= docs_max,
+            "a part of a copy has no more documents than were asked for"
+        );
         match documents.last() {
             Some(last) => {
                 place.index = Some((last.document.at.index.clone(), Some(last.cursor.clone())));

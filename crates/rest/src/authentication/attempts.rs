@@ -17,6 +17,15 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 /// Names and addresses that are remembered.
 const KEPT_MAX: usize = 10_000;
 
+const _: () = assert!(
+    FREE <= FREE_OF_ADDRESS,
+    "an address may be that of many, who fail more often than one"
+);
+const _: () = assert!(
+    FIRST_WAIT.as_millis() <= LONGEST_WAIT.as_millis() && LONGEST_WAIT.as_millis() < FORGOTTEN_AFTER.as_millis(),
+    "waits grow up to the longest, and end before what they are for is forgotten"
+);
+
 #[derive(Debug, Default)]
 pub(super) struct Attempts(Mutex<HashMap<(String, String), Failures>>);
 

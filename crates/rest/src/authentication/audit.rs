@@ -29,6 +29,8 @@ const NAMES: &[(&str, AuditEvent)] = &[
     ("authentication_failed", AuditEvent::AuthenticationFailed),
 ];
 
+model::assert_words_differ!(NAMES; 0, "each decision has a name of its own");
+
 /// The decisions that are told.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Vec<AuditEvent>);

@@ -57,6 +57,10 @@ impl Security {
     /// # Errors
     /// The machine gives no random numbers.
     pub fn new(store: RecordStore, clock: Arc<dyn Clock>, audit: Audit) -> Result<Security> {
+        assert!(
+            secrets::is_hash(NOBODY),
+            "a user that there is not has a hash that can be compared, or would be told from others by the time"
+        );
         Ok(Security {
             store,
             audit,

@@ -145,6 +145,7 @@ pub fn random_text(length: usize) -> Result<String> {
         let left = length - out.len();
         out.extend(bytes.iter().take(left).map(|byte| char::from(DIGITS[usize::from(byte & 63)])));
     }
+    assert_eq!(out.len(), length, "a random text is as hard to guess as was asked for");
     Ok(out)
 }
 

@@ -149,11 +149,16 @@ impl Engine for GuardedEngine {
             }
             shown.push(one);
         }
-        let mut read = match plain.is_empty() {
+        let count = plain.len();
+        let read = match plain.is_empty() {
             true => Vec::new(),
             false => self.inner().read_together(plain, bytes_max).await?,
-        }
-        .into_iter();
+        };
+        assert!(
+            read.len() <= count,
+            "security.md S6: no more documents are answered than reads were let through"
+        );
+        let mut read = read.into_iter();
         let (mut out, mut bytes) = (Vec::with_capacity(shown.len()), 0);
         for one in shown {
             if bytes > bytes_max {

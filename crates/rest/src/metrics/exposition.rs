@@ -30,11 +30,16 @@ impl Exposition {
 
     /// Begins a family of gauges.
     pub(crate) fn gauges(&mut self, name: &'static str, help: &str) {
+        assert!(
+            !name.ends_with("_total") && !name.ends_with("_count"),
+            "a gauge with the suffix of a counter or of a histogram: {name}"
+        );
         self.begin(name, help, "gauge");
     }
 
     /// Begins a family of histograms over seconds.
     pub(crate) fn histograms(&mut self, name: &'static str, help: &str) {
+        assert!(name.ends_with("_seconds"), "a histogram without its unit: {name}");
         self.begin(name, help, "histogram");
     }
 
@@ -63,6 +68,7 @@ impl Exposition {
             let bound = BUCKETS_SECONDS.get(at).map_or_else(|| "+Inf".to_owned(), f64::to_string);
             self.line("_bucket", labels, Some(&bound), count.into());
         }
+        debug_assert_eq!(count, observed.count(), "the last bucket has what all buckets have");
         self.line("_sum", labels, None, observed.sum_seconds.into());
         self.line("_count", labels, None, count.into());
     }
@@ -74,6 +80,11 @@ impl Exposition {
 
     fn begin(&mut self, name: &'static str, help: &str, kind: &str) {
         assert!(self.names.insert(name), "the family {name} is written twice");
+        debug_assert!(
+            name.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
+            "a name that Prometheus takes: {name}"
+        );
         self.family = name;
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a string cannot fail.
@@ -81,6 +92,7 @@ impl Exposition {
     }
 
     fn line(&mut self, suffix: &str, labels: &[Label<'_>], bound: Option<&str>, value: Number) {
+        debug_assert!(!self.family.is_empty(), "a sample belongs to a family that was begun");
         self.text.push_str(self.family);
         self.text.push_str(suffix);
         let bound = bound.map(|bound| ("le", bound));

@@ -38,7 +38,12 @@ impl Metrics {
 
     /// Counts a request that was refused.
     pub(crate) fn count_error(&self, kind: ErrorKind) {
-        if let Some(count) = self.errors.get(kind as usize) {
+        let count = self.errors.get(kind as usize);
+        debug_assert!(
+            count.is_some(),
+            "each kind of error has a counter, as the list of kinds has each: {kind:?}"
+        );
+        if let Some(count) = count {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -57,6 +62,10 @@ impl Metrics {
             }
             same
         });
+        debug_assert!(
+            all.windows(2).all(|two| two[0].0 < two[1].0),
+            "each type of error is told once, with the sum of its kinds"
+        );
         all
     }
 }

@@ -130,6 +130,10 @@ impl Requests {
         });
         let mut all: Vec<EndpointCounts> = counts.collect();
         all.sort_unstable_by_key(|row| row.api);
+        debug_assert!(
+            all.windows(2).all(|two| two[0].api < two[1].api),
+            "each endpoint is told of once, though it may have several rows"
+        );
         all
     }
 

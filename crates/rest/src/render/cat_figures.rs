@@ -168,6 +168,8 @@ const FIGURES: &[Column] = &[
     extra("suggest.total", &["suto", "suggestTotal"], "suggest: total"),
 ];
 
+model::assert_names_differ!(FIGURES, "each figure has one column");
+
 /// The columns of a table with those of statistics behind them, once each; `primaries`: each also as that of primaries alone.
 fn with_figures(own: &[Column], primaries: bool, points_in_time: bool) -> Vec<Column> {
     let mut out = own.to_vec();
@@ -216,6 +218,7 @@ pub(crate) fn fill(row: &mut Vec<Cell>, columns: &[Column], sections: Option<&Ma
         let cell = sections.and_then(|sections| figure(sections, column.name));
         row.push(cell.unwrap_or(Cell::Nothing));
     }
+    debug_assert_eq!(row.len(), columns.len(), "a row has a cell for each column");
 }
 
 /// The figure of a column among the sections of `_stats`.

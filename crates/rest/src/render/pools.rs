@@ -47,6 +47,9 @@ const POOLS_2015: &[&str] = &[
     "warmer",
 ];
 
+model::assert_words_differ!(POOLS; 0, "each pool of today is listed once");
+model::assert_words_differ!(POOLS_2015, "each pool of 2015 is listed once");
+
 /// Each pool that a dialect lists, with its type and what its threads do.
 pub(crate) fn all(own: &[PoolStats], dialect: Dialect) -> Vec<(&'static str, &'static str, PoolStats)> {
     let of = |name: &str| {

@@ -59,6 +59,10 @@ fn matching(tokens: &[Token]) -> Vec<u32> {
             _ => {}
         }
     }
+    debug_assert!(
+        close.iter().zip(0..).all(|(end, open)| *end == 0 || *end > open),
+        "a parenthesis is closed behind where it is opened"
+    );
     close
 }
 

@@ -35,6 +35,10 @@ impl<'p> Run<'p, '_> {
         if result.is_ok() {
             result = (self.walk_body)(self, &f.body);
         }
+        debug_assert!(
+            self.scratch.locals.len() >= top,
+            "a function leaves the locals of those that called it where they are"
+        );
         self.scratch.locals.truncate(top);
         let left = self.scratch.frames.pop();
         debug_assert_eq!(left, Some(self.frame), "a function leaves the frame that it entered");

@@ -32,8 +32,15 @@ const INDICES: &[Column] = &[
     extra("pri.segments.count", &[], "number of segments of primaries"),
 ];
 
+model::assert_names_differ!(INDICES, "each column of indices has a name of its own");
+
 /// Position of `uuid`, which 2015 did not show.
 const UUID: usize = 3;
+
+const _: () = assert!(
+    model::text::is_same(INDICES[UUID].name, "uuid"),
+    "2015 is shown all columns but that of the uuid"
+);
 
 /// `_cat/indices`.
 #[boxed]
@@ -161,6 +168,8 @@ const SHARDS: &[Column] = &[
     extra_text("id", &[], "unique id of node where it lives"),
     col("node", &["n"], "name of node where it lives"),
 ];
+
+model::assert_names_differ!(SHARDS, "each column of shards has a name of its own");
 
 /// `_cat/shards`: the first shard holds everything, the others are empty, replicas and damaged indices are unassigned.
 #[boxed]

@@ -55,6 +55,8 @@ const HEALTH: &[Column] = &[
     ),
 ];
 
+model::assert_names_differ!(HEALTH, "each column of health has a name of its own");
+
 /// `_cat/health`.
 #[boxed]
 pub(crate) async fn health(mut call: Call) -> Result<Answer> {
@@ -260,6 +262,8 @@ pub(crate) async fn nodes(mut call: Call) -> Result<Answer> {
     layout.write(&columns, vec![row])
 }
 
+model::assert_names_differ!(NODES, "each column of nodes has a name of its own");
+
 const ALLOCATION: &[Column] = &[
     num("shards", &["s"], "number of shards on node"),
     num("disk.indices", &["di", "diskIndices"], "disk used by indices"),
@@ -271,6 +275,8 @@ const ALLOCATION: &[Column] = &[
     col("ip", &[], "ip of node"),
     col("node", &["n"], "name of node"),
 ];
+
+model::assert_names_differ!(ALLOCATION, "each column of allocation has a name of its own");
 
 /// `_cat/allocation`: this node, and what no node has.
 #[boxed]
@@ -345,6 +351,11 @@ const TASKS: &[Column] = &[
     col("node", &["n"], "node name"),
     col("description", &["desc"], "task description"),
 ];
+
+const _: () = assert!(
+    model::text::is_same(TASKS[TASKS.len() - 1].name, "description"),
+    "the last column is the one that is shown with details alone"
+);
 
 /// `_cat/tasks`.
 #[boxed]

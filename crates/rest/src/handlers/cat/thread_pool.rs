@@ -34,6 +34,8 @@ const THREAD_POOL: &[Column] = &[
     extra("keep_alive", &["ka"], "thread keep alive time"),
 ];
 
+model::assert_names_differ!(THREAD_POOL, "each column of pools has a name of its own");
+
 /// `_cat/thread_pool`.
 #[boxed]
 pub(crate) async fn thread_pool(mut call: Call) -> Result<Answer> {

@@ -91,6 +91,7 @@ impl ChangeList {
             self.text.push(',');
         }
         append(&mut self.text)?;
+        debug_assert!(!self.text[before..].contains('\n'), "a change is JSON on one line");
         if self.as_lines {
             self.text.push('\n');
         }
@@ -275,6 +276,7 @@ async fn part(
         let is_end = read.next == next;
         for change in read.changes {
             let commit_seq = change.commit_seq;
+            assert!(commit_seq > next, "changes come in the order of their commits, each once");
             if let Some(change) = shown.of(change) {
                 if operations > 0 && operations + change.operations.len() > limit {
                     return Ok(part(list, next));
@@ -370,6 +372,7 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
                 return Ok(());
             }
         }
+        assert!(read.next >= next, "a feed is read onwards");
         let is_full = read.next.saturating_sub(next) >= READ_BYTES;
         next = next.max(read.next);
         if is_full {

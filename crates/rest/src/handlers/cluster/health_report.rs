@@ -53,6 +53,8 @@ const INDICATORS: [&str; 6] = [
     "shards_availability",
 ];
 
+model::assert_words_differ!(INDICATORS, "each indicator of the report has a name of its own");
+
 /// `GET /_health_report`.
 #[boxed]
 pub(crate) async fn report(mut call: Call) -> Result<Answer> {

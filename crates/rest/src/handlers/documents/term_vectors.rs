@@ -152,7 +152,9 @@ async fn vectors_together(call: &Call, specs: Vec<TermVectors>, realtime: bool) 
         places.push((at, read));
     }
     let mut room = AnswerRoom::new(&call.rest);
-    let mut found = fetch_together(call, &reads, room.left()).await?.into_iter().zip(&reads);
+    let found = fetch_together(call, &reads, room.left()).await?;
+    assert_eq!(found.len(), reads.len(), "each document that is read has its answer");
+    let mut found = found.into_iter().zip(&reads);
     let mut out = Vec::with_capacity(specs.len());
     for (spec, (at, read)) in specs.into_iter().zip(places) {
         let one = async {
@@ -173,6 +175,10 @@ async fn vectors_together(call: &Call, specs: Vec<TermVectors>, realtime: bool) 
         }
         out.push(one);
     }
+    assert!(
+        found.next().is_none(),
+        "each document that was read belongs to one that was asked for"
+    );
     Ok(out)
 }
 
