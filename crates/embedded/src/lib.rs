@@ -689,7 +689,7 @@ impl EmbeddedEngine {
                 let store = store.clone();
                 Inspected::TermVectors(self.workers.run_limited(move || store.term_vectors(&of)).await?)
             }
-            Inspection::Node => Inspected::Node(self.node_stats(&catalog)),
+            Inspection::Node => Inspected::Node(Box::new(self.node_stats(&catalog))),
         })
     }
 

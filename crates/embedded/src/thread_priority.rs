@@ -15,8 +15,8 @@ pub const LONG_REQUESTS: i32 = 5;
 pub const WRITES: i32 = LONG_REQUESTS;
 /// The threads of builds in time and of checkpoints: they get as much as the writes that they make room for.
 pub const BUILDS: i32 = LONG_REQUESTS;
-/// Threads of long searches, and their helpers: they leave the processors to all requests.
-pub const LONG_SEARCHES: i32 = 10;
+/// Threads of long searches, and their helpers: they leave the processors to short requests and get as much as writes.
+pub const LONG_SEARCHES: i32 = WRITES;
 /// The thread of merges.
 pub const MERGES: i32 = 10;
 /// Threads that read and write the files of snapshots.

@@ -797,7 +797,7 @@ pub enum Inspected {
     /// By field.
     TermVectors(Map<String, Value>),
     Directories(Directories),
-    Node(NodeStats),
+    Node(Box<NodeStats>),
 }
 
 /// The directories in one, as searches see them.

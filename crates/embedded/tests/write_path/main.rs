@@ -162,7 +162,7 @@ async fn stats(engine: &dyn Engine, index: &str) -> (IndexInfo, IndexStats) {
 
 async fn node(engine: &dyn Engine) -> NodeStats {
     match engine.inspect(Inspection::Node).await.unwrap() {
-        Inspected::Node(node) => node,
+        Inspected::Node(node) => *node,
         other => panic!("{other:?}"),
     }
 }

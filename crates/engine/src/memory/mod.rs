@@ -770,10 +770,10 @@ impl Engine for MemoryEngine {
             }
             Inspection::Directories(_) => return Err(without_trees()),
             Inspection::TermVectors(_) => return Err(Error::illegal("[term vectors] are not supported by this engine")),
-            Inspection::Node => Inspected::Node(NodeStats {
+            Inspection::Node => Inspected::Node(Box::new(NodeStats {
                 open_views: state.views.len() as u64,
                 ..NodeStats::default()
-            }),
+            })),
         })
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn is_this_node(names: &Names, wanted: &[String]) -> bool {
 
 pub(crate) async fn node_stats(call: &Call) -> Result<NodeStats> {
     match call.rest.engine.inspect(Inspection::Node).await? {
-        Inspected::Node(stats) => Ok(stats),
+        Inspected::Node(stats) => Ok(*stats),
         _ => Ok(NodeStats::default()),
     }
 }
