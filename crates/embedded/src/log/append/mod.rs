@@ -168,7 +168,7 @@ pub enum WriteStart {
     /// Its enqueuer, who waits for it at once ([`Log::lead`], [`Log::durable`]): enqueueing wakes nobody. A record that
     /// nobody waits for after all is written with the next.
     Waiter,
-    /// The end of its batch ([`Log::end_batch`]), or [`BATCH_BYTES`] in the queue, or a record that is written at once.
+    /// The end of its batch ([`Log::end_batch`]), or 256 kB in the queue, or a record that is written at once.
     /// A sync for each few records of a batch would take 8 % of the processor time of a load.
     Batch,
 }
