@@ -14,6 +14,8 @@
 //!   that its outcome is unknown. A full disk and a want of descriptors are no failures: accepted records wait.
 //! * Whoever has the turn looks at the queue again before giving it up, under its lock: what was queued meanwhile is
 //!   written by him or handed to the log's thread, and nobody who waits needs to wake anybody.
+//! * Records of a batch wait until it ends, until [`BATCH_BYTES`] are queued or until a record behind them is written at once
+//!   ([`WriteStart`]). Whoever waits for a record starts its write.
 //! * A leader writes one group and waits for nothing but the disk's sync: other files, retries on a full disk and the
 //!   closing of the log are the log's thread's.
 //!
