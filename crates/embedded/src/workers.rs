@@ -24,7 +24,7 @@ pub(crate) struct Workers {
     others: Arc<Load>,
 }
 
-/// What a pool of threads is.
+/// The name, the priority and the bounds of a pool of threads.
 pub(crate) struct Pool {
     /// Its work, for the names of its threads.
     pub(crate) name: &'static str,

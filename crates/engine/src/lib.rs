@@ -1010,7 +1010,7 @@ pub struct NodeStats {
     pub pending_bytes: u64,
     /// Bytes of the files of the log.
     pub log_bytes: u64,
-    /// Syncs of the log by what each took, since the process began.
+    /// The durations of syncs of the log since the process began.
     pub log_syncs: histogram::Observed,
     /// Bytes written to the log since the process began.
     pub log_written_bytes: u64,

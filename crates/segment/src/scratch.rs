@@ -22,7 +22,6 @@ use tantivy::directory::OwnedBytes;
 pub(crate) const BUFFER_BYTES: usize = if cfg!(debug_assertions) { 16 << 10 } else { 1 << 20 };
 
 /// The place of the scratch files of one merge.
-#[derive(Clone)]
 pub struct Scratch {
     disk: Arc<dyn Disk>,
     dir: PathBuf,

@@ -162,7 +162,7 @@ pub struct Reservation {
     start: WriteStart,
 }
 
-/// What starts the write of an enqueued record.
+/// The event that starts the write of an enqueued record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStart {
     /// Its enqueueing, which wakes the log's thread.
@@ -176,7 +176,7 @@ pub enum WriteStart {
 }
 
 impl Reservation {
-    /// What starts the write of its records; [`WriteStart::Enqueue`] unless said.
+    /// Sets the event that starts the write of its records; the default is [`WriteStart::Enqueue`].
     #[must_use]
     pub fn with_start(mut self, start: WriteStart) -> Reservation {
         self.start = start;
@@ -443,7 +443,7 @@ impl Log {
         self.shared.files.lock().iter().map(|file| file.number).max().unwrap_or(0)
     }
 
-    /// Syncs by what each took.
+    /// The durations of all syncs since the start.
     pub fn syncs(&self) -> Observed {
         self.shared.syncs.observe()
     }

@@ -48,9 +48,9 @@ pub(super) struct Shared {
     /// Someone wants everything below to be durable.
     pub(super) sync_wanted: AtomicU64,
     pub(super) failed: OnceLock<Error>,
-    /// What each sync took.
+    /// The durations of syncs.
     pub(super) syncs: Histogram,
-    /// Bytes of frames.
+    /// Bytes of written frames.
     pub(super) written_bytes: AtomicU64,
 }
 
