@@ -1,8 +1,8 @@
 //! `cargo run --release -p bench -- [NAME ...]`: measures the server in release, beside floors and peers that are
 //! started in the same run, and writes the table of docs/performance.md.
 //!
-//! Machines are shared and noisy: contenders take turns, figures are medians, bars are ratios. Where the process
-//! may, it and all that it starts run with real-time priority, so that other work on the machine does not count.
+//! Machines are noisy: contenders take turns, figures are medians, bars are ratios. Nothing has a priority that it would not have in
+//! service, because a server's own priorities count too: an idle machine is what figures are taken on.
 //!
 //! Not here: what is measured (`cases`), how load is made (`load`), what load is compared with (`floor`).
 
@@ -103,8 +103,7 @@ fn main() {
     if options.rounds == 0 || options.secs <= 0.0 {
         refuse("--rounds and --secs must be more than nothing");
     }
-    let priority = prefer();
-    let mut report = report::Report::new(priority);
+    let mut report = report::Report::new();
     for (name, case) in cases::ALL {
         if options.names.iter().any(|wanted| wanted == name) {
             say(&format!("== {name}"));
@@ -117,11 +116,4 @@ fn main() {
 fn refuse(why: &str) -> ! {
     let _ = writeln!(std::io::stderr(), "bench: {why}\n\n{USAGE}");
     std::process::exit(2)
-}
-
-/// Asks for real-time priority, for this process and what it starts; false where that is not allowed.
-fn prefer() -> bool {
-    let param = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a plain system call on this process; `param` outlives it.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const param) == 0 }
 }

@@ -30,7 +30,8 @@ struct Row {
 /// Rows as they are measured.
 pub(crate) struct Report {
     rows: Vec<Row>,
-    priority: bool,
+    /// The load of the machine before anything was measured, as `/proc/loadavg` has it.
+    load: String,
 }
 
 const BEGIN: &str = "<!-- written by the bench: begin -->";
@@ -38,15 +39,12 @@ const END: &str = "<!-- written by the bench: end -->";
 const HEAD: &str = "| case | measured | beside | figure | bar | | date |\n|---|---|---|---:|---:|---|---|";
 
 impl Report {
-    /// Empty. `priority`: with real-time priority.
-    pub(crate) fn new(priority: bool) -> Report {
-        if !priority {
-            say("no real-time priority: other work on the machine counts");
-        }
-        Report {
-            rows: Vec::new(),
-            priority,
-        }
+    /// Empty.
+    pub(crate) fn new() -> Report {
+        let all = read("/proc/loadavg");
+        let load = all.split(' ').next().unwrap_or("?").to_owned();
+        say(&format!("load before the run: {load}"));
+        Report { rows: Vec::new(), load }
     }
 
     /// One case: what was measured in words, what stood beside it, the figure that the bar is about and its unit.
@@ -90,7 +88,7 @@ impl Report {
         }
         let text = format!(
             "{before}{BEGIN}\nMachine: {}.\n\n{HEAD}\n{}\n{END}{after}",
-            machine(self.priority),
+            machine(&self.load),
             lines.join("\n")
         );
         match std::fs::write(path, text) {
@@ -112,8 +110,11 @@ fn shown(figure: f64, unit: &str) -> String {
     format!("{digits}{unit}")
 }
 
-fn machine(priority: bool) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn machine(load: &str) -> String {
     let cpu = read("/proc/cpuinfo");
     let model = cpu
         .lines()
@@ -121,13 +122,7 @@ fn machine(priority: bool) -> String {
         .map_or("unknown processor", |l| l.trim_start_matches([' ', '\t', ':']))
         .to_owned();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = read("/proc/loadavg").split(' ').next().unwrap_or("?").to_owned();
-    let priority = if priority {
-        "everything measured at real-time priority (`SCHED_RR`)"
-    } else {
-        "at normal priority"
-    };
-    format!("{cores} cores, {model}; load {load} at the end of the last run; {priority}")
+    format!("{cores} cores, {model}; load {load} before the last run")
 }
 
 fn today() -> String {

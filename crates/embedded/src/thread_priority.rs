@@ -22,12 +22,20 @@ pub const MERGES: i32 = 10;
 /// Threads that read and write the files of snapshots.
 pub const SNAPSHOTS: i32 = 10;
 
-/// Lowers the priority of this thread alone. Where the system refuses, nothing depends on it.
-pub fn lower(nice: i32) {
-    debug_assert!((0..20).contains(&nice), "a priority is lowered, within what the system has");
-    if nice == REQUESTS {
+/// The lowest priority that the system has.
+const LOWEST: i32 = 19;
+
+/// Lowers the priority of this thread alone, by so much below that of the process (`nice pleach`, `Nice=` of a unit). Where the system
+/// refuses, nothing depends on it.
+pub fn lower(by: i32) {
+    debug_assert!((0..20).contains(&by), "a priority is lowered, within what the system has");
+    if by == REQUESTS {
         return;
     }
-    // SAFETY: it takes numbers only; 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    let process = libc::id_t::from(std::process::id());
+    // SAFETY: both calls take numbers only. The id of a process is that of its first thread; 0 is the calling thread.
+    unsafe {
+        let usual = libc::getpriority(libc::PRIO_PROCESS, process);
+        libc::setpriority(libc::PRIO_PROCESS, 0, (usual + by).min(LOWEST));
+    }
 }
