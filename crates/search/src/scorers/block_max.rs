@@ -111,6 +111,22 @@ impl BoundedList {
         }
     }
 
+    /// The pairs of the block that was asked for last; none behind the last block.
+    #[inline]
+    fn pairs(&self) -> &[Impact] {
+        match self.impacts.places().get(self.block) {
+            Some(place) => &self.impacts.lists()[*place as usize],
+            None => &[],
+        }
+    }
+
+    /// The bound of the block that was asked for last, for documents whose norm is no less than this.
+    #[inline]
+    fn bound_from(&self, norm: u8) -> f32 {
+        let score = |pair: &Impact| self.score_of(pair.freq, pair.norm.max(norm));
+        self.pairs().iter().map(score).fold(0.0, f32::max)
+    }
+
     #[inline]
     fn doc(&self) -> DocId {
         self.postings.doc(self.place)
@@ -144,13 +160,13 @@ impl BoundedList {
 
     #[inline]
     fn score(&self) -> f32 {
-        self.score_at(self.place)
+        let norm = self.impacts.norms_of(self.unpacked)[self.place];
+        self.score_of(self.postings.freq(self.place), norm)
     }
 
     #[inline]
-    fn score_at(&self, place: usize) -> f32 {
-        let norm = self.impacts.norms_of(self.unpacked)[place];
-        let score = match self.postings.freq(place) {
+    fn score_of(&self, freq: u32, norm: u8) -> f32 {
+        let score = match freq {
             1 => self.once[usize::from(norm)],
             freq => self.bm25.score(freq as f32, norm),
         };
@@ -182,12 +198,13 @@ impl BoundedList {
         );
         let rest = docs.get(self.place..).unwrap_or_default();
         let stop = self.place + rest.partition_point(|doc| *doc <= end);
+        let freqs = self.postings.freqs();
         let mut norms_above = self.norms_above(floor);
-        for (place, norm) in norms.iter().enumerate().take(stop).skip(self.place) {
-            if usize::from(*norm) >= norms_above && self.postings.freq(place) == 1 {
+        for (place, (norm, freq)) in norms.iter().zip(freqs).enumerate().take(stop).skip(self.place) {
+            if usize::from(*norm) >= norms_above && *freq == 1 {
                 continue;
             }
-            let score = self.score_at(place);
+            let score = self.score_of(*freq, *norm);
             if score > floor {
                 let raised = show(docs[place], score);
                 if raised != floor {
@@ -434,6 +451,8 @@ struct Required {
     clause_of: Vec<usize>,
     /// For each clause what [`least_of_clauses`] found last.
     least: Vec<f32>,
+    /// All lists are of one field, so a document has one norm in all of them.
+    share_field: bool,
     bounds: SumBound,
 }
 
@@ -449,7 +468,9 @@ struct Window {
 
 impl Required {
     /// `lists`: for each its clause.
-    fn new(mut lists: Vec<(usize, BoundedList)>, clauses: usize, bounds: SumBound) -> Option<Required> {
+    fn new(mut lists: Vec<(usize, BoundedList)>, clauses: &[ScoredClause], bounds: SumBound) -> Option<Required> {
+        let mut fields = clauses.iter().flat_map(|clause| &clause.terms).map(Term::field);
+        let share_field = fields.next().is_some_and(|first| fields.all(|field| field == first));
         let at = (0..lists.len()).min_by_key(|at| lists[*at].1.postings.doc_freq())?;
         let (lead_clause, lead) = lists.swap_remove(at);
         // The lead's clause comes first.
@@ -463,7 +484,8 @@ impl Required {
             lead,
             others,
             clause_of,
-            least: vec![0.0; clauses],
+            least: vec![0.0; clauses.len()],
+            share_field,
             bounds,
         })
     }
@@ -484,10 +506,30 @@ impl Required {
         (!is_over).then_some(Window { end, bound, others })
     }
 
+    /// Lowers the bounds of the window that was asked for last: a document in it has one norm, which is no less than the least of each block.
+    fn tighten(&mut self, window: &mut Window) {
+        let least_norm = |list: &BoundedList| list.pairs().last().map_or(0, |pair| pair.norm);
+        let others = self.others.iter().map(least_norm);
+        let norm = others.fold(least_norm(&self.lead), u8::max);
+        let lead = self.lead.bound_from(norm);
+        let clauses = (self.least.as_mut_slice(), self.clause_of.as_slice());
+        let least = least_of_clauses(clauses, lead, &mut self.others, |list| list.bound_from(norm));
+        let others = least[1..].iter().map(|bound| f64::from(*bound)).sum();
+        let bound = self.bounds.of(others + f64::from(least[0]));
+        debug_assert!(
+            bound <= window.bound && others <= window.others,
+            "search.md S10: a longer field scores no more"
+        );
+        (window.bound, window.others) = (bound, others);
+    }
+
     fn for_each(&mut self, from: DocId, mut threshold: f32, show: &mut ShowCandidate<'_>) {
         let mut next = from;
-        while let Some(window) = self.window(next) {
+        while let Some(mut window) = self.window(next) {
             let first = std::mem::replace(&mut next, window.end + 1);
+            if window.bound > threshold && self.share_field {
+                self.tighten(&mut window);
+            }
             if window.bound <= threshold {
                 continue;
             }
@@ -499,6 +541,7 @@ impl Required {
                 clause_of,
                 least,
                 bounds,
+                ..
             } = self;
             lead.seek(first);
             lead.each_above(window.end, floor, |candidate, lead_score| {
@@ -600,7 +643,7 @@ pub(crate) fn for_each(
         [] => {}
         [(_, one)] => for_each_of_one(one, from, threshold, show),
         _ if *all_required => {
-            if let Some(mut required) = Required::new(lists, clauses.len(), bounds) {
+            if let Some(mut required) = Required::new(lists, clauses, bounds) {
                 required.for_each(from, threshold, show);
             }
         }

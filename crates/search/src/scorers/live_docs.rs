@@ -104,9 +104,13 @@ impl LiveDocs {
     fn count_words(&self, most: u64, each: impl FnOnce(&mut dyn FnMut(usize, &[u64]) -> bool)) -> u64 {
         let mut count = 0u64;
         each(&mut |first, words| {
-            for (number, word) in words.iter().enumerate() {
-                count += u64::from(self.visible_in(first + number, *word));
-            }
+            let in_words: u32 = if self.everything {
+                words.iter().map(|word| word.count_ones()).sum()
+            } else {
+                let numbered = words.iter().enumerate();
+                numbered.map(|(number, word)| self.visible_in(first + number, *word)).sum()
+            };
+            count += u64::from(in_words);
             count <= most
         });
         count
@@ -115,8 +119,8 @@ impl LiveDocs {
     /// How many of 64 documents, one bit each, are visible roots.
     #[inline]
     fn visible_in(&self, number: usize, word: u64) -> u32 {
-        if self.everything || word == 0 {
-            return word.count_ones();
+        if word == 0 {
+            return 0;
         }
         let bits_of = |set: &tantivy::BitSet| {
             debug_assert!(
