@@ -126,6 +126,8 @@ const QUEUE_EACH: Duration = Duration::from_millis(1);
 /// requests.
 const INLINE_WRITES: usize = 16;
 const INLINE_BYTES: usize = 64 << 10;
+/// Changes of no more bytes of the log are read on the thread that asks.
+const CHANGES_INLINE_BYTES: u64 = 64 << 10;
 /// Snapshots and restores that run at once; others wait.
 const COPIERS: usize = 2;
 /// Requests that wait for the servers of repositories at once; others wait for them.
@@ -1028,6 +1030,11 @@ impl ChangeFeed for EmbeddedEngine {
 
     async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes> {
         let store = self.store.clone();
+        // Who follows reads what was just written, which takes less time than to hand it to another thread and back.
+        let behind = store.retained_changes().newest.saturating_sub(since);
+        if behind.min(bytes_max) <= CHANGES_INLINE_BYTES {
+            return store.changes(since, bytes_max);
+        }
         self.workers.run(move || store.changes(since, bytes_max)).await
     }
 

@@ -272,8 +272,8 @@ async fn part(
     };
     let mut operations = 0;
     loop {
+        let newest = feed.retained_range().newest;
         let read = feed.changes(next, READ_BYTES).await?;
-        let is_end = read.next == next;
         for change in read.changes {
             let commit_seq = change.commit_seq;
             assert!(commit_seq > next, "changes come in the order of their commits, each once");
@@ -293,7 +293,8 @@ async fn part(
         if operations >= limit {
             return Ok(part(list, next));
         }
-        if !is_end {
+        // What was there before is read. What came meanwhile is little, and more comes before the answer goes.
+        if next < newest {
             continue;
         }
         let now = Instant::now();
