@@ -29,7 +29,7 @@ names (all but peers, size and millions if none is given):
   feed     the feed of changes: reading it, its delay, what followers cost, `pleach replicate` beside a bulk load; --docs N: the first N
            commits only
   links    copies that follow their source, in one change and by a job
-  relations  nested, parents and children, joins, collapse beside the flat query of the same term
+  relations  nested, parents and children, joins, collapse beside the flat query of the same term; --copies N: N times the commits
   trees    moves, queries, loading, memory and the start of a tree_path, beside the mapping of 2015 and PostgreSQL
   peers    ../shared/bench/es_compare.py beside a server of the same API:
            --peer NAME=HOST:PORT for a running one, --opensearch to start ../shared/servers/opensearch
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) opensearch: bool,
     /// For `peers`: which cases.
     pub(crate) only: String,
-    /// For `size` and `millions`: how often the commits are loaded at most.
+    /// For `size`, `millions` and `relations`: how often the commits are loaded at most.
     pub(crate) copies: Option<usize>,
     /// For `feed`: how many commits are loaded at most.
     pub(crate) docs: usize,

@@ -2,13 +2,14 @@
 //!
 //! All commits with their files lie in three shapes: nested, parents and children, two indices. A class is a list of
 //! requests, each asked once a round; classes take turns, a figure is the median over rounds of the ratio of medians.
+//! `--copies N` loads all of them so many times, under ids of their own.
 //!
 //! Not here: the same questions beside another server (`peers`).
 
-use crate::Options;
 use crate::commits::{self, bulk, put};
 use crate::load::{Http, median, request};
 use crate::report::{Bar, Report};
+use crate::{Options, say};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -54,7 +55,7 @@ impl Class {
 pub(super) fn relations(options: &Options, report: &mut Report) {
     let folder = super::folder();
     let server = super::started(folder.path());
-    let drawn = load(&server);
+    let drawn = load(&server, options.copies.unwrap_or(1));
     let merged = server
         .send("POST", "/_forcemerge?max_num_segments=1", "")
         .expect("the server answers");
@@ -252,7 +253,7 @@ struct Question {
 }
 
 /// Loads all shapes; answers what to ask.
-fn load(server: &Server) -> Vec<Question> {
+fn load(server: &Server, copies: usize) -> Vec<Question> {
     let keyword = json!({ "type": "keyword" });
     let whole = json!({ "type": "integer" });
     let leaf = json!({ "dir": keyword, "ext": keyword, "status": keyword, "name": keyword, "path": keyword });
@@ -276,13 +277,15 @@ fn load(server: &Server) -> Vec<Question> {
     }
     let mut drawn = Vec::new();
     let (mut commit_no, mut file_no) = (0usize, 0usize);
-    for part in commits::bulks() {
+    let parts = commits::bulks();
+    for (copy, part) in (0..copies).flat_map(|copy| parts.iter().map(move |part| (copy, part))) {
         let mut out = String::new();
         let mut lines = part.lines();
         while let (Some(action), Some(source)) = (lines.next(), lines.next()) {
             let action: Value = serde_json::from_str(action).expect("actions are JSON");
             let source: Value = serde_json::from_str(source).expect("commits are JSON");
-            let id = &action["index"]["_id"];
+            let id = action["index"]["_id"].as_str().unwrap_or_default();
+            let id = if copy == 0 { id.to_owned() } else { format!("{id}-{copy}") };
             let text = source["subject"].as_str().unwrap_or_default();
             let files = source["files"].as_array().cloned().unwrap_or_default();
             let mut add = |at: Value, doc: Value| {
@@ -297,17 +300,18 @@ fn load(server: &Server) -> Vec<Question> {
             let own = json!({ "subject": text, "by": source["author"]["id"], "n": commit_no });
             add(json!({ "_index": "commits", "_id": id }), own);
             for (n, file) in files.iter().enumerate() {
-                let file_id = format!("{}:{n}", id.as_str().unwrap_or_default());
+                let file_id = format!("{id}:{n}");
                 let mut child = file.clone();
                 child["rel"] = json!({ "name": "file", "parent": id });
                 add(json!({ "_index": "family", "_id": file_id, "routing": id }), child);
                 let mut other = file.clone();
-                other["commit"] = id.clone();
+                other["commit"] = json!(id);
                 other["n"] = file_no.into();
                 add(json!({ "_index": "files", "_id": file_id }), other);
                 file_no += 1;
             }
-            if commit_no.is_multiple_of(commits::COUNT / QUESTIONS)
+            if copy == 0
+                && commit_no.is_multiple_of(commits::COUNT / QUESTIONS)
                 && let (Some(word), Some(file)) = (text.split_whitespace().next(), files.first())
             {
                 drawn.push(Question {
@@ -319,6 +323,7 @@ fn load(server: &Server) -> Vec<Question> {
         }
         bulk(server, "/_bulk", &out);
     }
+    say(&format!("{commit_no} commits with {file_no} files"));
     let done = server.send("POST", "/_refresh", "").expect("the server answers");
     assert_eq!(done.status, 200, "{:?}", done.body);
     drawn
