@@ -128,11 +128,42 @@ impl Joined {
             JoinedKeys::Scored(keys) => keys.get(&key).copied(),
         }
     }
+    /// Adds a key of a document with a score; `true`: it is new.
+    ///
+    /// # Errors
+    /// Too many keys, no memory for them.
+    pub(crate) fn add(&mut self, key: Key, score: f32, limits: &KeyLimits, field: &str) -> Result<bool> {
+        let before = self.len();
+        // Most keys find room: these are looked for once.
+        if before >= self.capacity().min(limits.keys) && !self.contains(key) {
+            self.room(limits, field)?;
+        }
+        match &mut self.kind {
+            JoinedKeys::Plain(keys) => drop(keys.insert(key, ())),
+            JoinedKeys::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals::one(score)),
+        }
+        Ok(self.len() > before)
+    }
+    /// Whether a key is there.
+    fn contains(&self, key: Key) -> bool {
+        match &self.kind {
+            JoinedKeys::Plain(keys) => keys.contains_key(&key),
+            JoinedKeys::Scored(keys) => keys.contains_key(&key),
+        }
+    }
+    /// So many keys find room.
+    fn capacity(&self) -> usize {
+        match &self.kind {
+            JoinedKeys::Plain(keys) => keys.capacity(),
+            JoinedKeys::Scored(keys) => keys.capacity(),
+        }
+    }
     /// Makes room for one more key, within the limits.
-    pub(crate) fn room(&mut self, limits: &KeyLimits, field: &str) -> Result<()> {
-        let (len, capacity, each) = match &self.kind {
-            JoinedKeys::Plain(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<Key>()),
-            JoinedKeys::Scored(keys) => (keys.len(), keys.capacity(), std::mem::size_of::<(Key, Totals)>()),
+    fn room(&mut self, limits: &KeyLimits, field: &str) -> Result<()> {
+        let (len, capacity) = (self.len(), self.capacity());
+        let each = match &self.kind {
+            JoinedKeys::Plain(_) => std::mem::size_of::<Key>(),
+            JoinedKeys::Scored(_) => std::mem::size_of::<(Key, Totals)>(),
         };
         if len >= limits.keys {
             return Err(Error::new(
@@ -156,10 +187,7 @@ impl Joined {
             JoinedKeys::Plain(keys) => keys.reserve(more - len),
             JoinedKeys::Scored(keys) => keys.reserve(more - len),
         }
-        let capacity = match &self.kind {
-            JoinedKeys::Plain(keys) => keys.capacity(),
-            JoinedKeys::Scored(keys) => keys.capacity(),
-        };
+        let capacity = self.capacity();
         assert!(
             len < capacity && capacity <= places,
             "search.md S22: a table of keys takes the room that was booked for it"

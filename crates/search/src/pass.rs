@@ -182,6 +182,12 @@ fn unless_late<T>(done: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Whether so much may match that the best groups are found by the bounds of blocks. Members are asked for again then.
+fn finds_groups_by_bounds(compiled: &CompiledRequest) -> bool {
+    let pruning = || compiled.planned.pruning();
+    compiled.sort.is_empty() && pruning().is_some_and(|pruning| !pruning.is_conjunction() && pruning.docs() > Members::MOST)
+}
+
 /// Goes through index after index until time or `terminate_after` is up.
 fn gather(
     views: &[Searched],
@@ -194,7 +200,7 @@ fn gather(
     let window = request.from.saturating_add(request.size);
     debug_assert_eq!(views.len(), compiled.len(), "search.md S4: a query is planned for each index");
     let mut found = Collected {
-        members: collapse::members(request),
+        members: collapse::members(request).filter(|_| !compiled.iter().any(finds_groups_by_bounds)),
         ..Collected::default()
     };
     for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {

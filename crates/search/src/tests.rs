@@ -487,6 +487,35 @@ fn members_of_groups() {
     }
 }
 
+/// The best groups by score are found by bounds, and their members by a search of their own.
+#[test]
+fn members_of_groups_that_bounds_find() {
+    let mapping = json!({"properties": {"n": {"type": "integer"}, "of": {"type": "keyword"}, "title": {"type": "text"}}});
+    let title = |n: u64| if n % 7 == 3 { "word word" } else { "word and others" };
+    let docs: Vec<Value> = (0..600)
+        .map(|n| json!({"n": n, "of": format!("g{}", n % 7), "title": title(n)}))
+        .collect();
+    let view = Arc::new(view(&mapping, &docs));
+    let body = json!({"size": 3, "query": {"match": {"title": "word"}},
+        "collapse": {"field": "of", "inner_hits": {"name": "last", "size": 2, "sort": [{"n": "desc"}]}}});
+    let answer = search_again(&view, &body).unwrap();
+    let groups: Vec<u64> = answer
+        .hits
+        .hits
+        .iter()
+        .map(|hit| hit.id.id.parse::<u64>().unwrap() % 7)
+        .collect();
+    assert_eq!(groups, [3, 0, 1], "the best group, then the first ones of equal ones");
+    assert_eq!(answer.hits.total.unwrap().value, 600);
+    for (hit, group) in answer.hits.hits.iter().zip(groups) {
+        let own: Vec<u64> = (0..600).filter(|n| n % 7 == group).collect();
+        let (_, inner) = &hit.inner_hits[0];
+        assert_eq!(inner.total.unwrap().value, own.len() as u64);
+        let ids: Vec<u64> = inner.hits.iter().map(|hit| hit.id.id.parse().unwrap()).collect();
+        assert_eq!(ids, own.iter().rev().take(2).copied().collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_document_that_its_files_lack_is_corruption() {
     let view = texts();

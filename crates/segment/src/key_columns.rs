@@ -59,6 +59,11 @@ fn hashes() -> &'static Hashes {
 }
 
 impl Key {
+    /// Its place in tables.
+    #[inline]
+    pub(crate) fn place(self) -> u64 {
+        self.place
+    }
     /// The key of a text; one that is a whole number has the key of that number.
     pub fn of(text: &[u8]) -> Key {
         match whole(text) {
@@ -205,6 +210,16 @@ impl Keys {
             Ok(by_ord)
         })?;
         Ok(Keys { column: strings, by_ord })
+    }
+
+    /// The key of each string, in the order of ordinals.
+    pub fn by_ordinal(&self) -> &[Key] {
+        &self.by_ord
+    }
+
+    /// The column.
+    pub(crate) fn column(&self) -> &StrColumn {
+        &self.column
     }
 
     /// The ordinal and key of a document's first string.

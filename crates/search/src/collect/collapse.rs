@@ -12,9 +12,6 @@ use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use tantivy::DocId;
 
-/// So many are kept. Of more, asking again for those of the page's groups costs less than keeping all.
-const MOST: usize = if cfg!(test) { 64 } else { 8192 };
-
 /// A document that was found.
 pub(crate) struct Member {
     /// Which index.
@@ -37,6 +34,9 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// So many are kept. Of more, asking again for those of the page's groups costs less than keeping all.
+    pub(crate) const MOST: u64 = if cfg!(test) { 64 } else { 8192 };
+
     /// None yet; who shows them needs their scores or does not.
     pub(crate) fn new(need_scores: bool) -> Members {
         Members {
@@ -62,7 +62,7 @@ impl Members {
                 .is_none_or(|last| { (last.view, last.segment, last.doc) < (member.view, member.segment, member.doc) }),
             "members are found in the order of indices, segments and documents, each once"
         );
-        if self.list.len() < MOST && !self.left_out {
+        if (self.list.len() as u64) < Members::MOST && !self.left_out {
             self.list.push(member);
         } else {
             self.leave_out();

@@ -1,6 +1,5 @@
 //! Collects the keys of one side of a join.
 
-use crate::child_score::Totals;
 use crate::context::Context;
 use crate::joins::{Budget, FEW, Joined, JoinedKeys, KeyLimits, KeyReader, Place};
 use model::Result;
@@ -47,21 +46,7 @@ impl<'a> JoinKeyCollector<'a> {
         let mut own = std::mem::take(&mut self.own);
         reader.distinct(at.2, &mut own);
         for key in &own {
-            let key = *key;
-            let known = match &self.found.kind {
-                JoinedKeys::Plain(keys) => keys.contains_key(&key),
-                JoinedKeys::Scored(keys) => keys.contains_key(&key),
-            };
-            if !known {
-                fresh = true;
-                self.found.room(&self.limits, self.field)?;
-            }
-            match &mut self.found.kind {
-                JoinedKeys::Plain(keys) => {
-                    keys.insert(key, ());
-                }
-                JoinedKeys::Scored(keys) => keys.entry(key).or_insert(Totals::NONE).add(&Totals::one(score)),
-            }
+            fresh |= self.found.add(*key, score, &self.limits, self.field)?;
         }
         self.own = own;
         if fresh && self.seen.len() <= FEW {

@@ -40,8 +40,9 @@ impl Conjunction {
                 break;
             }
             for (set, _) in self.sets.iter_mut().skip(1) {
-                let at = seek_to(set.as_mut(), candidate);
-                if at > candidate {
+                // The next document of a set may be far, and the first set may not have it.
+                if let SeekDangerResult::SeekLowerBound(at) = set.seek_danger(candidate) {
+                    debug_assert!(at > candidate, "a set without a document goes on behind it");
                     candidate = seek_to(self.sets[0].0.as_mut(), at);
                     continue 'candidates;
                 }

@@ -1,13 +1,15 @@
 //! Documents that have a key of a join.
 
 use super::constant::NoScorer;
+use super::keyed_docs::KeyedDocs;
 use super::node::Node;
 use super::term_set::any_of;
 use crate::child_score::Totals;
-use crate::joins::{Joined, KeyReader, Place};
+use crate::joins::{Joined, JoinedKeys, KeyReader, Place};
 use dsl::query::ScoreMode;
 use model::Result;
-use segment::key_columns::Key;
+use segment::key_columns::{Key, Keys};
+use segment::key_ordinals::KeyOrdinals;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -25,34 +27,82 @@ pub(crate) struct JoinNode {
     pub(crate) terms: Option<Vec<Term>>,
 }
 
-struct JoinScorer {
-    candidates: Box<dyn Scorer>,
+/// The keys of documents, and the scores that they have by them.
+pub(crate) struct KeyScores {
     reader: KeyReader,
     keys: Arc<Joined>,
     mode: ScoreMode,
     boost: f32,
+    /// Of the document that was found last.
     score: f32,
+    /// The keys of one document.
     own: Vec<Key>,
+}
+
+impl KeyScores {
+    /// The documents of a segment that have one of the keys score by all of theirs.
+    pub(crate) fn new(reader: KeyReader, keys: Arc<Joined>, mode: ScoreMode, boost: f32) -> KeyScores {
+        KeyScores {
+            reader,
+            keys,
+            mode,
+            boost,
+            score: 0.0,
+            own: Vec::new(),
+        }
+    }
+
+    /// Whether a document has a key of the set: then its score is noted.
+    pub(crate) fn look(&mut self, doc: DocId) -> bool {
+        let mut totals: Option<Totals> = None;
+        self.reader.distinct(doc, &mut self.own);
+        for key in &self.own {
+            if let Some(found) = self.keys.get(*key) {
+                match &mut totals {
+                    Some(totals) => totals.add(&found),
+                    None => totals = Some(found),
+                }
+            }
+        }
+        if let Some(totals) = totals {
+            self.score = totals.score(self.mode) * self.boost;
+        }
+        totals.is_some()
+    }
+
+    /// The score of the document that was found last.
+    pub(crate) fn score(&self) -> f32 {
+        self.score
+    }
+
+    /// The keys of the segment's strings, where the column has strings.
+    pub(crate) fn text_keys(&self) -> Option<&Keys> {
+        match &self.reader {
+            KeyReader::Text(keys) => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// The documents with a key, by their ordinals. All keys of the column are looked for.
+    pub(crate) fn ordinals(&self) -> Option<KeyOrdinals> {
+        let keys = self.text_keys()?.clone();
+        Some(match &self.keys.kind {
+            JoinedKeys::Plain(set) => KeyOrdinals::new(keys, set),
+            JoinedKeys::Scored(set) => KeyOrdinals::new(keys, set),
+        })
+    }
+}
+
+/// Documents of lists of terms that have a key.
+struct JoinScorer {
+    candidates: Box<dyn Scorer>,
+    scores: KeyScores,
 }
 
 impl JoinScorer {
     fn settle(&mut self) -> DocId {
         let mut doc = self.candidates.doc();
-        while doc != TERMINATED {
-            let mut totals: Option<Totals> = None;
-            self.reader.distinct(doc, &mut self.own);
-            for key in &self.own {
-                if let Some(found) = self.keys.get(*key) {
-                    match &mut totals {
-                        Some(totals) => totals.add(&found),
-                        None => totals = Some(found),
-                    }
-                }
-            }
-            if let Some(totals) = totals {
-                self.score = totals.score(self.mode) * self.boost;
-                break;
-            }
+        while doc != TERMINATED && !self.scores.look(doc) {
             doc = self.candidates.advance();
         }
         doc
@@ -84,7 +134,7 @@ impl DocSet for JoinScorer {
 
 impl Scorer for JoinScorer {
     fn score(&mut self) -> f32 {
-        self.score
+        self.scores.score()
     }
 }
 
@@ -94,19 +144,12 @@ impl Node for JoinNode {
             return Ok(Box::new(NoScorer));
         };
         let max_doc = segment.reader.max_doc();
-        let candidates: Box<dyn Scorer> = match &self.terms {
+        let scores = KeyScores::new(reader, self.keys.clone(), self.mode, self.boost);
+        let candidates = match &self.terms {
             Some(terms) if terms.len() as u64 * LOOKUP < u64::from(max_doc) => any_of(segment, terms)?,
-            _ => crate::scorers::constant::every(segment),
+            _ => return Ok(Box::new(KeyedDocs::new(scores, max_doc))),
         };
-        let mut join = JoinScorer {
-            candidates,
-            reader,
-            keys: self.keys.clone(),
-            mode: self.mode,
-            boost: self.boost,
-            score: 0.0,
-            own: Vec::new(),
-        };
+        let mut join = JoinScorer { candidates, scores };
         join.settle();
         Ok(Box::new(join))
     }

@@ -23,6 +23,7 @@ pub(crate) mod geo;
 pub(crate) mod interval_script;
 pub(crate) mod kept_filter;
 pub(crate) mod key_set;
+pub(crate) mod keyed_docs;
 pub(crate) mod live_docs;
 pub(crate) mod lucene_string;
 pub(crate) mod match_all;

@@ -1,0 +1,238 @@
+//! Documents of a segment that have a key of a join, where no list of terms leads to them.
+//!
+//! The keys of each document are looked for in the set, one document after the other, as long as few are asked for: behind a clause with
+//! few matches, or where a search ends early. After a part of the segment the keys of its whole column are looked for once, and documents
+//! come by windows of their ordinals (`segment::key_ordinals`). Columns of numbers have no ordinals.
+//!
+//! Not here: joins with few keys (`key_set`).
+
+use super::key_set::KeyScores;
+use segment::doc_bits::DocBits;
+use segment::key_ordinals::KeyOrdinals;
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
+
+/// Documents of a window.
+const WINDOW: DocId = if cfg!(test) { 64 } else { 16_384 };
+/// To look for the keys of one document takes as long as for so many keys that stand in a row.
+const LOOK_TIMES: usize = 12;
+/// The first documents are looked at one by one in any case.
+const FIRST_LOOKS: usize = if cfg!(debug_assertions) { 3 } else { 64 };
+
+/// Documents with a key, window by window.
+struct Windows {
+    ordinals: KeyOrdinals,
+    /// The documents of the window, counted from `start` on.
+    window: DocBits,
+    /// The documents that are in the window.
+    start: DocId,
+    end: DocId,
+}
+
+impl Windows {
+    fn new(ordinals: KeyOrdinals) -> Windows {
+        Windows {
+            ordinals,
+            window: DocBits::new(WINDOW - 1),
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// The first document from one on, which rises. No document is behind `max_doc`.
+    fn next(&mut self, mut from: DocId, max_doc: DocId) -> DocId {
+        debug_assert!(from >= self.start, "search.md S8: windows are made in the order of documents");
+        loop {
+            if from < self.end {
+                let place = self.window.next(from - self.start);
+                if place != TERMINATED {
+                    return self.start + place;
+                }
+                from = self.end;
+            }
+            if from >= max_doc {
+                return TERMINATED;
+            }
+            (self.start, self.end) = (from, max_doc.min(from.saturating_add(WINDOW)));
+            self.window.clear();
+            let Windows {
+                ordinals,
+                window,
+                start,
+                end,
+            } = self;
+            ordinals.each(*start..*end, |doc| window.insert(doc - *start));
+        }
+    }
+}
+
+/// Documents with a key.
+pub(crate) struct KeyedDocs {
+    scores: KeyScores,
+    doc: DocId,
+    max_doc: DocId,
+    /// Documents that are still looked at one by one.
+    looks_left: usize,
+    windows: Option<Windows>,
+}
+
+impl KeyedDocs {
+    /// The documents below `max_doc`.
+    pub(crate) fn new(scores: KeyScores, max_doc: DocId) -> KeyedDocs {
+        let looks_left = match scores.text_keys() {
+            Some(keys) => FIRST_LOOKS.max(keys.by_ordinal().len() / LOOK_TIMES),
+            None => usize::MAX,
+        };
+        let mut docs = KeyedDocs {
+            scores,
+            doc: 0,
+            max_doc,
+            looks_left,
+            windows: None,
+        };
+        docs.settle(0);
+        docs
+    }
+
+    /// Goes on to the first document with a key from one on.
+    fn settle(&mut self, from: DocId) -> DocId {
+        self.doc = from;
+        while self.doc < self.max_doc {
+            if self.windows.is_none() && self.looks_left == 0 {
+                self.windows = self.scores.ordinals().map(Windows::new);
+            }
+            if let Some(windows) = &mut self.windows {
+                self.doc = windows.next(self.doc, self.max_doc);
+                let is_found = self.doc == TERMINATED || self.scores.look(self.doc);
+                debug_assert!(is_found, "search.md S15: a document in a window has a key of the set");
+                return self.doc;
+            }
+            self.looks_left = self.looks_left.saturating_sub(1);
+            if self.scores.look(self.doc) {
+                return self.doc;
+            }
+            self.doc += 1;
+        }
+        self.doc = TERMINATED;
+        TERMINATED
+    }
+}
+
+impl DocSet for KeyedDocs {
+    fn advance(&mut self) -> DocId {
+        match self.doc {
+            TERMINATED => TERMINATED,
+            doc => self.settle(doc + 1),
+        }
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target { self.doc } else { self.settle(target) }
+    }
+    /// Looks at the one document: the next one with a key may be far.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= self.max_doc || self.doc == TERMINATED {
+            self.doc = TERMINATED;
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        if self.doc >= target {
+            return match self.doc == target {
+                true => SeekDangerResult::Found,
+                false => SeekDangerResult::SeekLowerBound(self.doc),
+            };
+        }
+        match self.scores.look(target) {
+            true => {
+                self.doc = target;
+                SeekDangerResult::Found
+            }
+            false => SeekDangerResult::SeekLowerBound(target + 1),
+        }
+    }
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+    fn size_hint(&self) -> u32 {
+        self.max_doc
+    }
+    fn cost(&self) -> u64 {
+        // Each look costs more than a step of a list of documents.
+        u64::from(self.max_doc) * 2
+    }
+}
+
+impl Scorer for KeyedDocs {
+    fn score(&mut self) -> f32 {
+        self.scores.score()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::joins::{Joined, JoinedKeys, KeyReader, Place};
+    use crate::tests::view_of;
+    use dsl::query::ScoreMode;
+    use model::random::random;
+    use segment::key_columns::{ByKey, Key};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    /// Goes through documents in steps of all kinds and compares with `expected`, which says which documents have a key.
+    fn check(mut docs: KeyedDocs, expected: &[bool], random: &mut impl FnMut(u64) -> u64) {
+        let next = |from: usize| match expected.iter().skip(from).position(|is_in| *is_in) {
+            Some(place) => (from + place) as DocId,
+            None => TERMINATED,
+        };
+        assert_eq!(docs.doc(), next(0));
+        while docs.doc() != TERMINATED {
+            let at = docs.doc() as usize;
+            let target = (at as u64 + 1 + random(90)) as DocId;
+            match random(3) {
+                0 => assert_eq!(docs.advance(), next(at + 1)),
+                1 => assert_eq!(docs.seek(target), next(target as usize)),
+                _ => match docs.seek_danger(target) {
+                    SeekDangerResult::Found => assert!(expected[target as usize], "{target}"),
+                    SeekDangerResult::SeekLowerBound(bound) => {
+                        assert!(expected.get(target as usize) != Some(&true), "{target}");
+                        assert!(bound > target && bound <= next(target as usize), "{target}: {bound}");
+                        // Who was refused asks for a later document.
+                        if bound != TERMINATED {
+                            assert_eq!(docs.seek(bound), next(bound as usize));
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn documents_come_as_a_fold_finds_them() {
+        let mut random = random(5);
+        let mapping = json!({ "properties": { "k": { "type": "keyword" } } });
+        for (values_most, keys) in [(1, 40), (3, 40), (1, 2000), (2, 7)] {
+            let mut own = || -> Vec<u64> { (0..random(values_most + 1)).map(|_| random(keys)).collect() };
+            let all: Vec<Vec<u64>> = (0..700).map(|_| own()).collect();
+            let docs: Vec<Value> = all
+                .iter()
+                .map(|own| json!({ "k": own.iter().map(|k| format!("key-{k}")).collect::<Vec<_>>() }))
+                .collect();
+            let view = view_of(&mapping, &docs, &[700], &|_, _| false);
+            let segment = &view.segments[0];
+            let place = Place::of(&view, "k").unwrap().unwrap();
+            for one_in in [1, 3, 20, 1000] {
+                let wanted: Vec<u64> = (0..keys).filter(|_| random(one_in) == 0).collect();
+                let set: ByKey<()> = wanted.iter().map(|k| (Key::of(format!("key-{k}").as_bytes()), ())).collect();
+                let expected: Vec<bool> = all.iter().map(|own| own.iter().any(|k| wanted.contains(k))).collect();
+                let joined = Joined {
+                    kind: JoinedKeys::Plain(set),
+                    texts: None,
+                    budget: Arc::default(),
+                    reserved: 0,
+                };
+                let reader = KeyReader::open(segment, &place).unwrap().unwrap();
+                let scores = KeyScores::new(reader, Arc::new(joined), ScoreMode::None, 1.0);
+                check(KeyedDocs::new(scores, segment.reader.max_doc()), &expected, &mut random);
+            }
+        }
+    }
+}
