@@ -155,6 +155,26 @@ impl DocBits {
         );
         ahead
     }
+    /// The documents of `inside` whose block has its head among `these`. `self` has the first of each block, which goes on until the next
+    /// one. To the row of ones behind such a head one is added, which turns it into zeros and ends at the next head.
+    pub fn behind(&self, these: &DocBits, inside: &DocBits) -> DocBits {
+        debug_assert_eq!(self.words.len(), inside.words.len(), "sets of one segment");
+        debug_assert_eq!(self.words.len(), these.words.len(), "sets of one segment");
+        let (mut carried, mut is_behind) = (false, false);
+        let words = self.words.iter().zip(&inside.words).zip(&these.words);
+        let words = words.map(|((first, inside), these)| {
+            let these = these & first;
+            let starts = these << 1 | u64::from(is_behind);
+            is_behind = these >> 63 == 1;
+            let (sum, over) = (!first).overflowing_add(starts);
+            let (sum, again) = sum.overflowing_add(u64::from(carried));
+            carried = over || again;
+            !sum & !first & inside
+        });
+        let behind = DocBits::of_words(words.collect());
+        debug_assert!(behind.count <= inside.count, "what stands behind a head is inside");
+        behind
+    }
     /// Calls `show` with the documents that are in all of several sets of one segment, some words of bits at a time: the number of the
     /// first word, and the words. `false` ends it.
     pub fn each_in_all(sets: &[Arc<DocBits>], show: &mut dyn FnMut(usize, &[u64]) -> bool) {
@@ -298,6 +318,14 @@ mod tests {
         ahead.each(|doc| found.push(doc));
         assert_eq!(found, expected, "of {last:?} ahead of {inside:?}");
         assert_eq!(ahead.len() as usize, expected.len());
+        // Forwards, those behind every second head.
+        let heads: Vec<DocId> = last.iter().copied().step_by(2).collect();
+        let is_behind = |doc: &&DocId| lasts.before(**doc).is_some_and(|head| heads.contains(&head));
+        let expected: Vec<DocId> = inside.iter().filter(is_behind).copied().collect();
+        let mut found = Vec::new();
+        let behind = lasts.behind(&bits(max_doc, heads.iter().copied()), &insides);
+        behind.each(|doc| found.push(doc));
+        assert_eq!(found, expected, "behind {heads:?} of {last:?}");
     }
 
     #[test]

@@ -32,23 +32,30 @@ impl Planner<'_> {
             true => self.whole(&q.query)?,
         };
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
+        let orphans = self.orphans(&family, &q.parent_type)?;
         let mut children = MatchedChildren::default();
         for segment in &self.view.segments {
             self.cx.check_cancelled()?;
             let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
-            let parents = Visible::of(parent.scorer(segment)?, sight);
-            let keys = match self.view.segments.len() {
-                1 => None,
-                _ => family.ids(segment)?,
-            };
             let ordinals = ParentChildOrdinals::of(segment, &family, &q.parent_type)?;
+            if !q.score
+                && orphans.is_empty()
+                && sight.sees_all_roots()
+                && let Some(parents) = parent.bits(segment)?
+                && let Some(docs) = ordinals.children_of(&parents)
+            {
+                children.by_segment.insert(segment.id, (docs, FxHashMap::default()));
+                continue;
+            }
+            let parents = Visible::of(parent.scorer(segment)?, sight);
+            let keys = if orphans.is_empty() { None } else { family.ids(segment)? };
             children.add_segment(&ordinals, (segment, keys), parents, q.score, boost);
         }
         self.failure.check()?;
         if !children.afar.is_empty() {
-            for segment in &self.view.segments {
+            for (segment, orphans) in &orphans {
                 self.cx.check_cancelled()?;
-                children.add_orphans(segment, &family, q)?;
+                children.add_orphans(segment, orphans, &family, q.score)?;
             }
         }
         let by_segment = children.by_segment;
@@ -70,6 +77,24 @@ impl Planner<'_> {
     }
 }
 
+impl Planner<'_> {
+    /// The segments with children whose parents may live in another one, and these children.
+    fn orphans(&self, family: &Family, parent_type: &str) -> Result<Vec<(Arc<SegmentView>, Vec<DocId>)>> {
+        let mut all = Vec::new();
+        if self.view.segments.len() == 1 {
+            return Ok(all);
+        }
+        for segment in &self.view.segments {
+            self.cx.check_cancelled()?;
+            let orphans = ParentChildOrdinals::of(segment, family, parent_type)?.orphans_of(segment);
+            if !orphans.is_empty() {
+                all.push((segment.clone(), orphans));
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// The children of parents that match, segment by segment.
 #[derive(Default)]
 struct MatchedChildren {
@@ -79,7 +104,7 @@ struct MatchedChildren {
 }
 
 impl MatchedChildren {
-    /// Adds those that live beside their parents. `keys`: of the parents, where there are other segments.
+    /// Adds those that live beside their parents. `keys`: of the parents, where children may live in other segments.
     fn add_segment(
         &mut self,
         kin: &ParentChildOrdinals,
@@ -106,16 +131,16 @@ impl MatchedChildren {
         self.by_segment.insert(segment.id, (docs, scores));
     }
 
-    /// Adds those whose parents live in another segment.
-    fn add_orphans(&mut self, segment: &SegmentView, family: &Family, q: &HasParentQuery) -> Result<()> {
+    /// Adds those of `orphans` whose parents match in another segment.
+    fn add_orphans(&mut self, segment: &SegmentView, orphans: &[DocId], family: &Family, scored: bool) -> Result<()> {
         let (Some(keys), Some((docs, scores))) = (family.parents(segment)?, self.by_segment.get_mut(&segment.id)) else {
             return Ok(());
         };
-        for child in ParentChildOrdinals::of(segment, family, &q.parent_type)?.orphans_of(segment) {
-            if let Some(score) = keys.of(child).and_then(|(_, key)| self.afar.get(&key)) {
-                docs.insert(child);
-                if q.score {
-                    scores.insert(child, *score);
+        for child in orphans {
+            if let Some(score) = keys.of(*child).and_then(|(_, key)| self.afar.get(&key)) {
+                docs.insert(*child);
+                if scored {
+                    scores.insert(*child, *score);
                 }
             }
         }

@@ -38,24 +38,41 @@ pub(crate) struct ParentChildOrdinals {
 }
 
 /// Families as they are written mostly: each child behind its parent, before the next parent. Then two bits a document say
-/// who is whose parent, and are read in order.
+/// who is whose parent, and are read in order. Where segments with parts of a family were merged, a few children stand elsewhere.
 struct FamilyRows {
     parents: DocBits,
-    /// Children whose parent is in this segment.
+    /// Children whose parent is the last one before them.
     children: DocBits,
+    /// Children that stand elsewhere in this segment, in order, with their parents.
+    strays: Vec<(DocId, DocId)>,
 }
 
+/// Of so many children that stand behind their parents, one may stand elsewhere.
+const IN_ROWS_FOR_A_STRAY: usize = 32;
+
 impl FamilyRows {
-    /// The rows of these parents; `None` if a child stands elsewhere.
+    /// The rows of these parents; `None` if many children stand elsewhere.
     fn of(parents: DocBits, parent_of: &[DocId]) -> Option<FamilyRows> {
-        let mut children = DocBits::new(u32::try_from(parent_of.len()).ok()?);
+        let mut rows = FamilyRows {
+            children: DocBits::new(u32::try_from(parent_of.len()).ok()?),
+            parents,
+            strays: Vec::new(),
+        };
         for (doc, parent) in (0..).zip(parent_of).filter(|(_, parent)| **parent != NONE) {
-            if parents.contains(doc) || parents.before(doc) != Some(*parent) {
-                return None;
+            match rows.parents.before(doc) {
+                Some(before) if before == *parent && !rows.parents.contains(doc) => rows.children.insert(doc),
+                _ => rows.strays.push((doc, *parent)),
             }
-            children.insert(doc);
         }
-        Some(FamilyRows { parents, children })
+        (rows.strays.len() * IN_ROWS_FOR_A_STRAY <= rows.children.len() as usize).then_some(rows)
+    }
+
+    fn parent(&self, doc: DocId) -> Option<DocId> {
+        if self.children.contains(doc) {
+            return self.parents.before(doc);
+        }
+        let place = self.strays.binary_search_by_key(&doc, |(child, _)| *child).ok()?;
+        self.strays.get(place).map(|(_, parent)| *parent)
     }
 }
 
@@ -63,7 +80,9 @@ impl Footprint for ParentChildOrdinals {
     fn heap_bytes(&self) -> usize {
         let kept = [&self.parent_of, &self.first, &self.children, &self.orphans];
         let rows = self.rows.as_ref();
-        let rows = rows.map_or(0, |rows| rows.parents.heap_bytes() + rows.children.heap_bytes());
+        let rows = rows.map_or(0, |rows| {
+            rows.parents.heap_bytes() + rows.children.heap_bytes() + size_of_val(rows.strays.as_slice())
+        });
         kept.iter().map(|numbers| numbers.heap_bytes()).sum::<usize>() + rows
     }
 }
@@ -156,7 +175,19 @@ impl ParentChildOrdinals {
     /// The parents in this segment of these documents, deleted ones too; `None` if that is not known of all at once.
     pub(crate) fn parents_of(&self, docs: &DocBits) -> Option<DocBits> {
         let rows = self.rows.as_ref()?;
-        Some(rows.parents.ahead_of(docs, &rows.children))
+        let mut parents = rows.parents.ahead_of(docs, &rows.children);
+        let strays = rows.strays.iter().filter(|(child, _)| docs.contains(*child));
+        strays.for_each(|(_, parent)| parents.insert(*parent));
+        Some(parents)
+    }
+
+    /// The children in this segment of these parents, deleted ones too; `None` if that is not known of all at once.
+    pub(crate) fn children_of(&self, parents: &DocBits) -> Option<DocBits> {
+        let rows = self.rows.as_ref()?;
+        let mut children = rows.parents.behind(parents, &rows.children);
+        let strays = rows.strays.iter().filter(|(_, parent)| parents.contains(*parent));
+        strays.for_each(|(child, _)| children.insert(*child));
+        Some(children)
     }
 
     /// Children whose parent is in another segment, in order.
@@ -168,12 +199,7 @@ impl ParentChildOrdinals {
     #[inline]
     pub(crate) fn parent(&self, doc: DocId) -> Option<DocId> {
         if let Some(rows) = &self.rows {
-            let parent = rows.children.contains(doc).then(|| rows.parents.before(doc)).flatten();
-            debug_assert!(
-                parent.is_none_or(|parent| parent < doc),
-                "in rows a child stands behind its parent"
-            );
-            return parent;
+            return rows.parent(doc);
         }
         self.parent_of.get(doc as usize).copied().filter(|parent| *parent != NONE)
     }
@@ -265,5 +291,74 @@ impl Node for RelativesNode {
     fn is_none(&self) -> bool {
         let none = |relatives: &Relatives| relatives.docs.as_ref().is_none_or(|docs| docs.is_empty());
         self.by_segment.values().all(none)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::random::random;
+
+    /// Families in rows, of whose children one in so many stands behind another parent.
+    fn check(one_in: u64, is_in_rows: bool) {
+        let mut random = random(one_in);
+        for _ in 0..50 {
+            let max_doc = 1 + random(400) as DocId;
+            let mut heads = DocBits::new(max_doc);
+            let mut parent_of = vec![NONE; max_doc as usize];
+            let mut all = Vec::new();
+            for doc in 0..max_doc {
+                match random(5) {
+                    0 => {
+                        heads.insert(doc);
+                        all.push(doc);
+                    }
+                    1 => {}
+                    _ if all.is_empty() => {}
+                    _ => {
+                        let place = if random(one_in) == 0 {
+                            random(all.len() as u64) as usize
+                        } else {
+                            all.len() - 1
+                        };
+                        parent_of[doc as usize] = all[place];
+                    }
+                }
+            }
+            let Some(rows) = FamilyRows::of(heads, &parent_of) else {
+                assert!(!is_in_rows, "few stand elsewhere");
+                continue;
+            };
+            for (doc, parent) in (0..).zip(&parent_of) {
+                assert_eq!(rows.parent(doc), Some(*parent).filter(|parent| *parent != NONE), "{doc}");
+            }
+            let kin = ParentChildOrdinals {
+                parent_of: Vec::new(),
+                rows: Some(rows),
+                first: Vec::new(),
+                children: Vec::new(),
+                orphans: Vec::new(),
+            };
+            let mut some = DocBits::new(max_doc);
+            (0..max_doc).filter(|_| random(3) == 0).for_each(|doc| some.insert(doc));
+            let (mut parents, mut children) = (DocBits::new(max_doc), DocBits::new(max_doc));
+            for (doc, parent) in (0..).zip(&parent_of).filter(|(_, parent)| **parent != NONE) {
+                if some.contains(doc) {
+                    parents.insert(*parent);
+                }
+                if some.contains(*parent) {
+                    children.insert(doc);
+                }
+            }
+            assert_eq!(kin.parents_of(&some), Some(parents));
+            assert_eq!(kin.children_of(&some), Some(children));
+        }
+    }
+
+    #[test]
+    fn rows_know_parents_and_children() {
+        check(u64::MAX, true);
+        check(60, false);
+        check(3, false);
     }
 }
