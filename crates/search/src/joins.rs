@@ -14,6 +14,7 @@ use mapping::{Kind, TreeField};
 use model::{Error, ErrorKind, Result};
 use segment::error::broken;
 use segment::key_columns::{ByKey, Key, Keys};
+use segment::keyed_rows::KeyedRows;
 use segment::schema::Slot;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
@@ -306,6 +307,16 @@ impl KeyReader {
             Kind::Ip => fast.column_opt(name).map_err(broken)?.map(KeyReader::Ip),
             _ => Keys::open(segment, name, false)?.map(KeyReader::Text),
         })
+    }
+
+    /// The rows of documents that may have a key of a set; `None`: they are looked at one by one.
+    pub(crate) fn rows<V>(&self, set: &ByKey<V>) -> Option<KeyedRows> {
+        match self {
+            KeyReader::Text(keys) => Some(KeyedRows::of_text(keys.clone(), set)),
+            KeyReader::Whole(column) => Some(KeyedRows::of_whole(column.clone(), set)),
+            KeyReader::Unsigned(column) => Some(KeyedRows::of_unsigned(column.clone(), set)),
+            KeyReader::Nanos(_) | KeyReader::Fraction(_) | KeyReader::Bool(_) | KeyReader::Ip(_) => None,
+        }
     }
 
     /// Calls `f` with each key of a document.

@@ -58,11 +58,21 @@ fn hashes() -> &'static Hashes {
     })
 }
 
+/// An odd number of the process, for filters of halves of keys.
+pub(crate) fn filter_multiplier() -> u64 {
+    hashes().check.hash_one("filter") | 1
+}
+
 impl Key {
     /// Its place in tables.
     #[inline]
     pub(crate) fn place(self) -> u64 {
         self.place
+    }
+    /// Its other half: of a whole number the number.
+    #[inline]
+    pub(crate) fn check(self) -> u64 {
+        self.check
     }
     /// The key of a text; one that is a whole number has the key of that number.
     pub fn of(text: &[u8]) -> Key {

@@ -23,7 +23,7 @@ pub mod hidden_mark;
 pub mod id_filter;
 pub mod impacts;
 pub mod key_columns;
-pub mod key_ordinals;
+pub mod keyed_rows;
 pub mod merge;
 pub mod ordinals;
 pub mod schema;

@@ -8,8 +8,8 @@ use crate::child_score::Totals;
 use crate::joins::{Joined, JoinedKeys, KeyReader, Place};
 use dsl::query::ScoreMode;
 use model::Result;
-use segment::key_columns::{Key, Keys};
-use segment::key_ordinals::KeyOrdinals;
+use segment::key_columns::Key;
+use segment::keyed_rows::KeyedRows;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -75,21 +75,22 @@ impl KeyScores {
         self.score
     }
 
-    /// The keys of the segment's strings, where the column has strings.
-    pub(crate) fn text_keys(&self) -> Option<&Keys> {
+    /// To find the rows of documents that may have a key takes as long as to look for so many keys that stand in a row; `None`: of other
+    /// columns than those of strings and whole numbers documents are looked at one by one.
+    pub(crate) fn rows_cost(&self) -> Option<usize> {
         match &self.reader {
-            KeyReader::Text(keys) => Some(keys),
+            KeyReader::Text(keys) => Some(keys.by_ordinal().len() + self.keys.len()),
+            KeyReader::Whole(_) | KeyReader::Unsigned(_) => Some(self.keys.len()),
             _ => None,
         }
     }
 
-    /// The documents with a key, by their ordinals. All keys of the column are looked for.
-    pub(crate) fn ordinals(&self) -> Option<KeyOrdinals> {
-        let keys = self.text_keys()?.clone();
-        Some(match &self.keys.kind {
-            JoinedKeys::Plain(set) => KeyOrdinals::new(keys, set),
-            JoinedKeys::Scored(set) => KeyOrdinals::new(keys, set),
-        })
+    /// The rows of documents that may have a key, where [`KeyScores::rows_cost`] says that there are some.
+    pub(crate) fn rows(&self) -> Option<KeyedRows> {
+        match &self.keys.kind {
+            JoinedKeys::Plain(set) => self.reader.rows(set),
+            JoinedKeys::Scored(set) => self.reader.rows(set),
+        }
     }
 }
 

@@ -1,14 +1,14 @@
 //! Documents of a segment that have a key of a join, where no list of terms leads to them.
 //!
 //! The keys of each document are looked for in the set, one document after the other, as long as few are asked for: behind a clause with
-//! few matches, or where a search ends early. After a part of the segment the keys of its whole column are looked for once, and documents
-//! come by windows of their ordinals (`segment::key_ordinals`). Columns of numbers have no ordinals.
+//! few matches, or where a search ends early. After a part of the segment, those that may have a key are read from the rows of the column,
+//! window by window (`segment::keyed_rows`), and only these are looked at.
 //!
 //! Not here: joins with few keys (`key_set`).
 
 use super::key_set::KeyScores;
 use segment::doc_bits::DocBits;
-use segment::key_ordinals::KeyOrdinals;
+use segment::keyed_rows::KeyedRows;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
@@ -19,9 +19,9 @@ const LOOK_TIMES: usize = 12;
 /// The first documents are looked at one by one in any case.
 const FIRST_LOOKS: usize = if cfg!(debug_assertions) { 3 } else { 64 };
 
-/// Documents with a key, window by window.
+/// Documents that may have a key, window by window.
 struct Windows {
-    ordinals: KeyOrdinals,
+    rows: KeyedRows,
     /// The documents of the window, counted from `start` on.
     window: DocBits,
     /// The documents that are in the window.
@@ -30,9 +30,9 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(ordinals: KeyOrdinals) -> Windows {
+    fn new(rows: KeyedRows) -> Windows {
         Windows {
-            ordinals,
+            rows,
             window: DocBits::new(WINDOW - 1),
             start: 0,
             end: 0,
@@ -56,12 +56,12 @@ impl Windows {
             (self.start, self.end) = (from, max_doc.min(from.saturating_add(WINDOW)));
             self.window.clear();
             let Windows {
-                ordinals,
+                rows,
                 window,
                 start,
                 end,
             } = self;
-            ordinals.each(*start..*end, |doc| window.insert(doc - *start));
+            rows.each(*start..*end, |doc| window.insert(doc - *start));
         }
     }
 }
@@ -79,10 +79,8 @@ pub(crate) struct KeyedDocs {
 impl KeyedDocs {
     /// The documents below `max_doc`.
     pub(crate) fn new(scores: KeyScores, max_doc: DocId) -> KeyedDocs {
-        let looks_left = match scores.text_keys() {
-            Some(keys) => FIRST_LOOKS.max(keys.by_ordinal().len() / LOOK_TIMES),
-            None => usize::MAX,
-        };
+        let cost = scores.rows_cost();
+        let looks_left = cost.map_or(usize::MAX, |cost| FIRST_LOOKS.max(cost / LOOK_TIMES));
         let mut docs = KeyedDocs {
             scores,
             doc: 0,
@@ -99,16 +97,18 @@ impl KeyedDocs {
         self.doc = from;
         while self.doc < self.max_doc {
             if self.windows.is_none() && self.looks_left == 0 {
-                self.windows = self.scores.ordinals().map(Windows::new);
+                self.windows = self.scores.rows().map(Windows::new);
             }
-            if let Some(windows) = &mut self.windows {
-                self.doc = windows.next(self.doc, self.max_doc);
-                let is_found = self.doc == TERMINATED || self.scores.look(self.doc);
-                debug_assert!(is_found, "search.md S15: a document in a window has a key of the set");
-                return self.doc;
+            let from = self.doc;
+            match &mut self.windows {
+                Some(windows) => self.doc = windows.next(from, self.max_doc),
+                None => self.looks_left = self.looks_left.saturating_sub(1),
             }
-            self.looks_left = self.looks_left.saturating_sub(1);
-            if self.scores.look(self.doc) {
+            debug_assert!(
+                (from..self.doc.min(self.max_doc)).all(|doc| !self.scores.look(doc)),
+                "search.md S15: a document that a window passes over has no key of the set"
+            );
+            if self.doc == TERMINATED || self.scores.look(self.doc) {
                 return self.doc;
             }
             self.doc += 1;
@@ -208,20 +208,38 @@ mod tests {
     #[test]
     fn documents_come_as_a_fold_finds_them() {
         let mut random = random(5);
-        let mapping = json!({ "properties": { "k": { "type": "keyword" } } });
+        let mapping = json!({ "properties":
+            { "k": { "type": "keyword" }, "n": { "type": "long" }, "u": { "type": "unsigned_long" }, "f": { "type": "double" } } });
+        type ValueOf = fn(u64) -> Value;
+        let fields: [(&str, ValueOf); 4] = [
+            ("k", |number| json!(format!("key-{number}"))),
+            ("n", |number| json!(number as i64 - 20)),
+            // Some of them are beyond what a `long` holds.
+            ("u", |number| json!((1u64 << 63) - 10 + number)),
+            ("f", |number| json!(number as f64 / 2.0)),
+        ];
         for (values_most, keys) in [(1, 40), (3, 40), (1, 2000), (2, 7)] {
             let mut own = || -> Vec<u64> { (0..random(values_most + 1)).map(|_| random(keys)).collect() };
             let all: Vec<Vec<u64>> = (0..700).map(|_| own()).collect();
-            let docs: Vec<Value> = all
-                .iter()
-                .map(|own| json!({ "k": own.iter().map(|k| format!("key-{k}")).collect::<Vec<_>>() }))
-                .collect();
+            let with_all_fields = |own: &Vec<u64>| -> Value {
+                let of = |(name, value_of): &(&str, ValueOf)| {
+                    let values: Vec<Value> = own.iter().map(|k| value_of(*k)).collect();
+                    ((*name).to_owned(), Value::from(values))
+                };
+                fields.iter().map(of).collect()
+            };
+            let docs: Vec<Value> = all.iter().map(with_all_fields).collect();
             let view = view_of(&mapping, &docs, &[700], &|_, _| false);
             let segment = &view.segments[0];
-            let place = Place::of(&view, "k").unwrap().unwrap();
-            for one_in in [1, 3, 20, 1000] {
+            for ((field, value_of), one_in) in fields.iter().flat_map(|field| [1, 3, 20, 1000].map(|one_in| (field, one_in))) {
+                let place = Place::of(&view, field).unwrap().unwrap();
                 let wanted: Vec<u64> = (0..keys).filter(|_| random(one_in) == 0).collect();
-                let set: ByKey<()> = wanted.iter().map(|k| (Key::of(format!("key-{k}").as_bytes()), ())).collect();
+                let text = |k: u64| match value_of(k) {
+                    Value::String(text) => text,
+                    // A fraction without one is a whole number.
+                    number => number.to_string().trim_end_matches(".0").to_owned(),
+                };
+                let set: ByKey<()> = wanted.iter().map(|k| (Key::of(text(*k).as_bytes()), ())).collect();
                 let expected: Vec<bool> = all.iter().map(|own| own.iter().any(|k| wanted.contains(k))).collect();
                 let joined = Joined {
                     kind: JoinedKeys::Plain(set),
