@@ -301,6 +301,29 @@ fn an_answer_has_bounded_bytes_and_whole_changes() {
     assert_eq!((documents, longest), (29, 9));
 }
 
+/// A start begins a file of the log behind the last one. Who reads to the end is at the newest position all the same, and waits there.
+#[test]
+fn a_reader_comes_to_the_newest_position_after_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut since = 0;
+    for round in 0..3 {
+        let server = started(&data, &[]);
+        let read = check(&server, &format!("/_changes?since={since}&timeout=50ms"), 200, "");
+        assert_eq!(read["next"], read["newest"], "round {round}: {read}");
+        server.ok("PUT", &format!("/a/_doc/{round}"), &json!({ "n": round }));
+        let read = check(&server, &format!("/_changes?since={}", read["next"]), 200, "");
+        assert_eq!(
+            read["changes"].as_array().unwrap().len(),
+            if round == 0 { 2 } else { 1 },
+            "{read}"
+        );
+        assert_eq!(read["next"], read["newest"], "round {round}: {read}");
+        since = read["next"].as_u64().unwrap();
+        server.signal(if round == 1 { libc::SIGTERM } else { libc::SIGKILL });
+    }
+}
+
 #[test]
 fn old_changes_are_given_up() {
     let folder = tempfile::tempdir().unwrap();

@@ -167,6 +167,8 @@ impl Log {
             "1.4: records are read up to {}, and only {durable} is durable",
             place.position
         );
+        // A file that a start made begins behind the last one, and may have no record yet.
+        followed.next = followed.next.max(place.position);
         if file.end.is_none() {
             self.places().note(place);
         }

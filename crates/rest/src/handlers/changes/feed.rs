@@ -274,6 +274,8 @@ async fn part(
     loop {
         let newest = feed.retained_range().newest;
         let read = feed.changes(next, READ_BYTES).await?;
+        // What was there before is read. What came meanwhile is little, and more comes before the answer goes.
+        let is_end = read.next == next || read.next >= newest;
         for change in read.changes {
             let commit_seq = change.commit_seq;
             assert!(commit_seq > next, "changes come in the order of their commits, each once");
@@ -293,8 +295,7 @@ async fn part(
         if operations >= limit {
             return Ok(part(list, next));
         }
-        // What was there before is read. What came meanwhile is little, and more comes before the answer goes.
-        if next < newest {
+        if !is_end {
             continue;
         }
         let now = Instant::now();
