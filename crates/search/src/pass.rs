@@ -12,6 +12,7 @@ use crate::fetch::{Fetch, collapse, inner_hits};
 use crate::interrupt::is_timeout;
 use crate::phases::Phases;
 use crate::scorers::planned::Planned;
+use crate::scorers::prune::Pruning;
 use crate::sort::{Key, Plan, SortReader};
 use crate::{Searched, limits, profile};
 use dsl::query::Query;
@@ -184,8 +185,8 @@ fn unless_late<T>(done: Result<T>) -> Result<Option<T>> {
 
 /// Whether so much may match that the best groups are found by the bounds of blocks. Members are asked for again then.
 fn finds_groups_by_bounds(compiled: &CompiledRequest) -> bool {
-    let pruning = || compiled.planned.pruning();
-    compiled.sort.is_empty() && pruning().is_some_and(|pruning| !pruning.is_conjunction() && pruning.docs() > Members::MOST)
+    let many = |pruning: Pruning| !pruning.is_conjunction() && pruning.docs() > Members::MOST;
+    compiled.sort.is_empty() && compiled.planned.pruning().is_some_and(many)
 }
 
 /// Goes through index after index until time or `terminate_after` is up.

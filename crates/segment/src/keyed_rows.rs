@@ -8,47 +8,30 @@
 
 use crate::key_columns::{ByKey, Keys, filter_multiplier};
 use std::ops::Range;
-use tantivy::DocId;
 use tantivy::columnar::Column;
+use tantivy::{BitSet, DocId};
 
 /// Bits of a filter for each key. A key that is not there passes it with a chance of 1 in 16.
 const FILTER_BITS: usize = 16;
 /// A filter has no more bits, so that it stays in the processor's cache.
-const FILTER_BITS_MAX: usize = 1 << 22;
+const FILTER_BITS_MAX: u32 = 1 << 22;
 /// Rows of a column that are read at once.
 const ROWS: usize = 4096;
-
-/// A set of numbers from 0 on, one bit each.
-struct Bits(Vec<u64>);
-
-impl Bits {
-    /// None of so many.
-    fn new(count: usize) -> Bits {
-        Bits(vec![0; count.div_ceil(64)])
-    }
-    #[inline]
-    fn insert(&mut self, number: usize) {
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-    #[inline]
-    fn contains(&self, number: usize) -> bool {
-        self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
-    }
-}
 
 /// One half of some keys, a bit each: most keys that are not among them are told apart by it. The multiplier is one of the process, so
 /// nobody can choose numbers that all pass.
 struct HalfFilter {
-    bits: Bits,
+    bits: BitSet,
     multiplier: u64,
     shift: u32,
 }
 
 impl HalfFilter {
     fn of(halves: impl ExactSizeIterator<Item = u64>) -> HalfFilter {
-        let count = (halves.len() * FILTER_BITS).next_power_of_two().clamp(64, FILTER_BITS_MAX);
+        let wanted = (halves.len() * FILTER_BITS).next_power_of_two().max(64);
+        let count = u32::try_from(wanted).map_or(FILTER_BITS_MAX, |wanted| wanted.min(FILTER_BITS_MAX));
         let mut filter = HalfFilter {
-            bits: Bits::new(count),
+            bits: BitSet::with_max_value(count),
             multiplier: filter_multiplier(),
             shift: u64::BITS - count.trailing_zeros(),
         };
@@ -58,8 +41,8 @@ impl HalfFilter {
         filter
     }
     #[inline]
-    fn at(&self, half: u64) -> usize {
-        (half.wrapping_mul(self.multiplier) >> self.shift) as usize
+    fn at(&self, half: u64) -> u32 {
+        (half.wrapping_mul(self.multiplier) >> self.shift) as u32
     }
     #[inline]
     fn passes(&self, half: u64) -> bool {
@@ -76,7 +59,7 @@ pub struct KeyedRows {
 
 enum Values {
     /// The wanted ordinals, exactly.
-    Text { keys: Keys, wanted: Bits, read: Vec<u64> },
+    Text { keys: Keys, wanted: BitSet, read: Vec<u64> },
     Whole {
         column: Column<i64>,
         filter: HalfFilter,
@@ -93,8 +76,9 @@ impl KeyedRows {
     /// Looks for each key of a column of strings in a set.
     pub fn of_text<V>(keys: Keys, set: &ByKey<V>) -> KeyedRows {
         let filter = HalfFilter::of(set.keys().map(|key| key.place()));
-        let mut wanted = Bits::new(keys.by_ordinal().len());
-        for (ordinal, key) in keys.by_ordinal().iter().enumerate() {
+        // A segment has fewer strings than rows, whose numbers are `u32`.
+        let mut wanted = BitSet::with_max_value(keys.by_ordinal().len() as u32);
+        for (ordinal, key) in (0..).zip(keys.by_ordinal()) {
             if filter.passes(key.place()) && set.contains_key(key) {
                 wanted.insert(ordinal);
             }
@@ -140,7 +124,7 @@ impl KeyedRows {
                     keys.column().ords(),
                     docs,
                     (read, rows),
-                    |ordinal| wanted.contains(ordinal as usize),
+                    |ordinal| wanted.contains(ordinal as u32),
                     show,
                 );
             }

@@ -75,9 +75,7 @@ impl Planner<'_> {
         }
         Ok(Arc::new(node))
     }
-}
 
-impl Planner<'_> {
     /// The segments with children whose parents may live in another one, and these children.
     fn orphans(&self, family: &Family, parent_type: &str) -> Result<Vec<(Arc<SegmentView>, Vec<DocId>)>> {
         let mut all = Vec::new();

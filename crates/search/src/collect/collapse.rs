@@ -34,7 +34,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// So many are kept. Of more, asking again for those of the page's groups costs less than keeping all.
+    /// So many are kept. Where there are more, a second search for the groups of the page takes less time than to keep all.
     pub(crate) const MOST: u64 = if cfg!(test) { 64 } else { 8192 };
 
     /// None yet; who shows them needs their scores or does not.

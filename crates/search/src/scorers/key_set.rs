@@ -33,7 +33,7 @@ pub(crate) struct KeyScores {
     keys: Arc<Joined>,
     mode: ScoreMode,
     boost: f32,
-    /// Of the document that was found last.
+    /// The score of the document that was found last.
     score: f32,
     /// The keys of one document.
     own: Vec<Key>,

@@ -274,7 +274,7 @@ async fn part(
     loop {
         let newest = feed.retained_range().newest;
         let read = feed.changes(next, READ_BYTES).await?;
-        // What was there before is read. What came meanwhile is little, and more comes before the answer goes.
+        // The end is that of the moment before the read. Later changes are read together, before the answer goes.
         let is_end = read.next == next || read.next >= newest;
         for change in read.changes {
             let commit_seq = change.commit_seq;
