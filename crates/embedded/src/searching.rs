@@ -348,9 +348,10 @@ impl Store {
     ) -> Result<T> {
         let Turn { interrupt, helpers } = turn.into();
         let catalog = self.catalog.now();
-        let scripts = |source: &ScriptSource| {
-            let program = compile(&catalog.scripts, source)?;
-            self.script_compilations.fetch_add(1, Ordering::Relaxed);
+        let (stored, compilations) = (catalog.clone(), self.script_compilations.clone());
+        let scripts = move |source: &ScriptSource| {
+            let program = compile(&stored.scripts, source)?;
+            compilations.fetch_add(1, Ordering::Relaxed);
             Ok(program)
         };
         let number = |setting| usize::try_from(catalog.cluster_number(setting)).unwrap_or(usize::MAX);
@@ -360,7 +361,7 @@ impl Store {
             max_clause_count: number(settings::MAX_CLAUSE_COUNT),
             max_buckets: number(settings::MAX_BUCKETS),
             max_phrase_ways: number(settings::MAX_PHRASE_WAYS),
-            scripts: &scripts,
+            scripts: Arc::new(scripts),
             see,
             interrupt: interrupt.clone(),
             helpers,

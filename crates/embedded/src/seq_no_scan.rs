@@ -67,6 +67,7 @@ impl Store {
                 profile: std::cell::Cell::new(false),
                 filters_score: std::cell::Cell::new(false),
                 interrupt: cx.interrupt.clone(),
+                scripts: cx.scripts.clone(),
                 ..*cx
             };
             let may_hold = |segment: &SegmentView| {

@@ -57,7 +57,7 @@ pub(crate) struct Store {
     /// Damage that the start found, in words.
     pub(crate) found_damage: Vec<String>,
     /// Scripts that were compiled since the process began.
-    pub(crate) script_compilations: AtomicU64,
+    pub(crate) script_compilations: Arc<AtomicU64>,
     pub(crate) _lock: Option<FolderLock>,
 }
 
@@ -224,7 +224,7 @@ impl Store {
             snapshots: SnapshotWork::default(),
             unclean,
             found_damage: Vec::new(),
-            script_compilations: AtomicU64::new(0),
+            script_compilations: Arc::default(),
             _lock: lock,
         }
     }

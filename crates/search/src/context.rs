@@ -5,6 +5,10 @@ use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use model::Result;
 use std::cell::Cell;
+use std::sync::Arc;
+
+/// Looks stored scripts up and compiles, with a cache.
+pub type Scripts = Arc<dyn Fn(&ScriptSource) -> Result<script::Program> + Send + Sync>;
 
 /// The surroundings of a search: clock, limits, scripts, cancellation.
 pub struct Context<'a> {
@@ -18,8 +22,8 @@ pub struct Context<'a> {
     pub max_buckets: usize,
     /// `search.max_phrase_suggest_ways`.
     pub max_phrase_ways: usize,
-    /// Looks stored scripts up and compiles, with a cache.
-    pub scripts: &'a dyn Fn(&ScriptSource) -> Result<script::Program>,
+    /// The scripts of the request.
+    pub scripts: Scripts,
     /// Hidden documents too?
     pub see: engine::See,
     /// Whether the request is to go on.
@@ -49,6 +53,14 @@ impl Context<'_> {
     /// As [`Interrupt::check`].
     pub fn check_cancelled(&self) -> Result<()> {
         self.interrupt.check()
+    }
+
+    /// Compiles a script of the request.
+    ///
+    /// # Errors
+    /// There is no such stored script; it does not compile.
+    pub(crate) fn compile(&self, source: &ScriptSource) -> Result<script::Program> {
+        (*self.scripts)(source)
     }
 
     /// Calls `f`; what it compiles is explained, if `explained`.

@@ -139,7 +139,7 @@ impl Script {
     /// # Errors
     /// Scripts that do not compile or are not stored.
     pub(crate) fn new(view: &IndexView, source: &ScriptSource, cx: &Context<'_>) -> Result<Script> {
-        let program = (cx.scripts)(source)?;
+        let program = cx.compile(source)?;
         let of = Fields {
             mapping: view.mapping.clone(),
             schema: view.schema.clone(),

@@ -1,6 +1,6 @@
 //! Searches over a small index in memory: requests and the ids, scores and values they answer with.
 
-use crate::context::Context;
+use crate::context::{Context, Scripts};
 use crate::helpers::Helpers;
 use crate::interrupt::Interrupt;
 use crate::{run, scan};
@@ -161,18 +161,18 @@ impl Helpers for ThreadEach {
 fn search_with(view: &Arc<IndexView>, body: &Value, helpers: Option<&dyn Helpers>) -> model::Result<SearchResponse> {
     let node = read(body.to_string().as_bytes(), Reading::default())?;
     let request = SearchRequest::parse(node, Dialect::default())?;
-    let scripts = |s: &dsl::query::script_source::ScriptSource| match &s.text {
+    let scripts: Scripts = Arc::new(|s: &dsl::query::script_source::ScriptSource| match &s.text {
         dsl::query::script_source::ScriptText::Inline(text) => script::compile(text, script::Lang::Painless),
         dsl::query::script_source::ScriptText::Stored(id) => Err(model::Error::illegal(id.clone())),
-    };
+    });
     let cx = Context {
         helpers,
-        ..context(&scripts)
+        ..context(scripts)
     };
     run(&[(view.clone(), None)], &request, &cx)
 }
 
-fn context<'a>(scripts: &'a dyn Fn(&dsl::query::script_source::ScriptSource) -> model::Result<script::Program>) -> Context<'a> {
+fn context<'a>(scripts: Scripts) -> Context<'a> {
     Context {
         phases: Default::default(),
         now_ms: 1_580_000_000_000,
@@ -361,7 +361,7 @@ fn hits_show_what_was_asked() {
     assert_eq!(answer.hits.hits.len(), 3);
     let mut seen = Vec::new();
     let none = |_: &dsl::query::script_source::ScriptSource| Err(model::Error::illegal("none"));
-    scan(&texts(), None, None, &context(&none), &mut |segment, doc| {
+    scan(&texts(), None, None, &context(Arc::new(none)), &mut |segment, doc| {
         seen.push((segment, doc));
         Ok(true)
     })
@@ -526,7 +526,7 @@ fn a_document_that_its_files_lack_is_corruption() {
         params: serde_json::Map::new(),
         defaults_to_groovy: false,
     };
-    let script = crate::scripts::Script::new(&view, &source, &context(&compile)).unwrap();
+    let script = crate::scripts::Script::new(&view, &source, &context(Arc::new(compile))).unwrap();
     let bound = script.open(&view.segments[0]).unwrap();
     let past_the_end = view.segments[0].reader.max_doc();
     let refusal = bound.value(past_the_end, 0.0, None).unwrap_err();

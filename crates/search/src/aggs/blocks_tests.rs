@@ -1,9 +1,9 @@
-//! Aggregations that collect blocks answer as they do document by document.
+//! Aggregations that collect blocks answer as they do document by document, and on several threads as on one.
 //!
 //! Random trees of aggregations over random segments with deletes, several values and none. The expected answer is that of the same
-//! request where each level is shown one document at a time.
+//! request where each level is shown one document at a time, and on one thread.
 
-use crate::tests::{search_again, view_of};
+use crate::tests::{search_again, search_side_by_side, view_of};
 use dsl::search::{Aggregations, SearchResponse};
 use model::random::random;
 use segment::searchable::IndexView;
@@ -75,7 +75,9 @@ fn metric(random: Random<'_>) -> Value {
     let any = ["one", "some", "many", "ip"];
     let number = one_of(random, &NUMBERS);
     let kind = one_of(random, &["avg", "sum", "min", "max", "stats", "extended_stats"]);
-    match random(9) {
+    match random(11) {
+        9 => json!({"percentiles": {"field": number, "percents": [5, 50, 99]}}),
+        10 => json!({"top_metrics": {"metrics": {"field": one_of(random, &["whole", "one"])}, "sort": {"day": "desc"}, "size": 2}}),
         0 => json!({"max": {"script": {"source": "_score"}}}),
         1 => json!({"cardinality": {"field": one_of(random, &any)}}),
         2 => json!({"cardinality": {"field": number}}),
@@ -129,7 +131,10 @@ fn aggregation(random: Random<'_>, depth: u64) -> Value {
     if depth == 0 || random(3) == 0 {
         return metric(random);
     }
-    let mut agg = match random(7) {
+    let mut agg = match random(9) {
+        7 => json!({"missing": {"field": one_of(random, &["some", "price", "ip"])}}),
+        8 => json!({"filters": {"other_bucket": true, "filters": {
+            "few": {"term": {"some": "s3"}}, "many": {"script": {"script": "doc['whole'].value > 100"}}}}}),
         0..3 => terms(random),
         3 => dates(random),
         4 => json!({"histogram": {"field": one_of(random, &NUMBERS[..4]), "interval": 7.5, "min_doc_count": 1}}),
@@ -188,5 +193,45 @@ fn blocks_answer_as_documents_do() {
         ONE_BY_ONE.set(false);
         assert_eq!(blocks.hits.total, documents.hits.total, "{case}: {body}");
         assert_eq!(tree(blocks), tree(documents), "{case}: {body}");
+    }
+}
+
+/// Where two answers differ by more than rounding, as threads add fractions up in another order.
+fn difference(a: &Value, b: &Value, at: &str) -> Option<String> {
+    let parts = |pairs: Vec<(String, &Value, &Value)>| {
+        pairs.into_iter().find_map(|(name, a, b)| difference(a, b, &format!("{at}.{name}")))
+    };
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            parts(a.iter().zip(b.values()).map(|((name, a), b)| (name.clone(), a, b)).collect())
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            parts(a.iter().zip(b).enumerate().map(|(no, (a, b))| (no.to_string(), a, b)).collect())
+        }
+        (Value::Number(x), Value::Number(y)) if x.is_f64() && y.is_f64() => {
+            let (x, y) = (x.as_f64().unwrap(), y.as_f64().unwrap());
+            ((x - y).abs() > 1e-12 * x.abs().max(1.0)).then(|| format!("{at}: {x} and {y}"))
+        }
+        (a, b) => (a != b).then(|| format!("{at}: {a} and {b}")),
+    }
+}
+
+#[test]
+fn threads_answer_together_as_one_does() {
+    let cases = std::env::var("PLEACH_BLOCKS_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let indices: Vec<Arc<IndexView>> = (0..INDICES).map(|seed| index(70 + seed)).collect();
+    for case in 0..cases {
+        let random = &mut random(case as u64 * 7_919 + 5);
+        let view = &indices[random(INDICES) as usize];
+        let mut body = body(random);
+        for member in ["post_filter", "terminate_after", "min_score", "sort", "collapse"] {
+            body.as_object_mut().unwrap().remove(member);
+        }
+        body["size"] = 0.into();
+        let alone = search_again(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
+        let together = search_side_by_side(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
+        assert_eq!(alone.hits.total, together.hits.total, "{case}: {body}");
+        let differs = difference(&tree(alone), &tree(together), "");
+        assert_eq!(differs, None, "{case}: {body}");
     }
 }

@@ -100,6 +100,19 @@ impl Interner {
         debug_assert_eq!(self.ips.len(), self.ip_codes.len(), "each address has a code of its own");
         code
     }
+    /// The code here of what has a code in another interner of the same aggregation.
+    pub(super) fn adopt(&mut self, other: &Interner, code: u64) -> Result<u64> {
+        if let Some(theirs) = &other.direct {
+            if self.direct.is_none() && self.list.is_empty() {
+                self.direct = Some(theirs.clone());
+            }
+            if self.direct.as_ref().is_some_and(|own| Arc::ptr_eq(own, theirs)) {
+                return Ok(code);
+            }
+        }
+        self.leave_direct()?;
+        Ok(self.intern(&other.text(code)?))
+    }
     pub(super) fn text(&self, code: u64) -> Result<String> {
         match &self.direct {
             Some(ordinals) => ordinals.text(code),

@@ -15,6 +15,7 @@ mod blocks_tests;
 mod bucket;
 mod codes;
 mod deferred;
+mod fork;
 mod format;
 mod metric;
 mod pipeline;
@@ -23,15 +24,18 @@ mod scripts;
 mod top_hits;
 mod values;
 
+use crate::doc_sink::{SinkFork, SinkPart};
 use crate::scorers::fill::{BLOCK_DOCS, fill};
 use blocks::Block;
 use dsl::aggs::{Agg, AggKind, TopHitsAgg};
 use dsl::search::Hit;
+use fork::RootFork;
 use model::date::PatternSyntax;
 use model::{Dialect, Error, ErrorKind, Result};
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tantivy::DocId;
@@ -124,7 +128,7 @@ pub(crate) fn check_collected(buckets: usize) -> Result<()> {
 }
 
 /// One aggregation while it is worked out.
-pub(crate) trait Collector {
+pub(crate) trait Collector: Any + Send {
     /// Enters a segment.
     fn segment(&mut self, at: &At<'_>) -> Result<()>;
     /// A document falls into a bucket of the aggregation above.
@@ -132,6 +136,15 @@ pub(crate) trait Collector {
     /// Documents fall into buckets of the aggregation above: the same as one call of [`Collector::collect`] for each (search.md S24).
     fn collect_block(&mut self, block: &Block<'_>) -> Result<()> {
         block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+    }
+    /// Whether several threads may collect, each a part of the documents in a collector of its own.
+    fn is_divisible(&self) -> bool {
+        false
+    }
+    /// Takes over what another thread has collected of the same aggregation. `buckets`: the bucket here of each bucket of the
+    /// aggregation above there (search.md S28).
+    fn absorb(&mut self, _other: Box<dyn Collector>, _buckets: &[u32]) -> Result<()> {
+        Err(Error::new(ErrorKind::Internal, "this aggregation is collected by one thread"))
     }
     /// All documents of all segments were collected.
     fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
@@ -225,6 +238,22 @@ impl Subs {
             return block.each(|doc, score, bucket| self.collect(doc, score, bucket));
         }
         self.list.iter_mut().try_for_each(|sub| sub.collector.collect_block(block))
+    }
+    /// See [`Collector::is_divisible`].
+    pub(crate) fn are_divisible(&self) -> bool {
+        self.list.iter().all(|sub| sub.collector.is_divisible())
+    }
+    /// See [`Collector::absorb`].
+    pub(crate) fn absorb(&mut self, other: Subs, buckets: &[u32]) -> Result<()> {
+        assert_eq!(
+            self.names(),
+            other.names(),
+            "search.md S28: all threads collect the aggregations of one request"
+        );
+        let pairs = self.list.iter_mut().zip(other.list);
+        pairs
+            .map(|(own, other)| own.collector.absorb(other.collector, buckets))
+            .collect()
     }
     pub(crate) fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))
@@ -520,6 +549,16 @@ impl crate::doc_sink::DocSink for Root<'_> {
     }
     fn enters_all(&self) -> bool {
         !self.globals.is_empty()
+    }
+    fn fork(&self) -> Option<Box<dyn SinkFork>> {
+        let is_divisible = !self.cx.profile && self.globals.is_empty() && self.subs.are_divisible();
+        is_divisible.then(|| Box::new(RootFork::new(self.aggs, self.cx)) as Box<dyn SinkFork>)
+    }
+    fn absorb(&mut self, part: SinkPart) -> Result<()> {
+        let part = part.downcast::<Subs>();
+        let part = part.map_err(|_| Error::new(ErrorKind::Internal, "a part of aggregations has collectors"))?;
+        // All documents fall into one bucket at the top.
+        self.subs.absorb(*part, &[0])
     }
 }
 

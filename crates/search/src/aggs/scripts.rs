@@ -138,7 +138,7 @@ impl AggregationScript {
         cx: &super::AggregationContext<'_>,
     ) -> Result<AggregationScript> {
         Ok(AggregationScript {
-            program: (cx.plan.scripts)(source)?,
+            program: cx.plan.compile(source)?,
             params: Params::from_json(&source.params),
             columns: Vec::new(),
             view: None,

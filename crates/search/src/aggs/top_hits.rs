@@ -1,6 +1,7 @@
 //! `top_hits` and `top_metrics`: the best documents of each bucket.
 
 use super::blocks::Block;
+use super::fork::same_kind;
 use super::values::{ValuesSource, Wants};
 use super::{AggregationContext, At, Collector, Finish, Found, Subs};
 use crate::sort::{Key, Plan, SortReader, compare};
@@ -242,6 +243,43 @@ impl BestByBucket {
         }
         passes
     }
+    /// Documents keep their place in the order wherever they are collected. By the number in the index, threads count from another one.
+    fn is_divisible(&self) -> bool {
+        self.sort.iter().all(|sort| sort.by != SortBy::Doc)
+    }
+    /// Takes over what another thread has collected of the segment that was entered last; `codes_here` puts codes of there into
+    /// those of here.
+    fn absorb(
+        &mut self,
+        other: BestByBucket,
+        buckets: &[u32],
+        mut codes_here: impl FnMut(&mut One) -> Result<()>,
+    ) -> Result<()> {
+        let segment = self.segments.len() - 1;
+        debug_assert!(
+            other.segments.iter().all(|(_, theirs)| Arc::ptr_eq(theirs, &self.segments[segment].1)),
+            "search.md S28: another thread collects documents of the segment that this one has entered"
+        );
+        for (theirs, bucket) in other.buckets.into_iter().zip(buckets).filter(|(theirs, _)| theirs.total > 0) {
+            let at = *bucket as usize;
+            if at >= self.buckets.len() {
+                super::check_collected(at)?;
+                self.buckets.resize_with(at + 1, Bucket::default);
+            }
+            let own = &mut self.buckets[at];
+            own.total += theirs.total;
+            own.max_score = own.max_score.into_iter().chain(theirs.max_score).reduce(f32::max);
+            for mut one in theirs.list {
+                one.segment = segment;
+                codes_here(&mut one)?;
+                own.list.push(one);
+            }
+            own.list.sort_by(|a, b| Self::order(&self.sort, a, b));
+            own.list.truncate(self.window);
+            own.sorted = true;
+        }
+        Ok(())
+    }
     fn of(&mut self, bucket: u32) -> Option<&Bucket> {
         let bucket = self.buckets.get_mut(bucket as usize)?;
         if !bucket.sorted {
@@ -270,6 +308,13 @@ impl Collector for TopHits {
             true => Ok(()),
             false => self.collect(doc, score, bucket),
         })
+    }
+    fn is_divisible(&self) -> bool {
+        self.best.is_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: TopHits = same_kind(other)?;
+        self.best.absorb(other.best, buckets, |_| Ok(()))
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let scored = self.best.by_score() && self.best.sort.len() == 1 || self.spec.track_scores;
@@ -356,6 +401,23 @@ impl Collector for TopMetrics {
                 out.push(codes.first().copied());
             }
             Ok(out)
+        })
+    }
+    fn is_divisible(&self) -> bool {
+        self.best.is_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let TopMetrics {
+            sources: theirs, best, ..
+        } = same_kind(other)?;
+        let sources = &mut self.sources;
+        self.best.absorb(best, buckets, |one| {
+            for (code, ((_, source), (_, theirs))) in one.codes.iter_mut().zip(sources.iter_mut().zip(&theirs)) {
+                if let Some(code) = code {
+                    *code = source.adopt(theirs, *code)?;
+                }
+            }
+            Ok(())
         })
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {

@@ -686,6 +686,19 @@ impl ValuesSource {
         Ok(())
     }
 
+    /// The code here of what has a code in another source of the same aggregation.
+    pub(super) fn adopt(&mut self, other: &ValuesSource, code: u64) -> Result<u64> {
+        debug_assert_eq!(
+            self.class, other.class,
+            "search.md S28: the threads of a search read the same values"
+        );
+        match self.class {
+            Class::Str => self.interner.adopt(&other.interner, code),
+            Class::Ip => Ok(self.interner.ip(other.interner.ips[code as usize])),
+            _ => Ok(code),
+        }
+    }
+
     /// The code of the least value there is, for what has none: of strings the first, of numbers 0.
     pub(crate) fn least_code(&self) -> u64 {
         match self.class {

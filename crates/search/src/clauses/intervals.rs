@@ -213,7 +213,7 @@ impl Planner<'_> {
 
     fn interval_script(&self, source: &ScriptSource) -> Result<IntervalScript> {
         Ok(IntervalScript {
-            program: (self.cx.scripts)(source)?,
+            program: self.cx.compile(source)?,
             params: script::Params::from_json(&source.params),
             interrupt: self.cx.interrupt.clone(),
         })

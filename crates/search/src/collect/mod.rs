@@ -2,16 +2,18 @@
 
 mod by_rank;
 pub(crate) mod collapse;
+mod divided_sink;
 pub mod join_keys;
 mod match_count;
 pub(crate) mod rescore;
+mod shared_bound;
 mod shown;
 mod side_by_side;
 pub(crate) mod top;
 
 use crate::collect::by_rank::ByRank;
 use crate::collect::collapse::{Group, Groups, Member, Members};
-use crate::collect::shown::{Waiting, show_all};
+use crate::collect::shown::Waiting;
 use crate::collect::top::Smallest;
 use crate::context::Context;
 use crate::doc_sink::DocSink;
@@ -334,7 +336,7 @@ pub fn collect(
         if let Some(sink) = sink {
             sink.segment(source.view, segment)?;
             if only_sink {
-                show_all(set.as_mut(), scores.then_some(source.boost), source.planned, cx, *sink, found)?;
+                divided_sink::show_all(source, segment, set.as_mut(), scores, request, cx, *sink, found)?;
                 continue;
             }
         }

@@ -1,113 +1,69 @@
-//! The segments of one index, searched by several threads side by side.
+//! Work on one index that several threads do side by side.
 //!
-//! Each thread takes the next segment that nobody has taken and keeps its own best; at the end they are put together. Threads share
-//! the score of the worst hit that can still be among the best, so that none looks at what another has made hopeless (search.md S26).
+//! It has units. Each thread takes the next unit that nobody has taken and keeps what it finds; at the end the parts of all threads are
+//! put together by the thread of the search.
 //!
-//! Not here: how a segment is searched (`top`).
+//! Not here: what a unit is, a segment (`top`) or documents of one (`divided_sink`); the threads themselves (`helpers`).
 
-use super::{Best, Order, Ranked};
 use crate::helpers::Helpers;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The score that a hit must exceed by what any thread knows; it only rises.
-#[derive(Debug)]
-pub(crate) struct SharedBound(AtomicU32);
+/// The units that one thread takes, in ascending order. Each unit is taken by one thread.
+pub(crate) struct Units<'a> {
+    next: &'a AtomicUsize,
+    end: usize,
+}
 
-impl Default for SharedBound {
-    fn default() -> SharedBound {
-        SharedBound(AtomicU32::new(sortable_bits(f32::MIN)))
+impl Iterator for Units<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let no = self.next.fetch_add(1, Ordering::Relaxed);
+        (no < self.end).then_some(no)
     }
 }
 
-impl SharedBound {
-    /// So many hits have this score or more. A hit of an earlier segment with the same score comes first, so the bound is just below.
-    pub(crate) fn raise(&self, score: f32) {
-        debug_assert!(!score.is_nan(), "scores have a total order");
-        self.0.fetch_max(sortable_bits(score.next_down()), Ordering::Relaxed);
-    }
-    /// A hit must score more than this.
-    pub(crate) fn floor(&self) -> f32 {
-        score_of(self.0.load(Ordering::Relaxed))
-    }
-}
-
-/// Bits in the order of the numbers.
-fn sortable_bits(score: f32) -> u32 {
-    let bits = score.to_bits();
-    if score.is_sign_negative() { !bits } else { bits | 1 << 31 }
-}
-
-fn score_of(sortable: u32) -> f32 {
-    f32::from_bits(if sortable >> 31 == 0 {
-        !sortable
-    } else {
-        sortable & !(1 << 31)
-    })
-}
-
-/// A pass over the segments of an index, each by itself.
-pub(crate) trait SegmentPass: Send + Sync + 'static {
-    /// How many segments there are.
-    fn segments(&self) -> usize;
-    /// How many hits are kept.
-    fn limit(&self) -> usize;
-    /// Adds the hits and the count of one segment. A thread takes segments in ascending order.
+/// Work that threads take units of.
+pub(crate) trait DividedWork: Send + Sync + 'static {
+    /// What a helper finds.
+    type Part: Send;
+    /// How many units there are.
+    fn units(&self) -> usize;
+    /// What a helper finds in the units that it takes.
     ///
     /// # Errors
     /// Unreadable files, scripts, cancellation.
-    fn segment(&self, no: usize, best: &mut Best<'_>, count: &mut u64) -> Result<()>;
+    fn help(&self, units: Units<'_>) -> Result<Self::Part>;
 }
 
-/// The result of one helper.
-struct HelperResult {
-    hits: Vec<Ranked>,
-    count: u64,
-}
-
-/// A pass that threads take segments from.
-struct Division<P> {
-    pass: P,
-    /// The count before this index.
-    before: u64,
+/// Work while it is done.
+struct Division<W: DividedWork> {
+    work: W,
     next: AtomicUsize,
-    state: Mutex<DivisionState>,
+    state: Mutex<DivisionState<W::Part>>,
     ended: Condvar,
 }
 
-#[derive(Default)]
-struct DivisionState {
+struct DivisionState<P> {
     /// The search goes on without helpers that have not begun.
     is_closed: bool,
     running: usize,
-    parts: Vec<Result<HelperResult>>,
+    parts: Vec<Result<P>>,
 }
 
-impl<P: SegmentPass> Division<P> {
-    fn take_segments(&self, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
-        loop {
-            let no = self.next.fetch_add(1, Ordering::Relaxed);
-            if no >= self.pass.segments() {
-                return Ok(());
-            }
-            self.pass.segment(no, best, count)?;
+impl<W: DividedWork> Division<W> {
+    fn units(&self) -> Units<'_> {
+        Units {
+            next: &self.next,
+            end: self.work.units(),
         }
     }
 
-    fn part(&self) -> Result<HelperResult> {
-        let (order, mut count) = (Order::default(), self.before);
-        let mut best = Best::new(&order, self.pass.limit());
-        self.take_segments(&mut best, &mut count)?;
-        Ok(HelperResult {
-            hits: best.into_sorted(),
-            count: count - self.before,
-        })
-    }
-
-    /// Takes segments until none is left, on a thread of a helper.
+    /// Takes units until none is left, on a thread of a helper.
     fn help(&self) {
         {
             let mut state = self.state.lock();
@@ -116,7 +72,7 @@ impl<P: SegmentPass> Division<P> {
             }
             state.running += 1;
         }
-        let part = catch_unwind(AssertUnwindSafe(|| self.part()));
+        let part = catch_unwind(AssertUnwindSafe(|| self.work.help(self.units())));
         let part = part.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a search's helper panicked")));
         let mut state = self.state.lock();
         debug_assert!(state.running > 0, "a helper that ends has begun");
@@ -126,7 +82,7 @@ impl<P: SegmentPass> Division<P> {
     }
 
     /// Waits for the helpers that have begun; the others do nothing any more.
-    fn close(&self) -> Vec<Result<HelperResult>> {
+    fn close(&self) -> Vec<Result<W::Part>> {
         let mut state = self.state.lock();
         state.is_closed = true;
         while state.running > 0 {
@@ -140,17 +96,22 @@ impl<P: SegmentPass> Division<P> {
     }
 }
 
-/// Goes through all segments on this thread, and on helpers where processors have nothing to do.
-///
-/// # Errors
-/// As [`SegmentPass::segment`]; what this thread had found by then is kept.
-pub(crate) fn run<P: SegmentPass>(pass: P, helpers: &dyn Helpers, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
-    let others = pass.segments().saturating_sub(1);
+/// Does all units on this thread by `own`, and on helpers where processors have nothing to do. The answer is that of `own`, and the parts
+/// of the helpers, whatever `own` answers.
+pub(crate) fn run<W: DividedWork>(
+    work: W,
+    helpers: &dyn Helpers,
+    own: impl FnOnce(&W, Units<'_>) -> Result<()>,
+) -> (Result<()>, Vec<Result<W::Part>>) {
+    let others = work.units().saturating_sub(1);
     let division = Arc::new(Division {
-        pass,
-        before: *count,
+        work,
         next: AtomicUsize::new(0),
-        state: Mutex::default(),
+        state: Mutex::new(DivisionState {
+            is_closed: false,
+            running: 0,
+            parts: Vec::new(),
+        }),
         ended: Condvar::new(),
     });
     for _ in 0..others {
@@ -159,30 +120,6 @@ pub(crate) fn run<P: SegmentPass>(pass: P, helpers: &dyn Helpers, best: &mut Bes
             break;
         }
     }
-    let own = division.take_segments(best, count);
-    for part in division.close() {
-        let part = part?;
-        debug_assert!(
-            part.hits.len() <= best.limit(),
-            "search.md S26: a helper keeps no more than the best k"
-        );
-        *count += part.count;
-        part.hits.into_iter().for_each(|hit| best.push(hit));
-    }
-    own
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_rise_and_stay_below_the_score() {
-        let bound = SharedBound::default();
-        assert_eq!(bound.floor(), f32::MIN);
-        for (score, floor) in [(-2.0, -2.0f32), (-3.0, -2.0), (0.0, 0.0), (1.5, 1.5), (1.25, 1.5), (7.0, 7.0)] {
-            bound.raise(score);
-            assert_eq!(bound.floor(), floor.next_down(), "after {score}");
-        }
-    }
+    let done = own(&division.work, division.units());
+    (done, division.close())
 }

@@ -11,8 +11,9 @@
 
 use super::collapse::Groups;
 use super::match_count::MatchCount;
-use super::side_by_side::{self, SegmentPass, SharedBound};
-use super::{Best, Collected, Ranked, Source};
+use super::shared_bound::SharedBound;
+use super::side_by_side::{self, DividedWork, Units};
+use super::{Best, Collected, Order, Ranked, Source};
 use crate::context::Context;
 use crate::interrupt::Interrupt;
 use crate::scorers::live_docs::LiveDocs;
@@ -81,10 +82,22 @@ pub(crate) fn top(
         counted: AtomicU64::new(found.count),
         interrupt: cx.interrupt.clone(),
     };
-    if let Some(helpers) = cx.helpers.filter(|_| pass.is_long()) {
-        return side_by_side::run(pass, helpers, best, &mut found.count);
+    let Some(helpers) = cx.helpers.filter(|_| pass.is_long()) else {
+        return (0..pass.units()).try_for_each(|no| pass.segment(no, best, &mut found.count));
+    };
+    let (own, parts) = side_by_side::run(pass, helpers, |pass, mut segments| {
+        segments.try_for_each(|no| pass.segment(no, best, &mut found.count))
+    });
+    for part in parts {
+        let part = part?;
+        debug_assert!(
+            part.hits.len() <= best.limit(),
+            "search.md S26: a helper keeps no more than the best k"
+        );
+        found.count += part.count;
+        part.hits.into_iter().for_each(|hit| best.push(hit));
     }
-    (0..pass.segments()).try_for_each(|no| pass.segment(no, best, &mut found.count))
+    own
 }
 
 /// A pass that looks at fewer entries of lists, or documents, takes less time than a second thread needs to begin.
@@ -122,15 +135,35 @@ impl Pass {
     }
 }
 
-impl SegmentPass for Pass {
-    fn segments(&self) -> usize {
+/// The hits of a helper, and its count.
+struct SegmentsPart {
+    hits: Vec<Ranked>,
+    count: u64,
+}
+
+impl DividedWork for Pass {
+    type Part = SegmentsPart;
+
+    fn units(&self) -> usize {
         self.view.segments.len()
     }
 
-    fn limit(&self) -> usize {
-        self.limit
+    fn help(&self, mut segments: Units<'_>) -> Result<SegmentsPart> {
+        let (order, mut count) = (Order::default(), 0);
+        let mut best = Best::new(&order, self.limit);
+        segments.try_for_each(|no| self.segment(no, &mut best, &mut count))?;
+        Ok(SegmentsPart {
+            hits: best.into_sorted(),
+            count,
+        })
     }
+}
 
+impl Pass {
+    /// Adds the hits and the count of one segment.
+    ///
+    /// # Errors
+    /// Unreadable files, scripts, cancellation.
     fn segment(&self, no: usize, best: &mut Best<'_>, count: &mut u64) -> Result<()> {
         self.interrupt.check()?;
         let (planned, most) = (&*self.planned, self.most);

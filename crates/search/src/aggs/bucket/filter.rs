@@ -1,7 +1,8 @@
 //! `filter`, `filters`, `missing`, `global`, samplers: buckets by conditions on documents.
 
-use super::{Counts, place_below, single, single_order};
+use super::{Counts, place_below, places_below, single, single_order};
 use crate::aggs::deferred::Segments;
+use crate::aggs::fork::same_kind;
 use crate::aggs::values::{ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
 use crate::scorers::node::Shared;
@@ -152,6 +153,15 @@ impl Collector for Filters {
         }
         Ok(())
     }
+    fn is_divisible(&self) -> bool {
+        self.subs.are_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Filters = same_kind(other)?;
+        let own = places_below(buckets, self.width())?;
+        self.counts.absorb(&other.counts, &own);
+        self.subs.absorb(other.subs, &own)
+    }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         if self.form == Form::One {
             return single(self.count(self.own(bucket, 0)), self.own(bucket, 0), &mut self.subs, to);
@@ -252,6 +262,14 @@ impl Collector for All {
             self.subs.collect(doc, score, bucket)?;
         }
         Ok(())
+    }
+    fn is_divisible(&self) -> bool {
+        self.subs.are_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: All = same_kind(other)?;
+        self.counts.absorb(&other.counts, buckets);
+        self.subs.absorb(other.subs, buckets)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         single(self.counts.get(bucket as usize), bucket, &mut self.subs, to)

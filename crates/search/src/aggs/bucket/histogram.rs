@@ -4,6 +4,7 @@ use super::{Keyed, no_order};
 use crate::aggs::block_values::BlockNumbers;
 use crate::aggs::blocks::{Block, Buckets, Gathered};
 use crate::aggs::codes::{code_double, code_long, double_code, long_code};
+use crate::aggs::fork::same_kind;
 use crate::aggs::format::{Format, number};
 use crate::aggs::values::{ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, order_path};
@@ -502,6 +503,15 @@ impl Collector for Histogram {
         };
         self.block = spare;
         done
+    }
+    fn is_divisible(&self) -> bool {
+        self.subs.are_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Histogram = same_kind(other)?;
+        // The code of a key is the same for all threads.
+        let own = self.buckets.absorb(&other.buckets, buckets, Ok)?;
+        self.subs.absorb(other.subs, &own)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let mut rows = self.rows(bucket, to)?;

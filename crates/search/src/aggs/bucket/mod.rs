@@ -253,6 +253,25 @@ impl Keyed {
         );
         self.counts[bucket as usize] += count;
     }
+    /// Takes over the buckets of another table, whose codes are others. `above`: the bucket here of each bucket above there. Says the
+    /// bucket here of each bucket there.
+    pub(super) fn absorb(
+        &mut self,
+        other: &Keyed,
+        above: &[u32],
+        mut code_here: impl FnMut(u64) -> Result<u64>,
+    ) -> Result<Vec<u32>> {
+        let mut buckets = Vec::with_capacity(other.len());
+        for ((owner, code), count) in other.owners.iter().zip(&other.counts) {
+            if buckets.len() % (1 << 14) == 0 {
+                self.interrupt.check()?;
+            }
+            let bucket = self.bucket(above[*owner as usize], code_here(*code)?)?;
+            self.add_many(bucket, *count);
+            buckets.push(bucket);
+        }
+        Ok(buckets)
+    }
     pub(super) fn code(&self, bucket: u32) -> u64 {
         self.owners[bucket as usize].1
     }
@@ -314,6 +333,23 @@ impl Counts {
     pub(super) fn get(&self, bucket: usize) -> u64 {
         self.0.get(bucket).copied().unwrap_or(0)
     }
+    /// Adds the counts of others; `buckets`: the bucket here of each bucket there.
+    pub(super) fn absorb(&mut self, other: &Counts, buckets: &[u32]) {
+        for (count, bucket) in other.0.iter().zip(buckets).filter(|(count, _)| **count > 0) {
+            let bucket = *bucket as usize;
+            if bucket >= self.0.len() {
+                self.0.resize(bucket + 1, 0);
+            }
+            self.0[bucket] += count;
+        }
+    }
+}
+
+/// The places here of all places below the buckets of another collector, `width` below each. `above`: the bucket here of each of those.
+pub(super) fn places_below(above: &[u32], width: usize) -> Result<Vec<u32>> {
+    super::check_collected(above.len().saturating_mul(width))?;
+    let places = above.iter().flat_map(|bucket| (0..width).map(|at| place_below(*bucket, width, at)));
+    Ok(places.collect())
 }
 
 /// The answer of an aggregation with one bucket.

@@ -1,6 +1,7 @@
 //! `range`, `date_range`, `ip_range`, `geo_distance`: buckets with bounds, which may overlap.
 
-use super::{Counts, no_order, place_below};
+use super::{Counts, no_order, place_below, places_below};
+use crate::aggs::fork::same_kind;
 use crate::aggs::format::{Format, ip_text, number, parse_ip};
 use crate::aggs::values::{Distance, ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, Finish, Subs, check_collected};
@@ -198,6 +199,15 @@ impl Collector for Ranges {
         }
         self.values = values;
         Ok(())
+    }
+    fn is_divisible(&self) -> bool {
+        self.subs.are_divisible()
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Ranges = same_kind(other)?;
+        let own = places_below(buckets, self.ranges.len())?;
+        self.counts.absorb(&other.counts, &own);
+        self.subs.absorb(other.subs, &own)
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         to.count(self.ranges.len())?;

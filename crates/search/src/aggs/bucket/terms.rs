@@ -6,6 +6,7 @@ use super::significance::{Frequencies, Measure};
 use crate::aggs::block_values::BlockCodes;
 use crate::aggs::blocks::{BLOCK_VALUES, Block, Buckets, Gathered};
 use crate::aggs::deferred::{Segments, Waiting};
+use crate::aggs::fork::same_kind;
 use crate::aggs::values::{Class, ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, order_path};
 use crate::automata::regexp::Pattern;
@@ -591,6 +592,25 @@ impl Collector for Terms {
         };
         self.block = spare;
         done
+    }
+
+    fn is_divisible(&self) -> bool {
+        self.deferred.is_none() && self.significant.is_none() && self.subs.are_divisible()
+    }
+
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let Terms {
+            source: theirs,
+            buckets: collected,
+            subs,
+            all,
+            ..
+        } = same_kind(other)?;
+        for code in all {
+            self.all.insert(self.source.adopt(&theirs, code)?);
+        }
+        let own = self.buckets.absorb(&collected, buckets, |code| self.source.adopt(&theirs, code))?;
+        self.subs.absorb(subs, &own)
     }
 
     fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::super::block_values::BlockCodes;
 use super::super::blocks::{Block, Buckets};
+use super::super::fork::same_kind;
 use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
 use model::Result;
@@ -59,6 +60,18 @@ impl Collector for Count {
         }
         block.each(|doc, score, bucket| self.collect(doc, score, bucket))
     }
+    fn is_divisible(&self) -> bool {
+        true
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Count = same_kind(other)?;
+        for (count, bucket) in other.counts.iter().zip(buckets).filter(|(count, _)| **count > 0) {
+            let bucket = *bucket as usize;
+            self.counts.resize(self.counts.len().max(bucket + 1), 0);
+            self.counts[bucket] += count;
+        }
+        Ok(())
+    }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
         Ok(json!({ "value": self.at(bucket) }))
     }
@@ -103,6 +116,18 @@ impl Seen {
         }
         self.count += u64::from(self.bits[at] & bit == 0);
         self.bits[at] |= bit;
+    }
+}
+
+impl Seen {
+    /// All codes.
+    fn codes(&self) -> impl Iterator<Item = u64> {
+        let of_word = |(at, word): (usize, &u64)| {
+            let (at, word) = (at as u64 * 64, *word);
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at + bit)
+        };
+        let small = self.bits.iter().enumerate().filter(|(_, word)| **word > 0).flat_map(of_word);
+        small.chain(self.rest.iter().copied())
     }
 }
 
@@ -191,6 +216,19 @@ impl Collector for Distinct {
         }
         self.block = codes;
         block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+    }
+    fn is_divisible(&self) -> bool {
+        true
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Distinct = same_kind(other)?;
+        for (seen, bucket) in other.seen.iter().zip(buckets) {
+            for code in seen.codes() {
+                let code = self.source.adopt(&other.source, code)?;
+                self.of(*bucket).insert(code, *bucket == 0);
+            }
+        }
+        Ok(())
     }
     fn finish(&mut self, bucket: u32, _to: &mut Finish<'_>) -> Result<Value> {
         Ok(json!({ "value": self.at(bucket) }))

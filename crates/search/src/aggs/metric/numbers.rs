@@ -2,6 +2,7 @@
 
 use super::super::block_values::{BlockNumbers, EXACT_MAX};
 use super::super::blocks::Block;
+use super::super::fork::same_kind;
 use super::super::format::{Format, number};
 use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
@@ -79,6 +80,18 @@ impl Moments {
         kahan(&mut self.sum, &mut self.lost, sum as f64);
         self.min = self.min.min(min as f64);
         self.max = self.max.max(max as f64);
+    }
+    /// The values of both.
+    fn absorb(&mut self, other: &Moments) {
+        self.count += other.count;
+        for part in [other.sum, -other.lost] {
+            kahan(&mut self.sum, &mut self.lost, part);
+        }
+        for part in [other.squares, -other.squares_lost] {
+            kahan(&mut self.squares, &mut self.squares_lost, part);
+        }
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
     }
     /// The mean, if there is any value.
     pub(in crate::aggs) fn avg(&self) -> Option<f64> {
@@ -301,6 +314,22 @@ impl Collector for Numbers {
         }
         self.block = numbers;
         block.each(|doc, score, bucket| self.collect(doc, score, bucket))
+    }
+    /// A variance is the difference of two large sums, so the order of its values shows.
+    fn is_divisible(&self) -> bool {
+        self.kind != "extended_stats"
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Numbers = same_kind(other)?;
+        for (moments, bucket) in other.all.iter().zip(buckets).filter(|(moments, _)| moments.count > 0) {
+            let bucket = *bucket as usize;
+            if bucket >= self.all.len() {
+                self.all.resize_with(bucket + 1, Moments::default);
+            }
+            self.all[bucket].absorb(moments);
+        }
+        self.sum_most = self.sum_most.saturating_add(other.sum_most);
+        Ok(())
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
         let moments = self.at(bucket);

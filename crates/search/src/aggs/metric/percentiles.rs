@@ -1,5 +1,6 @@
 //! `percentiles`, `percentile_ranks`, `median_absolute_deviation`: exact, from all values of a bucket.
 
+use super::super::fork::same_kind;
 use super::super::format::number;
 use super::super::values::{ValuesSource, Wants};
 use super::super::{AggregationContext, At, Collector, Finish};
@@ -88,6 +89,15 @@ impl Percentiles {
             values: Vec::new(),
         }
     }
+    /// Counts values that are kept.
+    fn keep(&mut self, more: usize) -> Result<()> {
+        self.kept += more;
+        if self.kept > MOST_VALUES {
+            let reason = format!("[request] Data too large, data for [percentiles] would be more than [{MOST_VALUES}] values");
+            return Err(Error::new(ErrorKind::CircuitBreaking, reason));
+        }
+        Ok(())
+    }
     fn at(&mut self, bucket: u32) -> &[f64] {
         match self.all.get_mut(bucket as usize) {
             Some((values, sorted)) => {
@@ -145,10 +155,20 @@ impl Collector for Percentiles {
             return Err(Error::illegal(reason));
         }
         self.all[at].0.extend_from_slice(&self.values);
-        self.kept += self.values.len();
-        if self.kept > MOST_VALUES {
-            let reason = format!("[request] Data too large, data for [percentiles] would be more than [{MOST_VALUES}] values");
-            return Err(Error::new(ErrorKind::CircuitBreaking, reason));
+        self.keep(self.values.len())
+    }
+    fn is_divisible(&self) -> bool {
+        true
+    }
+    fn absorb(&mut self, other: Box<dyn Collector>, buckets: &[u32]) -> Result<()> {
+        let other: Percentiles = same_kind(other)?;
+        self.keep(other.kept)?;
+        for ((values, _), bucket) in other.all.into_iter().zip(buckets) {
+            let at = *bucket as usize;
+            if at >= self.all.len() {
+                self.all.resize_with(at + 1, Default::default);
+            }
+            self.all[at].0.extend(values);
         }
         Ok(())
     }

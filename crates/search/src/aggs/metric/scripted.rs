@@ -5,6 +5,7 @@ use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish};
 use dsl::aggs::ScriptedAgg;
 use model::{Error, ErrorKind, Result};
 use script::Value as Own;
+use send_wrapper::SendWrapper;
 use serde_json::{Value, json};
 use tantivy::DocId;
 
@@ -17,7 +18,8 @@ pub(in crate::aggs) struct Scripted {
     map: AggregationScript,
     combine: Option<AggregationScript>,
     reduce: Option<AggregationScript>,
-    states: Vec<Option<Own>>,
+    /// Values of scripts stay on their thread, and so does this aggregation: it is not divided.
+    states: SendWrapper<Vec<Option<Own>>>,
     seen: u64,
 }
 
@@ -35,7 +37,7 @@ impl Scripted {
             map: with_params(&spec.map)?,
             combine: spec.combine.as_ref().map(with_params).transpose()?,
             reduce: spec.reduce.as_ref().map(with_params).transpose()?,
-            states: Vec::new(),
+            states: SendWrapper::new(Vec::new()),
             seen: 0,
         })
     }

@@ -218,7 +218,7 @@ fn compile(job: &Job<'_>, cx: &AggregationContext<'_>) -> Result<(script::Progra
     let spec = job.body.get("script").cloned().unwrap_or(Value::Null);
     let node = read(spec.to_string().as_bytes(), Reading::default())?;
     let source = ScriptSource::parse(node, cx.dialect)?;
-    Ok(((cx.plan.scripts)(&source)?, source.params))
+    Ok((cx.plan.compile(&source)?, source.params))
 }
 
 /// Scripts of pipelines reach nothing outside; they end with their search.
