@@ -321,7 +321,7 @@ pub(super) fn classes(documents: &[Value]) -> Vec<Class> {
             json!({ "query": subject("fix"), "sort": [{ "repo": "asc" }, { "n": "desc" }] }),
         ),
         ("filter", PRUNED, filtered("test", json!({ "term": { "repo": repo } }))),
-        ("range filter", PRUNED, filtered("add", years)),
+        ("range filter", PRUNED, filtered("add", years.clone())),
         ("prefix", WHOLE, json!({ "query": { "prefix": { "author_id": "a" } } })),
         ("page 100", PRUNED, json!({ "query": subject("fix"), "from": 1000 })),
         (
@@ -329,8 +329,8 @@ pub(super) fn classes(documents: &[Value]) -> Vec<Class> {
             WHOLE,
             json!({ "query": subject("fix"), "track_total_hits": true }),
         ),
-        ("terms agg", WHOLE, agg(subject("add"), by_author)),
-        ("date histogram", WHOLE, agg(subject("fix"), months)),
+        ("terms agg", WHOLE, agg(subject("add"), by_author.clone())),
+        ("date histogram", WHOLE, agg(subject("fix"), months.clone())),
         ("terms agg with avg, all", WHOLE, agg(json!({ "match_all": {} }), mean)),
         ("terms, max of score, top hits", WHOLE, agg(subject("fix"), top_hits)),
         (
@@ -339,6 +339,16 @@ pub(super) fn classes(documents: &[Value]) -> Vec<Class> {
             json!({ "query": subject("fix"), "collapse": { "field": "author_id" } }),
         ),
         ("cardinality", WHOLE, agg(subject("add"), distinct)),
+        (
+            "hits with a terms agg",
+            WHOLE,
+            json!({ "query": subject("add"), "aggs": { "a": by_author } }),
+        ),
+        (
+            "newest of a range with a date histogram",
+            WHOLE,
+            json!({ "query": years, "sort": [{ "date": "desc" }], "aggs": { "a": months } }),
+        ),
     ];
     rows.into_iter().map(|(name, bar, body)| Class { name, bar, body }).collect()
 }

@@ -77,7 +77,9 @@ fn metric(random: Random<'_>) -> Value {
     let kind = one_of(random, &["avg", "sum", "min", "max", "stats", "extended_stats"]);
     match random(11) {
         9 => json!({"percentiles": {"field": number, "percents": [5, 50, 99]}}),
-        10 => json!({"top_metrics": {"metrics": {"field": one_of(random, &["whole", "one"])}, "sort": {"day": "desc"}, "size": 2}}),
+        10 => {
+            json!({"top_metrics": {"metrics": {"field": one_of(random, &["whole", "one"])}, "sort": {"day": "desc"}, "size": 2}})
+        }
         0 => json!({"max": {"script": {"source": "_score"}}}),
         1 => json!({"cardinality": {"field": one_of(random, &any)}}),
         2 => json!({"cardinality": {"field": number}}),
@@ -199,15 +201,21 @@ fn blocks_answer_as_documents_do() {
 /// Where two answers differ by more than rounding, as threads add fractions up in another order.
 fn difference(a: &Value, b: &Value, at: &str) -> Option<String> {
     let parts = |pairs: Vec<(String, &Value, &Value)>| {
-        pairs.into_iter().find_map(|(name, a, b)| difference(a, b, &format!("{at}.{name}")))
+        pairs
+            .into_iter()
+            .find_map(|(name, a, b)| difference(a, b, &format!("{at}.{name}")))
     };
     match (a, b) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
             parts(a.iter().zip(b.values()).map(|((name, a), b)| (name.clone(), a, b)).collect())
         }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            parts(a.iter().zip(b).enumerate().map(|(no, (a, b))| (no.to_string(), a, b)).collect())
-        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => parts(
+            a.iter()
+                .zip(b)
+                .enumerate()
+                .map(|(no, (a, b))| (no.to_string(), a, b))
+                .collect(),
+        ),
         (Value::Number(x), Value::Number(y)) if x.is_f64() && y.is_f64() => {
             let (x, y) = (x.as_f64().unwrap(), y.as_f64().unwrap());
             ((x - y).abs() > 1e-12 * x.abs().max(1.0)).then(|| format!("{at}: {x} and {y}"))
@@ -233,5 +241,40 @@ fn threads_answer_together_as_one_does() {
         assert_eq!(alone.hits.total, together.hits.total, "{case}: {body}");
         let differs = difference(&tree(alone), &tree(together), "");
         assert_eq!(differs, None, "{case}: {body}");
+    }
+}
+
+#[test]
+fn hits_beside_aggregations_are_those_without() {
+    let cases = std::env::var("PLEACH_BLOCKS_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let indices: Vec<Arc<IndexView>> = (0..INDICES).map(|seed| index(90 + seed)).collect();
+    for case in 0..cases {
+        let random = &mut random(case as u64 * 4_093 + 11);
+        let view = &indices[random(INDICES) as usize];
+        let mut body = body(random);
+        body["size"] = (1 + random(20)).into();
+        body["from"] = (random(3) * 5).into();
+        if random(2) == 0 {
+            body["track_total_hits"] = one_of(random, &[json!(true), json!(false), json!(30)]);
+        }
+        if random(3) == 0 {
+            body["sort"] = one_of(
+                random,
+                &[json!(["_score", "day"]), json!([{"day": "desc"}]), json!(["one", "whole"])],
+            );
+        }
+        let mut plain = body.clone();
+        plain.as_object_mut().unwrap().remove("aggs");
+        let beside = search_side_by_side(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
+        let without = search_again(view, &plain).unwrap_or_else(|e| panic!("{case}: {plain}: {e}"));
+        let shown = |answer: &SearchResponse| {
+            let hits = answer.hits.hits.iter();
+            let hits: Vec<_> = hits.map(|hit| (hit.id.id.clone(), hit.score, hit.sort.clone())).collect();
+            (hits, answer.hits.max_score, answer.terminated_early)
+        };
+        assert_eq!(shown(&beside), shown(&without), "{case}: {body}");
+        let totals = (&beside.hits.total, &without.hits.total);
+        // Beyond what is tracked a total is a bound.
+        assert_eq!(totals.0, totals.1, "{case}: {body}");
     }
 }

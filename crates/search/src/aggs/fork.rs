@@ -101,7 +101,10 @@ struct NoHits;
 
 impl FetchHit for NoHits {
     fn hit(&self, _found: &Found, _spec: &TopHitsAgg) -> Result<Hit> {
-        Err(Error::new(ErrorKind::Internal, "no hit is read while documents are collected"))
+        Err(Error::new(
+            ErrorKind::Internal,
+            "no hit is read while documents are collected",
+        ))
     }
 }
 

@@ -250,10 +250,8 @@ impl Subs {
             other.names(),
             "search.md S28: all threads collect the aggregations of one request"
         );
-        let pairs = self.list.iter_mut().zip(other.list);
-        pairs
-            .map(|(own, other)| own.collector.absorb(other.collector, buckets))
-            .collect()
+        let mut pairs = self.list.iter_mut().zip(other.list);
+        pairs.try_for_each(|(own, other)| own.collector.absorb(other.collector, buckets))
     }
     pub(crate) fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         self.list.iter_mut().try_for_each(|sub| sub.collector.finish_collecting(cx))

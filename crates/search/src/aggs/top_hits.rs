@@ -249,15 +249,13 @@ impl BestByBucket {
     }
     /// Takes over what another thread has collected of the segment that was entered last; `codes_here` puts codes of there into
     /// those of here.
-    fn absorb(
-        &mut self,
-        other: BestByBucket,
-        buckets: &[u32],
-        mut codes_here: impl FnMut(&mut One) -> Result<()>,
-    ) -> Result<()> {
+    fn absorb(&mut self, other: BestByBucket, buckets: &[u32], mut codes_here: impl FnMut(&mut One) -> Result<()>) -> Result<()> {
         let segment = self.segments.len() - 1;
         debug_assert!(
-            other.segments.iter().all(|(_, theirs)| Arc::ptr_eq(theirs, &self.segments[segment].1)),
+            other
+                .segments
+                .iter()
+                .all(|(_, theirs)| Arc::ptr_eq(theirs, &self.segments[segment].1)),
             "search.md S28: another thread collects documents of the segment that this one has entered"
         );
         for (theirs, bucket) in other.buckets.into_iter().zip(buckets).filter(|(theirs, _)| theirs.total > 0) {

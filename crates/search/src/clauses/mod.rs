@@ -85,14 +85,6 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
     Ok(planner.finish(node))
 }
 
-/// A compiled clause that is not restricted to visible roots: for rescoring.
-///
-/// # Errors
-/// As [`plan`].
-pub fn compile(view: &IndexView, query: &Query, cx: &Context<'_>) -> Result<Shared> {
-    Planner::new(view, cx).whole(query)
-}
-
 /// A query in Lucene's words, as it is for an index and behind the filter of an alias; in those of the request where
 /// Lucene has none.
 ///
@@ -120,32 +112,29 @@ pub fn describe(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Co
     }))
 }
 
-/// The same for who asks only which documents match, of a nested path or of roots: for filters inside aggregations and sorts.
+/// A clause that is not restricted to visible roots, for who asks only which documents match, of a nested path or of roots: for filters
+/// inside aggregations and sorts.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn compile_filter(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Shared> {
-    let mut planner = Planner::new(view, cx);
-    planner.path = nested_path.map(str::to_owned);
-    planner.filtering(query)
+pub fn filter_part(view: &IndexView, query: &Query, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Part> {
+    let planner = Planner::within(view, cx, nested_path);
+    let node = planner.filtering(query)?;
+    Ok(planner.into_part(node))
 }
 
-/// The clause of inner hits: asked of the documents of a nested path, or of roots.
+/// A clause with scores that is not restricted to visible roots: of inner hits, asked of the documents of a nested path or of roots, and
+/// of rescoring.
 ///
 /// # Errors
 /// As [`plan`].
 pub fn part(view: &IndexView, query: Option<&Query>, cx: &Context<'_>, nested_path: Option<&str>) -> Result<Part> {
-    let mut planner = Planner::new(view, cx);
-    planner.path = nested_path.map(str::to_owned);
+    let planner = Planner::within(view, cx, nested_path);
     let node = match query {
         Some(query) => planner.whole(query)?,
         None => Arc::new(AllNode(1.0)),
     };
-    Ok(Part {
-        node,
-        named: planner.named.into_inner(),
-        failure: planner.failure,
-    })
+    Ok(planner.into_part(node))
 }
 
 /// Compiles clauses for one index.
@@ -183,6 +172,23 @@ impl<'a> Planner<'a> {
             query_norm: Cell::new(1.0),
             only_filters: Cell::new(false),
             profile: RefCell::default(),
+        }
+    }
+
+    /// A planner for the documents of a nested path, or for root documents.
+    fn within(view: &'a IndexView, cx: &'a Context<'a>, nested_path: Option<&str>) -> Planner<'a> {
+        Planner {
+            path: nested_path.map(str::to_owned),
+            ..Planner::new(view, cx)
+        }
+    }
+
+    /// A clause with what it says of itself.
+    fn into_part(self, node: Shared) -> Part {
+        Part {
+            node,
+            named: self.named.into_inner(),
+            failure: self.failure,
         }
     }
 

@@ -87,7 +87,13 @@ impl SegmentMatches {
         bound(no)..bound(no + 1)
     }
 
-    fn show(&self, matches: &mut Matches<'_>, mut ranges: Units<'_>, sink: &mut dyn DocSink, found: &mut Collected) -> Result<()> {
+    fn show(
+        &self,
+        matches: &mut Matches<'_>,
+        mut ranges: Units<'_>,
+        sink: &mut dyn DocSink,
+        found: &mut Collected,
+    ) -> Result<()> {
         ranges.try_for_each(|no| matches.show(self.range(no), sink, found))
     }
 }

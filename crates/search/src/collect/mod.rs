@@ -1,6 +1,6 @@
 //! One pass over the documents that match: counting, keeping the best, telling aggregations.
 
-mod by_rank;
+pub(crate) mod by_rank;
 pub(crate) mod collapse;
 mod divided_sink;
 pub mod join_keys;

@@ -3,20 +3,22 @@
 use super::Ranked;
 use crate::Searched;
 use crate::context::Context;
-use crate::scorers::node::Shared;
+use crate::scorers::planned::Part;
 use model::Result;
 
 /// Scores the best documents anew.
 pub(crate) fn rescore(views: &[Searched], ranked: &mut [Ranked], rescore: &dsl::search::Rescore, cx: &Context<'_>) -> Result<()> {
-    let mut nodes: Vec<Shared> = Vec::new();
-    for (view, _) in views {
-        nodes.push(crate::clauses::compile(view, &rescore.query, cx)?);
-    }
+    let parts = views
+        .iter()
+        .map(|(view, _)| crate::clauses::part(view, Some(&rescore.query), cx, None))
+        .collect::<Result<Vec<Part>>>()?;
     let window = rescore.window_size.min(ranked.len());
     for one in &mut ranked[..window] {
         let segment = &views[one.view].0.segments[one.segment];
         let first = one.score * rescore.query_weight;
-        let second = crate::scorers::node::score_at(nodes[one.view].scorer(segment)?, one.doc);
+        let part = &parts[one.view];
+        let second = crate::scorers::node::score_at(part.node.scorer(segment)?, one.doc);
+        part.check()?;
         one.score = match second.map(|s| s * rescore.rescore_query_weight) {
             None => first,
             Some(second) => match rescore.score_mode.as_str() {

@@ -28,7 +28,12 @@ pub(super) struct Matches<'a> {
 
 impl<'a> Matches<'a> {
     /// The matches in `set`, which is one of `planned`.
-    pub(super) fn new(set: &'a mut dyn Scorer, planned: &'a Planned, boost: Option<f32>, interrupt: &'a Interrupt) -> Matches<'a> {
+    pub(super) fn new(
+        set: &'a mut dyn Scorer,
+        planned: &'a Planned,
+        boost: Option<f32>,
+        interrupt: &'a Interrupt,
+    ) -> Matches<'a> {
         Matches {
             set,
             planned,

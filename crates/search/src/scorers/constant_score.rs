@@ -32,6 +32,10 @@ impl Node for ConstantNode {
         Ok(Box::new(ConstantScorer::new(self.filter.scorer(segment)?, self.boost)))
     }
 
+    fn opens_quickly(&self) -> bool {
+        self.filter.opens_quickly()
+    }
+
     fn most_score(&self) -> Option<f32> {
         Some(self.boost)
     }

@@ -45,6 +45,11 @@ impl Node for KeptFilter {
         self.inner.scorer(segment)
     }
 
+    /// Its matches are looked for block by block as they are asked for.
+    fn opens_quickly(&self) -> bool {
+        true
+    }
+
     fn most_score(&self) -> Option<f32> {
         Some(self.boost)
     }

@@ -45,6 +45,10 @@ impl Node for TermsNode {
         }
     }
 
+    fn opens_quickly(&self) -> bool {
+        self.terms.len() <= OPEN_LISTS_MAX
+    }
+
     fn most_score(&self) -> Option<f32> {
         Some(self.boost)
     }

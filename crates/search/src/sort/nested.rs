@@ -6,7 +6,7 @@ use crate::clauses::nested::no_nested;
 use crate::context::Context;
 use crate::fields::target::query_shard;
 use crate::scorers::nested::enclosing;
-use crate::scorers::node::Shared;
+use crate::scorers::planned::Part;
 use dsl::search::{FieldSort, NestedSort};
 use model::Result;
 use segment::doc_bits::DocBits;
@@ -17,7 +17,7 @@ use tantivy::{DocId, DocSet, TERMINATED};
 
 /// The levels from the sorted documents inwards; at least one.
 pub(crate) struct Levels {
-    levels: Vec<(String, Option<Shared>)>,
+    levels: Vec<(String, Option<Part>)>,
     scope: Option<String>,
     most: u32,
 }
@@ -79,7 +79,7 @@ impl Levels {
             check_path(view, path)?;
             let filter = one.filter.as_ref();
             let filter = filter
-                .map(|q| crate::clauses::compile_filter(view, q, cx, Some(path)))
+                .map(|q| crate::clauses::filter_part(view, q, cx, Some(path)))
                 .transpose()?;
             levels.push((path.to_owned(), filter));
             level = one.nested.as_deref();
@@ -118,11 +118,12 @@ impl Levels {
                     };
                     match filter {
                         Some(filter) => {
-                            let mut set = filter.scorer(segment)?;
+                            let mut set = filter.node.scorer(segment)?;
                             while set.doc() != TERMINATED {
                                 keep(set.doc());
                                 set.advance();
                             }
+                            filter.check()?;
                         }
                         None => {
                             let mut doc = all.next(0);

@@ -5,7 +5,7 @@ use crate::aggs::deferred::Segments;
 use crate::aggs::fork::same_kind;
 use crate::aggs::values::{ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, check_collected};
-use crate::scorers::node::Shared;
+use crate::scorers::planned::Part;
 use dsl::aggs::{DiversifiedAgg, ValueSource};
 use dsl::query::Query;
 use model::{Error, Result};
@@ -21,7 +21,7 @@ use tantivy::{DocId, TERMINATED};
 pub(super) struct FilterProbe {
     query: Query,
     scope: Option<String>,
-    compiled: Option<(Arc<IndexView>, Shared)>,
+    compiled: Option<(Arc<IndexView>, Part)>,
     segment: Option<Arc<SegmentView>>,
     docs: Option<Box<dyn Scorer>>,
     last: DocId,
@@ -40,26 +40,27 @@ impl FilterProbe {
     }
     pub(super) fn segment(&mut self, at: &At<'_>) -> Result<()> {
         if self.compiled.as_ref().is_none_or(|(view, _)| !Arc::ptr_eq(view, at.view)) {
-            let node = crate::clauses::compile_filter(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
-            self.compiled = Some((at.view.clone(), node));
+            let part = crate::clauses::filter_part(at.view, &self.query, at.cx.plan, self.scope.as_deref())?;
+            self.compiled = Some((at.view.clone(), part));
         }
         self.segment = Some(at.segment.clone());
         self.docs = None;
         Ok(())
     }
     pub(super) fn matches(&mut self, doc: DocId) -> Result<bool> {
-        let (Some((_, node)), Some(segment)) = (&self.compiled, &self.segment) else {
+        let (Some((_, part)), Some(segment)) = (&self.compiled, &self.segment) else {
             return Ok(false);
         };
         let docs = match &mut self.docs {
             // Below other nested documents the order may go back.
             Some(docs) if doc >= self.last => docs,
-            docs => docs.insert(node.scorer(segment)?),
+            docs => docs.insert(part.node.scorer(segment)?),
         };
         self.last = doc;
         if docs.doc() < doc {
             docs.seek(doc);
         }
+        part.check()?;
         debug_assert!(docs.doc() >= doc, "search.md S8: a seek ends at its document or behind it");
         Ok(docs.doc() == doc && doc != TERMINATED)
     }

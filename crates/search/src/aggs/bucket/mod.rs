@@ -348,7 +348,9 @@ impl Counts {
 /// The places here of all places below the buckets of another collector, `width` below each. `above`: the bucket here of each of those.
 pub(super) fn places_below(above: &[u32], width: usize) -> Result<Vec<u32>> {
     super::check_collected(above.len().saturating_mul(width))?;
-    let places = above.iter().flat_map(|bucket| (0..width).map(|at| place_below(*bucket, width, at)));
+    let places = above
+        .iter()
+        .flat_map(|bucket| (0..width).map(|at| place_below(*bucket, width, at)));
     Ok(places.collect())
 }
 

@@ -609,7 +609,9 @@ impl Collector for Terms {
         for code in all {
             self.all.insert(self.source.adopt(&theirs, code)?);
         }
-        let own = self.buckets.absorb(&collected, buckets, |code| self.source.adopt(&theirs, code))?;
+        let own = self
+            .buckets
+            .absorb(&collected, buckets, |code| self.source.adopt(&theirs, code))?;
         self.subs.absorb(subs, &own)
     }
 
