@@ -4,6 +4,7 @@
 
 use super::constant::{ConstantScorer, NoScorer};
 use super::explain::Explained;
+use super::live_docs::LiveDocs;
 use super::node::{Node, Shared, score_at};
 use super::term_set::any_of;
 use dsl::query::ScoreMode;
@@ -13,7 +14,7 @@ use segment::schema::IndexSchema;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED, Term};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED, Term};
 
 /// The documents that enclose others: of a nested path, or roots.
 pub(crate) fn enclosing(segment: &SegmentView, schema: &IndexSchema, path: Option<&str>) -> Result<Arc<DocBits>> {
@@ -26,6 +27,9 @@ pub(crate) fn enclosing(segment: &SegmentView, schema: &IndexSchema, path: Optio
         Ok(DocBits::of(segment.reader.max_doc(), docs.as_mut()))
     })
 }
+
+/// More documents are counted one by one, between looks at the clock.
+const COUNTED_AT_ONCE_MAX: u64 = 1_000_000;
 
 pub(crate) struct NestedNode {
     pub(crate) child: Shared,
@@ -135,6 +139,31 @@ impl Node for NestedNode {
             "search.md S6: nested documents and their parents are of one segment"
         );
         Ok(Some(Arc::new(parents.around(&children))))
+    }
+
+    /// Counts roots by blocks of their nested documents: no score is needed for it.
+    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, most: u64) -> Result<Option<u64>> {
+        if self.parent_path.is_some() || most > COUNTED_AT_ONCE_MAX || !self.child.opens_quickly() {
+            return Ok(None);
+        }
+        let parents = enclosing(segment, &self.schema, None)?;
+        let mut children = self.child.scorer(segment)?;
+        let mut docs = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let (mut count, mut first_uncounted) = (0, 0);
+        loop {
+            let len = children.fill_buffer(&mut docs);
+            for child in &docs[..len] {
+                if *child >= first_uncounted {
+                    let parent = parents.next(*child);
+                    assert!(parent > *child, "search.md S6: a nested document stands before its parent");
+                    count += u64::from(sight.sees(parent));
+                    first_uncounted = parent + 1;
+                }
+            }
+            if len < docs.len() || count > most {
+                return Ok(Some(count));
+            }
+        }
     }
 
     fn most_score(&self) -> Option<f32> {
