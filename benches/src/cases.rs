@@ -14,6 +14,7 @@ mod changes;
 mod feed;
 mod links;
 mod millions;
+mod operations;
 mod peers;
 mod relations;
 mod size;
@@ -29,6 +30,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("changes", changes::changes),
     ("feed", feed::feed),
     ("links", links::links),
+    ("operations", operations::operations),
     ("relations", relations::relations),
     ("trees", trees::trees),
     ("peers", peers::peers),

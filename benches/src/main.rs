@@ -29,6 +29,7 @@ names (all but peers, size and millions if none is given):
   feed     the feed of changes: reading it, its delay, what followers cost, `pleach replicate` beside a bulk load; --docs N: the first N
            commits only
   links    copies that follow their source, in one change and by a job
+  operations  users and rights, metrics and logs, snapshots, each beside the same without
   relations  nested, parents and children, joins, collapse beside the flat query of the same term; --copies N: N times the commits
   trees    moves, queries, loading, memory and the start of a tree_path, beside the mapping of 2015 and PostgreSQL
   peers    ../shared/bench/es_compare.py beside a server of the same API:

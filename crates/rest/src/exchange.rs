@@ -3,7 +3,7 @@
 //!
 //! Not here: connections (`serve`), which handler answers (`dispatch`).
 
-use crate::authentication::{SCHEMES, claimed_user};
+use crate::authentication::SCHEMES;
 use crate::authorize::authenticate;
 use crate::blocking::beside_requests;
 use crate::body::{Admitted, Request, compatible_with, too_long};
@@ -119,7 +119,6 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
     let encodings = encodings.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let opaque_id = text(HeaderName::from_static("x-opaque-id"));
     caller.opaque_id = opaque_id.filter(|id| !id.is_empty()).map(Arc::from);
-    caller.user = text(hyper::header::AUTHORIZATION).and_then(claimed_user).map(Arc::from);
     Request {
         method: parts.method.clone(),
         path: parts.uri.path().to_owned(),
