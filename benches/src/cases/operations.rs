@@ -59,7 +59,9 @@ fn load(server: &Server) {
 }
 
 fn refresh(server: &Server, index: &str) {
-    let refreshed = server.send("POST", &format!("/{index}/_refresh"), "").expect("the server answers");
+    let refreshed = server
+        .send("POST", &format!("/{index}/_refresh"), "")
+        .expect("the server answers");
     assert_eq!(refreshed.status, 200);
 }
 
@@ -116,11 +118,27 @@ fn rights(options: &Options, report: &mut Report) {
     };
     let load = options.load(1);
     let addresses = (secured.server.address(""), open.address(""));
-    let got = compare(options.rounds, load, (addresses.0, &get(reader)), (addresses.1, &get(String::new())));
+    let got = compare(
+        options.rounds,
+        load,
+        (addresses.0, &get(reader)),
+        (addresses.1, &get(String::new())),
+    );
     row(report, "GET by id, a user with a role", "without users", &got, 1.05);
     let filtered = search(String::new(), Some(seen));
-    let found = compare(options.rounds, load, (addresses.0, &search(team, None)), (addresses.1, &filtered));
-    row(report, "`match`, a role with a query", "the query as a filter, without users", &found, 1.3);
+    let found = compare(
+        options.rounds,
+        load,
+        (addresses.0, &search(team, None)),
+        (addresses.1, &filtered),
+    );
+    row(
+        report,
+        "`match`, a role with a query",
+        "the query as a filter, without users",
+        &found,
+        1.3,
+    );
 }
 
 /// The p50 of one beside that of another.

@@ -18,7 +18,9 @@ use std::sync::Arc;
 /// Who asks. Where security is off, that is whoever the request says. Probes are asked by nobody.
 pub(crate) async fn authenticate(rest: &Rest, headers: &HeaderMap, request: &mut Request) -> Result<()> {
     let Some(security) = &rest.security else {
-        let given = headers.get(hyper::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = headers
+            .get(hyper::header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
         request.caller.user = given.and_then(claimed_user).map(Arc::from);
         return Ok(());
     };

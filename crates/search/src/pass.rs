@@ -259,7 +259,8 @@ fn finds_hits_apart(source: &Source<'_>, request: &SearchRequest, cx: &Context<'
             let has_one_score = node.most_score().is_some() && node.opens_quickly();
             top::applies(source, request, found) && (has_one_score || source.planned.pruning().is_some())
         } else {
-            collect::by_rank::applies(source, request) && node.opens_quickly()
+            let have_ranks = source.sort.iter().all(Plan::may_have_ranks);
+            collect::by_rank::applies(source, request) && have_ranks && node.opens_quickly()
         }
 }
 

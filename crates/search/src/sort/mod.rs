@@ -301,6 +301,11 @@ impl Plan {
         matches!(self.by, By::Score)
     }
 
+    /// Whether keys may have ranks in segments ([`Ranks`]): those of fields outside nested documents may.
+    pub(crate) fn may_have_ranks(&self) -> bool {
+        matches!(&self.by, By::Field(key) if key.nested.is_none())
+    }
+
     /// Sorting by score.
     pub fn is_score(&self) -> bool {
         matches!(self.by, By::Score)
