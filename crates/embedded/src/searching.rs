@@ -369,9 +369,9 @@ impl Store {
             expensive: catalog.cluster_text(settings::ALLOW_EXPENSIVE_QUERIES) != "false",
             opensearch: matches!(dialect.persona, Persona::Opensearch2 | Persona::Opensearch3),
             bm25_factor: if dialect.persona == Persona::Opensearch3 { 1.0 } else { 2.2 },
-            types,
-            profile: std::cell::Cell::new(false),
-            filters_score: std::cell::Cell::new(true),
+            types: types.to_vec(),
+            profile: false.into(),
+            filters_score: true.into(),
         })
     }
 

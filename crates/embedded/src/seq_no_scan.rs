@@ -62,13 +62,8 @@ impl Store {
         let mut smallest: BinaryHeap<(u64, usize, DocId)> = BinaryHeap::new();
         self.with_context(See::Plain, Dialect::default(), &target.types, interrupt, |cx| {
             let cx = &Context {
-                phases: Default::default(),
                 now_ms: part.now_ms,
-                profile: std::cell::Cell::new(false),
-                filters_score: std::cell::Cell::new(false),
-                interrupt: cx.interrupt.clone(),
-                scripts: cx.scripts.clone(),
-                ..*cx
+                ..cx.detached()
             };
             let may_hold = |segment: &SegmentView| {
                 let column = segment.core.seq_no();

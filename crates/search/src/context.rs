@@ -4,8 +4,8 @@ use crate::helpers::Helpers;
 use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
 use model::Result;
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Looks stored scripts up and compiles, with a cache.
 pub type Scripts = Arc<dyn Fn(&ScriptSource) -> Result<script::Program> + Send + Sync>;
@@ -39,11 +39,11 @@ pub struct Context<'a> {
     /// `search.allow_expensive_queries`.
     pub expensive: bool,
     /// Types of the typed dialect that the request names; empty for all.
-    pub types: &'a [String],
+    pub types: Vec<String>,
     /// Times and counts are kept of each clause.
-    pub profile: Cell<bool>,
+    pub profile: AtomicBool,
     /// Filters compute scores too, for explanations and named scores.
-    pub filters_score: Cell<bool>,
+    pub filters_score: AtomicBool,
 }
 
 impl Context<'_> {
@@ -53,6 +53,33 @@ impl Context<'_> {
     /// As [`Interrupt::check`].
     pub fn check_cancelled(&self) -> Result<()> {
         self.interrupt.check()
+    }
+
+    /// Whether times and counts are kept of each clause.
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.profile.load(Ordering::Relaxed)
+    }
+
+    /// The same for work that outlives this search or runs on another thread: without helpers, profiles and scores of filters.
+    pub fn detached(&self) -> Context<'static> {
+        Context {
+            phases: crate::phases::Phases::default(),
+            now_ms: self.now_ms,
+            max_clause_count: self.max_clause_count,
+            max_buckets: self.max_buckets,
+            max_phrase_ways: self.max_phrase_ways,
+            scripts: self.scripts.clone(),
+            see: self.see,
+            interrupt: self.interrupt.clone(),
+            helpers: None,
+            bm25_factor: self.bm25_factor,
+            opensearch: self.opensearch,
+            lost_sorts: self.lost_sorts,
+            expensive: self.expensive,
+            types: self.types.clone(),
+            profile: AtomicBool::new(false),
+            filters_score: AtomicBool::new(false),
+        }
     }
 
     /// Compiles a script of the request.
@@ -65,9 +92,9 @@ impl Context<'_> {
 
     /// Calls `f`; what it compiles is explained, if `explained`.
     pub(crate) fn explaining<T>(&self, explained: bool, f: impl FnOnce() -> T) -> T {
-        let around = self.filters_score.replace(self.filters_score.get() || explained);
+        let around = self.filters_score.fetch_or(explained, Ordering::Relaxed);
         let made = f();
-        self.filters_score.set(around);
+        self.filters_score.store(around, Ordering::Relaxed);
         made
     }
 }

@@ -13,6 +13,7 @@ use model::Result;
 pub use pass::{compiles, run_with};
 use segment::searchable::IndexView;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 pub mod aggs;
@@ -79,10 +80,10 @@ fn run_through(views: &[Searched], request: &SearchRequest, cx: &Context<'_>) ->
         false => Phases::time(&cx.phases.suggest, || suggest::run(views, request, cx))?,
         true => None,
     };
-    cx.profile.set(request.profile);
+    cx.profile.store(request.profile, Ordering::Relaxed);
     let groups = request.collapse.iter().flat_map(|collapse| &collapse.inner_hits);
     let explained = request.explain || groups.into_iter().any(|of| of.page.explain);
-    cx.filters_score.set(explained || request.named_scores);
+    cx.filters_score.store(explained || request.named_scores, Ordering::Relaxed);
     // Who asks for suggestions alone is told of no hits.
     let alone = suggest.is_some() && request.query.is_none() && request.aggs.is_empty();
     if alone && !request.dialect.rules.shows_hits_of_suggestions {

@@ -252,7 +252,7 @@ const APART_MIN: u64 = if cfg!(test) { 1 } else { 1 << 14 };
 fn finds_hits_apart(source: &Source<'_>, request: &SearchRequest, cx: &Context<'_>, best: &Best<'_>, found: &Collected) -> bool {
     let node = source.planned.node();
     let segments = source.view.segments.iter();
-    let is_plain = best.limit() > 0 && request.collapse.is_none() && request.timeout.is_none() && !cx.profile.get();
+    let is_plain = best.limit() > 0 && request.collapse.is_none() && request.timeout.is_none() && !cx.is_profiled();
     is_plain
         && segments.map(|segment| u64::from(segment.reader.max_doc())).sum::<u64>() >= APART_MIN
         && if source.sort.is_empty() {

@@ -186,10 +186,10 @@ fn context<'a>(scripts: Scripts) -> Context<'a> {
         bm25_factor: 2.2,
         opensearch: false,
         lost_sorts: false,
-        profile: std::cell::Cell::new(false),
-        filters_score: std::cell::Cell::new(true),
+        profile: false.into(),
+        filters_score: true.into(),
         expensive: true,
-        types: &[],
+        types: Vec::new(),
     }
 }
 

@@ -112,7 +112,7 @@ impl Planner<'_> {
             return Ok(nodes.remove(0));
         }
         self.count_clauses(nodes.len())?;
-        if self.cx.profile.get() {
+        if self.cx.is_profiled() {
             for node in nodes.iter_mut().filter(|node| node.as_term().is_some()) {
                 let profiled = crate::scorers::profile::ProfiledNode::of_term(node.clone());
                 self.profile.borrow_mut().push(profiled.clone());

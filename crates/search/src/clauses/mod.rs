@@ -62,6 +62,7 @@ use model::{Error, ErrorKind, Result};
 use segment::searchable::IndexView;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Compiles a query for a view, with what is in an alias' filter added.
 ///
@@ -71,7 +72,7 @@ pub fn plan(view: &IndexView, query: Option<&Query>, filter: Option<&Query>, cx:
     let planner = Planner::new(view, cx);
     let mut node = match query {
         Some(query) => planner.whole(query)?,
-        None if cx.profile.get() => planner.compile(&Query::all(), 1.0)?,
+        None if cx.is_profiled() => planner.compile(&Query::all(), 1.0)?,
         None => Arc::new(AllNode(1.0)),
     };
     if let Some(filter) = filter {
@@ -100,7 +101,7 @@ pub fn describe(view: &IndexView, query: &Query, filter: Option<&Query>, cx: &Co
             ..BoolNode::default()
         });
     }
-    let types: &[String] = if view.typed { cx.types } else { &[] };
+    let types: &[String] = if view.typed { &cx.types } else { &[] };
     let text = if node.is_none() && !view.rules().explains_empty_queries {
         None
     } else {
@@ -197,7 +198,7 @@ impl<'a> Planner<'a> {
         let asked = |name: &String| self.cx.types.contains(name);
         let types = match self.view.typed && !self.view.types.is_empty() && self.view.types.iter().all(asked) {
             true => Vec::new(),
-            false => doc_type::type_terms(self.view, self.cx.types),
+            false => doc_type::type_terms(self.view, &self.cx.types),
         };
         let schema = self.view.schema.clone();
         Planned {
@@ -266,7 +267,7 @@ impl<'a> Planner<'a> {
     /// Clauses that make no sense for the mapping.
     pub fn compile(&self, query: &Query, boost: f32) -> Result<Shared> {
         self.cx.check_cancelled()?;
-        let node = if self.cx.profile.get() {
+        let node = if self.cx.is_profiled() {
             self.compile_profiled(query, boost)?
         } else {
             self.clause(&query.clause, boost * query.boost)
@@ -288,7 +289,7 @@ impl<'a> Planner<'a> {
         let filters = self.only_filters.replace(true);
         let around = self
             .statistics
-            .need(self.statistics.is_needed() && self.cx.filters_score.get());
+            .need(self.statistics.is_needed() && self.cx.filters_score.load(Ordering::Relaxed));
         let node = self.compile(query, 1.0);
         self.statistics.need(around);
         self.only_filters.set(filters);

@@ -9,6 +9,7 @@ use crate::scorers::query_norm::{Normalized, norm_of};
 use dsl::query::{Clause, Query};
 use model::Result;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Planner<'_> {
     /// Compiles a query whose scores are asked for as a whole.
@@ -35,9 +36,9 @@ impl Planner<'_> {
             path: self.path.clone(),
             ..Planner::new(self.view, self.cx)
         };
-        let profiled = self.cx.profile.replace(false);
+        let profiled = self.cx.profile.swap(false, Ordering::Relaxed);
         let norm = tried.compile(query, 1.0).map(|node| norm_of(&node));
-        self.cx.profile.set(profiled);
+        self.cx.profile.store(profiled, Ordering::Relaxed);
         let norm = norm?;
         let around = self.query_norm.replace(norm);
         let node = self.compile(query, norm);
