@@ -22,6 +22,8 @@ const DOCUMENTS: u64 = 100_000;
 const TEAMS: u64 = 10;
 /// How often metrics are asked for: fifteen times as often as a monitoring system does.
 const SCRAPE_EACH: Duration = Duration::from_secs(1);
+/// One segment: no merge goes on while something is measured.
+const MERGE: &str = "/documents/_forcemerge?max_num_segments=1";
 /// Clients that write while snapshots are taken.
 const WRITERS: usize = 16;
 
@@ -55,14 +57,8 @@ fn mapping() -> Value {
 fn load(server: &Server) {
     put(server, "/documents", &mapping().to_string());
     bodies().iter().for_each(|body| bulk(server, "/documents/_bulk", body));
-    refresh(server, "documents");
-}
-
-fn refresh(server: &Server, index: &str) {
-    let refreshed = server
-        .send("POST", &format!("/{index}/_refresh"), "")
-        .expect("the server answers");
-    assert_eq!(refreshed.status, 200);
+    let merged = server.send("POST", MERGE, "").expect("the server answers");
+    assert_eq!(merged.status, 200);
 }
 
 /// A request with an `Authorization`, if there is one.
@@ -86,7 +82,7 @@ fn rights(options: &Options, report: &mut Report) {
         let answer = secured.call("admin", "POST", "/documents/_bulk", &Value::String(body));
         assert_eq!(answer.body["errors"], false, "{answer:?}");
     }
-    secured.admin("POST", "/documents/_refresh", Value::Null);
+    secured.admin("POST", MERGE, Value::Null);
     let seen = json!({ "terms": { "team": ["t1", "t4", "t7"] } });
     let indices = |query: Option<&Value>| {
         let mut entry = json!({ "names": ["documents"], "privileges": ["read"] });
