@@ -55,6 +55,9 @@ impl Node for NoneNode {
     fn explain(&self, _segment: &SegmentView, _doc: DocId) -> Result<Explained> {
         Ok(Explained::no_match(self.0.clone()))
     }
+    fn opens_quickly(&self) -> bool {
+        true
+    }
     fn is_none(&self) -> bool {
         true
     }
@@ -82,6 +85,9 @@ impl Node for UnheldNode {
     }
     fn explain(&self, _segment: &SegmentView, _doc: DocId) -> Result<Explained> {
         Ok(Explained::no_match("no matching term"))
+    }
+    fn opens_quickly(&self) -> bool {
+        true
     }
     fn squares(&self) -> f32 {
         self.squares
