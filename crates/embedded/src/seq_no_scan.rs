@@ -63,7 +63,7 @@ impl Store {
         self.with_context(See::Plain, Dialect::default(), &target.types, interrupt, |cx| {
             let cx = &Context {
                 now_ms: part.now_ms,
-                ..cx.detached()
+                ..cx.detach()
             };
             let may_hold = |segment: &SegmentView| {
                 let column = segment.core.seq_no();

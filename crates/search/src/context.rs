@@ -61,7 +61,7 @@ impl Context<'_> {
     }
 
     /// The same for work that outlives this search or runs on another thread: without helpers, profiles and scores of filters.
-    pub fn detached(&self) -> Context<'static> {
+    pub fn detach(&self) -> Context<'static> {
         Context {
             phases: crate::phases::Phases::default(),
             now_ms: self.now_ms,

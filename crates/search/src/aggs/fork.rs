@@ -26,7 +26,7 @@ impl RootFork {
             aggs: aggs.to_vec(),
             views: cx.views.to_vec(),
             dialect: cx.dialect,
-            plan: cx.plan.detached(),
+            plan: cx.plan.detach(),
         }
     }
 }
