@@ -1,4 +1,4 @@
-//! What an operator's choices cost: users and rights, snapshots while documents are written, metrics and logs.
+//! The cost of what an operator sets up: users and rights, snapshots while documents are written, metrics and logs.
 //!
 //! Each is measured beside a server without it, or the same server without it, in turns.
 //!

@@ -60,7 +60,7 @@ impl Context<'_> {
         self.profile.load(Ordering::Relaxed)
     }
 
-    /// The same for work that outlives this search or runs on another thread: without helpers, profiles and scores of filters.
+    /// The same without borrowed parts, as for another thread: without helpers, profiles and scores of filters.
     pub fn detach(&self) -> Context<'static> {
         Context {
             phases: crate::phases::Phases::default(),

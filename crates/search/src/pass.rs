@@ -247,8 +247,8 @@ fn gather(
 /// In an index with fewer documents one pass for hits and sink takes less time than two.
 const APART_MIN: u64 = if cfg!(test) { 1 } else { 1 << 14 };
 
-/// Whether the hits of a search with a sink are found in a pass of their own. The sink has to see every match, but to find the best ones
-/// most matches need not be looked at, and without hits the sink takes matches by blocks and on several threads.
+/// Whether the hits of a search with a sink are found in a pass of their own, which skips most matches. The sink sees every match in
+/// the other pass, by blocks and on several threads.
 fn finds_hits_apart(source: &Source<'_>, request: &SearchRequest, cx: &Context<'_>, best: &Best<'_>, found: &Collected) -> bool {
     let node = source.planned.node();
     let segments = source.view.segments.iter();
@@ -279,7 +279,6 @@ fn collect_apart(
     if counted > before {
         let uncounted = SearchRequest {
             track_total_hits: TrackTotal::No,
-            aggs: Vec::new(),
             ..request.clone()
         };
         match source.sort.is_empty() {

@@ -12,7 +12,7 @@ use segment::searchable::IndexView;
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a request's aggregations are made from on another thread.
+/// The parts of a request that another thread makes its aggregations from.
 pub(super) struct RootFork {
     aggs: Vec<Agg>,
     views: Vec<Arc<IndexView>>,

@@ -42,9 +42,12 @@ pub(super) fn show_all(
     found: &mut Collected,
 ) -> Result<()> {
     let boost = scored.then_some(source.boost);
-    // What helpers have found is lost at a deadline.
+    // At a deadline the parts of helpers would be missing.
     let is_worth_it = set.cost() >= MANY && request.timeout.is_none();
-    let division = cx.helpers.filter(|_| is_worth_it).zip(sink.fork());
+    let division = cx
+        .helpers
+        .filter(|_| is_worth_it)
+        .and_then(|helpers| Some((helpers, sink.fork()?)));
     let mut matches = Matches::new(set, source.planned, boost, &cx.interrupt);
     let Some((helpers, fork)) = division else {
         return matches.show(0..TERMINATED, sink, found);
@@ -57,7 +60,9 @@ pub(super) fn show_all(
         fork,
         interrupt: cx.interrupt.clone(),
     };
-    let (own, parts) = side_by_side::run(work, helpers, |work, ranges| work.show(&mut matches, ranges, sink, found));
+    let (own, parts) = side_by_side::run(work, helpers, |work, mut ranges| {
+        work.show(&mut matches, &mut ranges, sink, found)
+    });
     for part in parts {
         let part = part?;
         sink.absorb(part.collected)?;
@@ -90,7 +95,7 @@ impl SegmentMatches {
     fn show(
         &self,
         matches: &mut Matches<'_>,
-        mut ranges: Units<'_>,
+        ranges: &mut Units<'_>,
         sink: &mut dyn DocSink,
         found: &mut Collected,
     ) -> Result<()> {
@@ -98,7 +103,7 @@ impl SegmentMatches {
     }
 }
 
-/// What a helper has collected, its count and its best score.
+/// The part of a helper: its sink's, its count and its best score.
 struct SinkShare {
     collected: SinkPart,
     found: Collected,
@@ -111,18 +116,13 @@ impl DividedWork for SegmentMatches {
         RANGES as usize
     }
 
-    fn help(&self, ranges: Units<'_>) -> Result<SinkShare> {
+    fn help(&self, mut ranges: Units<'_>) -> Result<SinkShare> {
         let mut set = self.planned.scorer(&self.segment)?;
         let mut matches = Matches::new(set.as_mut(), &self.planned, self.boost, &self.interrupt);
         let mut found = Collected::default();
-        let mut ranges = Some(ranges);
         let collected = self.fork.collect(&mut |sink| {
             sink.segment(&self.view, &self.segment)?;
-            let ranges = ranges.take().into_iter().flatten();
-            for no in ranges {
-                matches.show(self.range(no), sink, &mut found)?;
-            }
-            Ok(())
+            self.show(&mut matches, &mut ranges, sink, &mut found)
         })?;
         Ok(SinkShare { collected, found })
     }
