@@ -219,8 +219,11 @@ fn snapshots(options: &Options, report: &mut Report) {
         let begun = Instant::now();
         let body = json!({ "indices": "documents" }).to_string();
         http.timed("PUT", &format!("/_snapshot/{name}/s?wait_for_completion=true"), &body);
+        let ended = begun.elapsed();
+        // A server has at most `repositories.max` of them.
+        http.timed("DELETE", &format!("/_snapshot/{name}"), "");
         let mut taken = taken.lock().expect("no snapshot panicked");
-        *taken = (taken.0 + 1, taken.1 + begun.elapsed());
+        *taken = (taken.0 + 1, taken.1 + ended);
     };
     let seen = turns(options.rounds, || beside(&take, write), write);
     let (count, time) = *taken.lock().expect("no snapshot panicked");

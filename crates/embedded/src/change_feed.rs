@@ -36,6 +36,13 @@ impl Store {
         if since > newest {
             return Err(beyond(since, newest));
         }
+        // What is gone is refused also where the tail still has it: the answer does not depend on other readers.
+        let oldest = self.retained_changes().oldest;
+        if since >= oldest
+            && let Some(shared) = self.feed_tail.after(since, bytes_max)
+        {
+            return Ok(shared);
+        }
         let Some(followed) = self.log.read_after(since + 1, bytes_max)? else {
             return Err(changes_gone(since, self.retained_changes().oldest));
         };
@@ -50,7 +57,7 @@ impl Store {
         };
         let mut changes = Vec::new();
         for replayed in followed.records {
-            changes.extend(reader.change(replayed)?);
+            changes.extend(reader.change(replayed)?.map(Arc::new));
         }
         debug_assert!(
             changes.windows(2).all(|two| two[0].commit_seq < two[1].commit_seq)
@@ -60,10 +67,12 @@ impl Store {
             "1.1: changes of the feed behind {since} rise, up to {}",
             followed.next
         );
-        Ok(Changes {
+        let read = Changes {
             changes,
             next: followed.next - 1,
-        })
+        };
+        self.feed_tail.extend(since, &read);
+        Ok(read)
     }
 }
 

@@ -30,6 +30,7 @@ mod durability;
 mod environment;
 mod evaluate;
 mod family_routing;
+mod feed_tail;
 mod get_cache;
 mod group_commit;
 mod growth;

@@ -12,6 +12,7 @@ use crate::catalog_cell::CatalogCell;
 use crate::consumers::Consumers;
 use crate::deleted_indices::DeletedIndices;
 use crate::environment::Environment;
+use crate::feed_tail::FeedTail;
 use crate::index_state::{IndexState, IndexTable};
 use crate::log::{FolderLock, Log, Manifest};
 use crate::maintenance::Maintenance;
@@ -48,6 +49,7 @@ pub(crate) struct Store {
     pub(crate) maintenance: Maintenance,
     /// Names of deleted indices, for the feed of changes.
     pub(crate) deleted_indices: DeletedIndices,
+    pub(crate) feed_tail: FeedTail,
     /// Named readers of the feed.
     pub(crate) consumers: Consumers,
     /// Snapshots that are being written.
@@ -220,6 +222,7 @@ impl Store {
             segments: SegmentAccount::default(),
             maintenance: Maintenance::default(),
             deleted_indices: DeletedIndices::default(),
+            feed_tail: FeedTail::default(),
             consumers: Consumers::default(),
             snapshots: SnapshotWork::default(),
             unclean,

@@ -12,6 +12,7 @@ use crate::{Document, TreeAct, View};
 use async_trait::async_trait;
 use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result, Stamp};
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An engine whose committed changes can be followed.
@@ -93,8 +94,8 @@ pub struct Retained {
 /// A part of the feed.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// In commit order. Changes of the server's own indices are left out.
-    pub changes: Vec<Change>,
+    /// In commit order, shared with other readers of the feed. Changes of the server's own indices are left out.
+    pub changes: Vec<Arc<Change>>,
     /// Where to go on; beyond the last change where others were left out.
     pub next: CommitSeq,
 }

@@ -65,7 +65,7 @@ pub(crate) async fn authorize(
             false => Ok(rest.clone()),
         };
     };
-    let scope = Scope::new((rest.engine.clone(), rest.relations.clone()), principal.clone(), api, right);
+    let scope = Scope::new(rest.clone(), principal.clone(), api, right);
     if let Some(any_of) = right.on_cluster().filter(|any_of| !principal.rights.has_cluster(*any_of)) {
         return Err(principal.refused_cluster(&action_of(api, right), any_of));
     }
@@ -92,6 +92,9 @@ fn is_plain_name(name: &str) -> bool {
 
 /// Tells the audit of a request that an endpoint was found for.
 pub(crate) fn audit(rest: &Rest, security: &Security, request: &Request, principal: &Principal, error: Option<&Error>) {
+    if !security.audit.is_on() {
+        return;
+    }
     let endpoint = request.api.and_then(crate::routes::endpoint);
     let Some(endpoint) = endpoint else { return };
     let denied = error.filter(|error| error.root().kind() == ErrorKind::Security && error.status() == 403);

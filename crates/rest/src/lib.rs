@@ -282,11 +282,12 @@ impl Rest {
             self.scope.is_none(),
             "security.md S1: rights are put around the server's own engine"
         );
+        let scope = Arc::new(scope);
         let engine: Arc<dyn Engine> = Arc::new(guard::GuardedEngine { scope: scope.clone() });
         Rest {
             relations: self.relations.acting_on(engine.clone()),
             engine,
-            scope: Some(Arc::new(scope)),
+            scope: Some(scope),
             shared: self.shared.clone(),
         }
     }

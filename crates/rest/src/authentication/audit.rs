@@ -71,6 +71,11 @@ impl Audit {
         }
     }
 
+    /// Is any decision written down?
+    pub(crate) fn is_on(&self) -> bool {
+        self.sink.is_some()
+    }
+
     fn tell(&self, event: AuditEvent, line: impl FnOnce() -> Value) {
         let Some(sink) = &self.sink else { return };
         if self.events.0.contains(&event) {

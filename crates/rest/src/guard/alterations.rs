@@ -141,7 +141,7 @@ impl Scope {
 
     async fn check_aliases_like(&self, target: &Target, pattern: &str) -> Result<()> {
         let like = if pattern == "_all" { "*" } else { pattern };
-        for info in self.engine.indices(target).await? {
+        for info in self.own_engine().indices(target).await? {
             let of_others = info
                 .aliases
                 .keys()

@@ -15,17 +15,18 @@ use futures::stream::BoxStream;
 use model::{Cancellation, CommitSeq, DocId, Error, ErrorKind, Result, Target, Visibility};
 use security::IndexRights;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The server's engine as one request of one principal may use it.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardedEngine {
-    pub(crate) scope: Scope,
+    pub(crate) scope: Arc<Scope>,
 }
 
 impl GuardedEngine {
     pub(super) fn inner(&self) -> &dyn Engine {
-        self.scope.engine.as_ref()
+        self.scope.own_engine().as_ref()
     }
 
     async fn reading<'a>(&self, target: &'a Target) -> Result<Cow<'a, Target>> {

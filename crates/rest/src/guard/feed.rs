@@ -1,17 +1,18 @@
 //! The feed of changes of a guarded engine: changes of indices that the principal may follow, with the fields that are granted.
 
 use super::engine::GuardedEngine;
-use ::engine::changes::{ChangeFeed, Changes, Consumer, IndexState, InitialCopy, Operation, Retained};
+use ::engine::changes::{Change, ChangeFeed, Changes, Consumer, IndexState, InitialCopy, Operation, Retained};
 use ::engine::{EngineExt as _, Source};
 use async_trait::async_trait;
 use mapping::{granted_body, granted_mappings, has_type_level};
 use model::{CommitSeq, DocumentRights, IndexName, Result, Target};
 use security::IndexRights;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl GuardedEngine {
     fn feed(&self) -> Result<&dyn ChangeFeed> {
-        Self::part(self.scope.engine.change_feed())
+        Self::part(self.scope.own_engine().change_feed())
     }
 
     fn follows(&self, index: &IndexName) -> bool {
@@ -95,11 +96,14 @@ impl ChangeFeed for GuardedEngine {
     async fn changes(&self, since: CommitSeq, bytes_max: u64) -> Result<Changes> {
         self.check_followed().await?;
         let mut found = self.feed()?.changes(since, bytes_max).await?;
-        for change in &mut found.changes {
-            let operations = std::mem::take(&mut change.operations).into_iter();
-            change.operations = operations.filter_map(|operation| self.restrict(operation)).collect();
-        }
-        found.changes.retain(|change| !change.operations.is_empty());
+        let restrict = |change: Arc<Change>| {
+            let change = Arc::unwrap_or_clone(change);
+            let operations = change.operations.into_iter();
+            let operations: Vec<_> = operations.filter_map(|operation| self.restrict(operation)).collect();
+            let commit_seq = change.commit_seq;
+            (!operations.is_empty()).then(|| Arc::new(Change { commit_seq, operations }))
+        };
+        found.changes = found.changes.into_iter().filter_map(restrict).collect();
         Ok(found)
     }
 

@@ -1,5 +1,6 @@
 //! Who asks, by which endpoint, and the decisions about single names.
 
+use crate::Rest;
 use crate::right::{Right, action_of};
 use ::engine::{Basis, Engine, EngineExt as _, Expect, Write, WriteOp};
 use model::system_index::is_system;
@@ -12,10 +13,8 @@ use std::sync::Arc;
 /// One request of one principal.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// The server's engine.
-    pub(super) engine: Arc<dyn Engine>,
-    /// The policies by which writes copy what the principal may have to read.
-    pub(super) relations: Relations,
+    /// The server itself: its engine, and the policies by which writes copy what the principal may have to read.
+    own: Arc<Rest>,
     pub(crate) principal: Arc<Principal>,
     pub(crate) api: &'static str,
     pub(crate) right: Right,
@@ -100,11 +99,9 @@ const SHOWS: IndexRights = IndexRights::READ
 
 impl Scope {
     /// A request of this principal to this endpoint.
-    pub(crate) fn new(rest: (Arc<dyn Engine>, Relations), principal: Arc<Principal>, api: &'static str, right: Right) -> Scope {
-        let (engine, relations) = rest;
+    pub(crate) fn new(own: Arc<Rest>, principal: Arc<Principal>, api: &'static str, right: Right) -> Scope {
         Scope {
-            engine,
-            relations,
+            own,
             principal,
             api,
             right,
@@ -113,7 +110,12 @@ impl Scope {
 
     /// The server's own engine.
     pub(crate) fn own_engine(&self) -> &Arc<dyn Engine> {
-        &self.engine
+        &self.own.engine
+    }
+
+    /// The server's own relations.
+    pub(super) fn own_relations(&self) -> &Relations {
+        &self.own.relations
     }
 
     /// Is any right granted on a name? Of several names or a pattern: whatever becomes of it is looked at later.
@@ -172,7 +174,7 @@ impl Scope {
         }
         let mut target = Target::index(name);
         (target.expand_closed, target.forbid_closed) = (true, false);
-        let Ok(infos) = self.engine.indices(&target).await else {
+        let Ok(infos) = self.own_engine().indices(&target).await else {
             return Vec::new();
         };
         let own = infos.iter().filter(|info| info.name.as_str() == name);

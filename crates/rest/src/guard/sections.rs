@@ -76,7 +76,7 @@ impl GuardedEngine {
             .writes
             .iter()
             .filter(|write| matches!(write.op, WriteOp::Put(_) | WriteOp::Update(_)));
-        puts.flat_map(|write| self.scope.relations.link_sources(write.at.index.as_str()))
+        puts.flat_map(|write| self.scope.own_relations().link_sources(write.at.index.as_str()))
             .collect()
     }
 }
@@ -84,7 +84,7 @@ impl GuardedEngine {
 #[async_trait]
 impl AtomicWrites for GuardedEngine {
     async fn decide(&self, plan: &mut TxnBody<'_>, how: TxnOptions) -> Result<TxnResult> {
-        let atomic = Self::part(self.scope.engine.atomic())?;
+        let atomic = Self::part(self.scope.own_engine().atomic())?;
         if self.scope.is_unbounded() {
             return atomic.decide(plan, how).await;
         }
@@ -116,7 +116,7 @@ impl AtomicWrites for GuardedEngine {
     }
 
     async fn wait_exclusive_durable(&self) -> Result<()> {
-        Self::part(self.scope.engine.atomic())?.wait_exclusive_durable().await
+        Self::part(self.scope.own_engine().atomic())?.wait_exclusive_durable().await
     }
 
     async fn unrefreshed_documents(
@@ -128,7 +128,7 @@ impl AtomicWrites for GuardedEngine {
         // Of who does not see everything, the caller's search withholds what this would show.
         match self.scope.is_unbounded() {
             true => {
-                Self::part(self.scope.engine.atomic())?
+                Self::part(self.scope.own_engine().atomic())?
                     .unrefreshed_documents(index, position, most)
                     .await
             }
@@ -137,7 +137,7 @@ impl AtomicWrites for GuardedEngine {
     }
 
     async fn look(&self, look: &mut Looker<'_>) {
-        if let Some(atomic) = self.scope.engine.atomic() {
+        if let Some(atomic) = self.scope.own_engine().atomic() {
             atomic.look(look).await;
         }
     }
@@ -166,7 +166,7 @@ impl GuardedEngine {
 #[async_trait]
 impl Staging for GuardedEngine {
     async fn begin(&self) -> Result<View> {
-        Self::part(self.scope.engine.staging())?.begin().await
+        Self::part(self.scope.own_engine().staging())?.begin().await
     }
 
     async fn read(&self, view: &str, reads: Vec<Read>) -> Result<Vec<Result<Seen>>> {
@@ -178,7 +178,9 @@ impl Staging for GuardedEngine {
         }
         let allowed = std::iter::zip(reads, &refusals).filter(|(_, refusal)| refusal.is_none());
         let allowed: Vec<Read> = allowed.map(|(read, _)| read).collect();
-        let seen = Self::part(self.scope.engine.staging())?.read(view, allowed.clone()).await?;
+        let seen = Self::part(self.scope.own_engine().staging())?
+            .read(view, allowed.clone())
+            .await?;
         let mut seen = std::iter::zip(allowed, seen);
         let mut out = Vec::with_capacity(refusals.len());
         for refusal in refusals {
@@ -204,16 +206,16 @@ impl Staging for GuardedEngine {
         let (allowed, refusals) = self.allowed_writes(writes, |stage: &Stage| &stage.write).await;
         let done = match allowed.is_empty() {
             true => Vec::new(),
-            false => Self::part(self.scope.engine.staging())?.stage(view, allowed).await?,
+            false => Self::part(self.scope.own_engine().staging())?.stage(view, allowed).await?,
         };
         Ok(merge_refusals(refusals, done))
     }
 
     async fn staged_documents(&self, view: &str) -> Result<Vec<Staged>> {
-        Self::part(self.scope.engine.staging())?.staged_documents(view).await
+        Self::part(self.scope.own_engine().staging())?.staged_documents(view).await
     }
 
     async fn staged_bytes(&self, view: &str) -> Result<u64> {
-        Self::part(self.scope.engine.staging())?.staged_bytes(view).await
+        Self::part(self.scope.own_engine().staging())?.staged_bytes(view).await
     }
 }

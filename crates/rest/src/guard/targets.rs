@@ -108,7 +108,7 @@ impl Scope {
         let pattern = if pattern == "_all" { "*" } else { pattern };
         let honours = self.honours(any_of);
         let mut out = Vec::new();
-        for info in self.engine.indices(&listed).await? {
+        for info in self.own_engine().indices(&listed).await? {
             let index = info.name.as_str();
             let aliases = info.aliases.keys().map(String::as_str);
             let own = Some(index).filter(|name| matches(pattern, name) && self.principal.rights.on(name).shares(any_of));
@@ -133,7 +133,7 @@ impl Scope {
             return Ok(());
         }
         // An alias that is for all documents does not open an index that is not, nor the other way round.
-        let infos = self.engine.indices(&Target::index(name)).await.unwrap_or_default();
+        let infos = self.own_engine().indices(&Target::index(name)).await.unwrap_or_default();
         let restricted = |index: &str| !self.sees_all(&[name, index]);
         match restricted(name) || infos.iter().any(|info| restricted(info.name.as_str())) {
             true => Err(self.withheld(&format!("[{}]", self.api), name)),

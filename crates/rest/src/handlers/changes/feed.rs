@@ -19,6 +19,7 @@ use engine::changes::{Change, ChangeFeed, Operation, Retained};
 use model::settings::{FEED_LINGER, FEED_MAX_BYTES, FEED_MAX_OPERATIONS, FEED_MAX_WAIT, node_count, node_duration};
 use model::{Cancellation, CommitSeq, Error, Result, path, units};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
@@ -27,6 +28,8 @@ use tokio::sync::mpsc::Sender;
 const OPERATIONS: usize = 1000;
 /// Bytes of the log that are read at once.
 const READ_BYTES: u64 = 1 << 20;
+/// Bytes of the log that an operation takes about, at least. Fewer bytes than `limit` operations need do not fill an answer.
+const OPERATION_BYTES: u64 = 32;
 /// A stream without changes sends a comment so often: who reads it knows that the server is there.
 const HEARTBEAT_EACH: Duration = Duration::from_secs(15);
 
@@ -209,13 +212,17 @@ struct Shown {
 
 impl Shown {
     /// A change without the operations of other indices; `None` if none is left.
-    fn of(&self, mut change: Change) -> Option<Change> {
+    fn of<'a>(&self, change: &'a Change) -> Option<Cow<'a, Change>> {
         let is_shown = |operation: &Operation| {
             let index = operation.index().as_str();
             self.indices.is_empty() || self.indices.iter().any(|pattern| path::matches(pattern, index))
         };
-        change.operations.retain(is_shown);
-        Some(change).filter(|change| !change.operations.is_empty())
+        if change.operations.iter().all(is_shown) {
+            return Some(Cow::Borrowed(change));
+        }
+        let operations: Vec<Operation> = change.operations.iter().filter(|one| is_shown(one)).cloned().collect();
+        let commit_seq = change.commit_seq;
+        (!operations.is_empty()).then_some(Cow::Owned(Change { commit_seq, operations }))
     }
 }
 
@@ -273,13 +280,21 @@ async fn part(
     let mut operations = 0;
     loop {
         let newest = feed.retained_range().newest;
+        let unread = newest.saturating_sub(next);
+        let may_fill = unread / OPERATION_BYTES >= (limit - operations) as u64;
+        if (operations > 0 || unread > 0) && !may_fill && Instant::now() < earliest {
+            tokio::select! {
+                () = tokio::time::sleep_until(earliest.into()) => {}
+                _ = stopping.changed() => return Ok(part(list, next)),
+            }
+        }
         let read = feed.changes(next, READ_BYTES).await?;
         // The end is that of the moment before the read. Later changes are read together, before the answer goes.
         let is_end = read.next == next || read.next >= newest;
         for change in read.changes {
             let commit_seq = change.commit_seq;
             assert!(commit_seq > next, "changes come in the order of their commits, each once");
-            if let Some(change) = shown.of(change) {
+            if let Some(change) = shown.of(&change) {
                 if operations > 0 && operations + change.operations.len() > limit {
                     return Ok(part(list, next));
                 }
@@ -300,10 +315,7 @@ async fn part(
         }
         let now = Instant::now();
         if operations > 0 && now < earliest {
-            tokio::select! {
-                () = tokio::time::sleep_until(earliest.into()) => continue,
-                _ = stopping.changed() => return Ok(part(list, next)),
-            }
+            continue;
         }
         let left = until.saturating_duration_since(now);
         if operations > 0 || left.is_zero() {
@@ -366,7 +378,7 @@ async fn follow(rest: &Arc<Rest>, place: ReaderPosition, shown: &Shown, sender: 
         let is_end = read.next == next;
         for change in read.changes {
             let commit_seq = change.commit_seq;
-            let Some(change) = shown.of(change) else { continue };
+            let Some(change) = shown.of(&change) else { continue };
             let mut event = format!("id: {commit_seq}\nevent: change\ndata: ");
             changes::append_change(&change, shown.with_source, &mut event)?;
             event.push_str("\n\n");
