@@ -2,7 +2,7 @@
 
 use crate::java_regex;
 use crate::languages::{languages, stop_words};
-use model::{Error, Result, nearest::nearest};
+use model::{Error, Result, Topic, nearest::nearest};
 use serde_json::{Map, Value};
 
 /// The options of the definition called `name`.
@@ -37,9 +37,7 @@ impl Options<'_> {
             // Old settings say yes and no in more ways.
             Some("true" | "1" | "on" | "yes") => Ok(true),
             Some("false" | "0" | "off" | "no") => Ok(false),
-            Some(other) => Err(Error::illegal(format!(
-                "Failed to parse value [{other}] as only [true] or [false] are allowed."
-            ))),
+            Some(other) => Err(Error::no_boolean(other)),
         }
     }
 
@@ -48,10 +46,11 @@ impl Options<'_> {
         match self.text(key) {
             None => Ok(default),
             Some(text) => text.trim().parse().map_err(|_| {
-                Error::illegal(format!(
-                    "Failed to parse value [{text}] for setting [{key}] of [{}]",
-                    self.name
-                ))
+                let reason = format!("Failed to parse value [{text}] for setting [{key}] of [{}]", self.name);
+                Error::illegal(reason).about(Topic::SettingValue {
+                    name: key.to_owned(),
+                    value: text.clone(),
+                })
             }),
         }
     }

@@ -5,7 +5,7 @@
 use crate::json::Node;
 pub(crate) use crate::json::failed_field;
 use model::nearest;
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 
 /// The members of an object.
 pub(crate) fn object(node: Node, owner: &str) -> Result<Vec<(String, Node)>> {
@@ -40,6 +40,7 @@ pub(crate) fn unknown_field(owner: &str, key: &str, node: &Node, known: &[&str])
         ErrorKind::XContentParse,
         format!("[{line}:{col}] [{owner}] unknown field [{key}]{hint}"),
     )
+    .about(Topic::UnknownField { name: key.to_owned() })
 }
 
 /// `Required [x]`.

@@ -562,7 +562,7 @@ const INLINE_DOCS: u64 = 1_000_000;
 pub(crate) fn compile(stored: &std::collections::BTreeMap<String, Value>, source: &ScriptSource) -> Result<script::Program> {
     let lang = |name: Option<&str>| {
         let name = name.unwrap_or(if source.defaults_to_groovy { "groovy" } else { "painless" });
-        script::Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))
+        script::Lang::parse(name)
     };
     match &source.text {
         ScriptText::Inline(text) => script::compile(text, lang(source.lang.as_deref())?),

@@ -2,7 +2,7 @@
 //!
 //! Not here: the catalogs themselves, wildcards, names of dates, what follows from settings (`mapping::settings`).
 
-use model::{Error, ErrorKind, IndexName, Result};
+use model::{Error, ErrorKind, IndexName, Result, Topic};
 use serde_json::{Map, Value};
 
 /// `index_not_found_exception`.
@@ -69,11 +69,13 @@ pub fn reader<'a, T>(alias: &str, behind: &[Behind<'a, T>]) -> Result<&'a T> {
         [] => Err(missing(alias)),
         [(_, _, one)] => Ok(one),
         several => {
-            let names: Vec<&str> = several.iter().map(|(name, ..)| *name).collect();
-            Err(Error::illegal(format!(
+            let indices: Vec<String> = several.iter().map(|(name, ..)| (*name).to_owned()).collect();
+            let reason = format!(
                 "alias [{alias}] has more than one index associated with it [{}], can't execute a single index op",
-                names.join(", ")
-            )))
+                indices.join(", ")
+            );
+            let alias = alias.to_owned();
+            Err(Error::illegal(reason).about(Topic::AliasOfSeveral { alias, indices }))
         }
     }
 }

@@ -45,7 +45,7 @@ pub use delegate::Around;
 pub use expect::{Basis, Compare, Conflict, Expect, Found};
 pub use numbered::{Cursor, Extent, Numbered, Part};
 pub use staging::{STAGING, Seen, Stage, Staged, StagedIndex, StagedPut, Staging, is_staging};
-pub use update::{Applied, Update, merge};
+pub use update::{Applied, Update, merge, script_failure};
 
 /// An engine. Options and batches, no convenience: that is in [`EngineExt`].
 #[async_trait]

@@ -1,7 +1,7 @@
 //! An update as a value, and what it makes of a document: pure, run inside the engine's critical section.
 
 use mapping::{Life, Moment, Times, Timing};
-use model::{DocAddress, Error, ErrorKind, Result, Stamp};
+use model::{DocAddress, Error, ErrorKind, Result, Stamp, Topic};
 use script::{Budget, Params, Program, UpdateContext};
 use serde_json::{Map, Value};
 
@@ -212,7 +212,7 @@ impl Update {
         };
         let result = script::run_update(&script.0, &script.1, context, budget, self.now_ms).map_err(|cause| {
             if cause.kind() == ErrorKind::Script {
-                Error::illegal("failed to execute script").with_cause(cause)
+                script_failure(cause)
             } else {
                 cause
             }
@@ -234,6 +234,13 @@ impl Update {
     }
 }
 
+/// The refusal of an update whose script failed.
+pub fn script_failure(cause: Error) -> Error {
+    Error::illegal("failed to execute script")
+        .with_cause(cause)
+        .about(Topic::ScriptFailure)
+}
+
 /// The times that a script changed.
 ///
 /// # Errors
@@ -250,10 +257,7 @@ fn apply_times(given: &Map<String, Value>, left: &Map<String, Value>, timing: &m
     }
     match changed("_ttl") {
         Some(Value::String(text)) => {
-            let life = model::units::parse_duration(text, "_ttl").map_err(|error| {
-                let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
-                Error::new(ErrorKind::Parse, reason)
-            })?;
+            let life = model::units::parse_duration_of_2015(text, "_ttl")?;
             timing.life = Some(Life::For(i64::try_from(life.as_millis()).unwrap_or(i64::MAX)));
         }
         Some(Value::Number(n)) => timing.life = n.as_i64().map(Life::For),

@@ -7,7 +7,7 @@ use crate::times::Times;
 use crate::types::{self, keyword};
 use crate::value::{FieldValue, Fields, NestedDoc};
 use crate::wording::{java, mapper_parsing, text_of};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -75,16 +75,7 @@ impl Mapping {
         if !first.grows {
             return first.finish(None);
         }
-        let growth = crate::dynamic::grow(self, object, &first.copies_missing).map_err(|e| {
-            let conflict = self.rules().document_refusal_words
-                && e.kind() == ErrorKind::IllegalArgument
-                && e.reason().starts_with("mapper [");
-            if conflict {
-                mapper_parsing("failed to parse").with_cause(e)
-            } else {
-                e
-            }
-        })?;
+        let growth = crate::dynamic::grow(self, object, &first.copies_missing)?;
         let merged = self.merge(&growth)?;
         let second = Reader::run(&merged.0, object, options)?;
         debug_assert!(
@@ -611,7 +602,7 @@ fn as_json_error(field: &FieldType, value: &Value, cause: Error) -> Error {
             };
             Error::new(ErrorKind::JsonParse, format!("Current token ({token}) not of boolean type"))
         }
-        (Kind::Integer | Kind::Long, Value::Number(number)) if cause.reason().contains("is out of range") => {
+        (Kind::Integer | Kind::Long, Value::Number(number)) if cause.is_about(Topic::NumberRange) => {
             let (name, least, most) = match field.kind {
                 Kind::Integer => ("int", i64::from(i32::MIN), i64::from(i32::MAX)),
                 _ => ("long", i64::MIN, i64::MAX),

@@ -5,7 +5,7 @@ use crate::templates::{date_formats, name_and_body, patterns, regex};
 use crate::wording::{java, mapper_parsing, text_of};
 use model::date::{DateFormat, PatternSyntax};
 use model::path::matches;
-use model::{Error, Result};
+use model::{Error, Result, Topic};
 use serde_json::{Map, Value, json};
 
 /// The mapping that the unknown fields of a document need, `copies` being values for unknown targets.
@@ -44,13 +44,9 @@ pub(crate) fn grow(mapping: &Mapping, object: &Map<String, Value>, copies: &[(St
     limits.total_fields = usize::MAX;
     let parsed = Mapping::parse_in(&body, mapping.registry(), &limits, mapping.is_typed());
     // A type that only a template names was looked for when a document came.
-    parsed.map_err(|error| match error.reason().strip_prefix("No handler for type [") {
-        Some(rest) if mapping.rules().mapping_refusal_words => {
-            let (kind, name) = rest.split_once("] declared on field [").unwrap_or((rest, ""));
-            mapper_parsing(format!(
-                "failed to find type parsed [{kind}] for [{}]",
-                name.trim_end_matches(']')
-            ))
+    parsed.map_err(|error| match error.topic() {
+        Some(Topic::FieldType { name, field }) if mapping.rules().mapping_refusal_words => {
+            mapper_parsing(format!("failed to find type parsed [{name}] for [{field}]"))
         }
         _ => error,
     })
@@ -279,11 +275,15 @@ impl Growth<'_> {
     fn put(&mut self, path: &str, body: Value) -> Result<()> {
         let refuse = |old: &Value, new: &Value| {
             let kind = |body: &Value| body.get("type").map_or_else(|| "object".to_owned(), text_of);
-            Error::illegal(format!(
+            let conflict = Error::illegal(format!(
                 "mapper [{path}] cannot be changed from type [{}] to [{}]",
                 kind(old),
                 kind(new)
-            ))
+            ));
+            match self.mapping.rules().document_refusal_words {
+                true => mapper_parsing("failed to parse").with_cause(conflict),
+                false => conflict,
+            }
         };
         let mut at = &mut self.properties;
         let mut way = String::new();

@@ -60,13 +60,10 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
                 _ => ["true", "false"].contains(&text_of(value).as_str()),
             };
             if !right {
-                return Err(Error::illegal(match value.is_array() || key.ends_with("cludes") {
-                    true => format!("[{key}] of [{section}] must be a list, but was [{}]", java(value)),
-                    false => format!(
-                        "Failed to parse value [{}] as only [true] or [false] are allowed.",
-                        java(value)
-                    ),
-                }));
+                return Err(match value.is_array() || key.ends_with("cludes") {
+                    true => Error::illegal(format!("[{key}] of [{section}] must be a list, but was [{}]", java(value))),
+                    false => Error::no_boolean(&java(value)),
+                });
             }
         }
     }

@@ -226,13 +226,13 @@ pub(crate) fn check(top: &mut Root) -> Result<()> {
     }
     if let Some(default) = top.get_mut(TTL).and_then(|ttl| ttl.get_mut("default")) {
         let text = text_of(default);
-        let bare = text.parse::<u64>().ok();
-        let life = bare.map_or_else(
-            || model::units::parse_duration(&text, "_ttl.default").map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
-            Ok,
-        );
-        let life =
-            life.map_err(|e| Error::new(ErrorKind::Parse, e.reason().replacen("failed to parse", "Failed to parse", 1)))?;
+        let life = match text.parse::<u64>() {
+            Ok(bare) => bare,
+            Err(_) => {
+                let life = model::units::parse_duration_of_2015(&text, "_ttl.default")?;
+                u64::try_from(life.as_millis()).unwrap_or(u64::MAX)
+            }
+        };
         *default = life.into();
     }
     Ok(())

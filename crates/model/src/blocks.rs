@@ -2,7 +2,7 @@
 //!
 //! Not here: who asks; each request names its level.
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Topic};
 use serde_json::{Map, Value};
 
 /// The kind of access that a request has to an index.
@@ -110,10 +110,12 @@ pub fn check(settings: &Map<String, Value>, index: &str, level: Level) -> Result
         number, words, status, ..
     } = block;
     let word = if *status == 429 { "TOO_MANY_REQUESTS" } else { "FORBIDDEN" };
-    let reason = format!("index [{index}] blocked by: [{word}/{number}/{words}];");
+    let block = format!("{word}/{number}/{words}");
+    let reason = format!("index [{index}] blocked by: [{block}];");
     Err(Error::new(ErrorKind::ClusterBlock, reason)
         .status_of(*status)
-        .with("index", index))
+        .with("index", index)
+        .about(Topic::IndexBlock { block }))
 }
 
 /// Does a change of settings do nothing but set one of the blocks that would stop it? That way they are lifted.

@@ -1,5 +1,6 @@
 //! Refusals: one table of kinds with their wire names and statuses, and one error type.
 
+use crate::Topic;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -139,17 +140,6 @@ error_kinds! {
     Internal               = "internal_error", 500;
 }
 
-/// The subject of a refusal, where a dialect words it in its own way and the kind alone does not tell. It is never shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Topic {
-    /// How scores are combined.
-    ScoreMode,
-    /// An aggregation has neither a field nor a script.
-    ValueSource,
-    /// The `interval` of a histogram of dates.
-    DateInterval,
-}
-
 /// A refusal: its kind, a sentence, facts beside it as data, and what caused it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Error(Box<Inner>);
@@ -190,6 +180,11 @@ impl Error {
     pub fn no_number(text: &str) -> Error {
         Error::new(ErrorKind::NumberFormat, format!("For input string: \"{text}\""))
     }
+    /// The refusal of a text that is neither `true` nor `false`.
+    pub fn no_boolean(text: &str) -> Error {
+        let reason = format!("Failed to parse value [{text}] as only [true] or [false] are allowed.");
+        Error::illegal(reason).about(Topic::Boolean { value: text.to_owned() })
+    }
     /// A fact beside the reason: `index`, `shard`, `line`, `col` and the like.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Error {
         self.0.details.insert(name.to_owned(), value.into());
@@ -222,6 +217,10 @@ impl Error {
     /// Its HTTP status.
     pub fn status(&self) -> u16 {
         self.0.status.unwrap_or_else(|| self.0.kind.status())
+    }
+    /// Its subject, if it has one.
+    pub fn topic(&self) -> Option<&Topic> {
+        self.0.topic.as_ref()
     }
     /// Is this its subject?
     pub fn is_about(&self, topic: Topic) -> bool {

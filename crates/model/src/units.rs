@@ -2,7 +2,7 @@
 //!
 //! Not here: dates and date math (`date`), and percentages of a disk or a heap.
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Topic};
 use std::time::Duration;
 
 /// Units of length and their metres, longer words before those that they end with.
@@ -61,15 +61,60 @@ const SIZE_UNITS: &[(&str, u64)] = &[
 
 /// Reads a duration such as `10s`. `name` is the setting or parameter that the error names.
 pub fn parse_duration(text: &str, name: &str) -> Result<Duration> {
-    parse_duration_or_never(text, name)?.ok_or_else(|| {
-        Error::illegal(format!(
-            "failed to parse setting [{name}] with value [{text}] as a time value: negative durations are not supported"
-        ))
-    })
+    read_finite_duration(text).map_err(|problem| problem.error(text, name))
+}
+
+/// As [`parse_duration`], with the refusal of Elasticsearch 2: another kind, and a capital letter.
+pub fn parse_duration_of_2015(text: &str, name: &str) -> Result<Duration> {
+    read_finite_duration(text).map_err(|problem| Error::new(ErrorKind::Parse, format!("Failed {}", problem.rest(text, name))))
 }
 
 /// As [`parse_duration`], with `-1` as "never": `None`.
 pub fn parse_duration_or_never(text: &str, name: &str) -> Result<Option<Duration>> {
+    read_duration(text).map_err(|problem| problem.error(text, name))
+}
+
+/// Why a text is no duration.
+enum NoDuration {
+    /// It is no time value.
+    TimeValue(&'static str),
+    /// It has a unit, and a fraction before it.
+    Fraction,
+    /// It has a unit, and no number before it.
+    Number,
+}
+
+const NEGATIVE: NoDuration = NoDuration::TimeValue("negative durations are not supported");
+
+impl NoDuration {
+    /// The reason, behind its first word.
+    fn rest(&self, text: &str, name: &str) -> String {
+        match self {
+            NoDuration::TimeValue(problem) => {
+                format!("to parse setting [{name}] with value [{text}] as a time value: {problem}")
+            }
+            NoDuration::Fraction => format!("to parse [{text}], fractional time values are not supported"),
+            NoDuration::Number => format!("to parse [{text}]"),
+        }
+    }
+    fn error(&self, text: &str, name: &str) -> Error {
+        let error = Error::illegal(format!("failed {}", self.rest(text, name)));
+        match self {
+            NoDuration::TimeValue(problem) => error.about(Topic::Duration {
+                name: name.to_owned(),
+                value: text.to_owned(),
+                problem,
+            }),
+            NoDuration::Fraction | NoDuration::Number => error,
+        }
+    }
+}
+
+fn read_finite_duration(text: &str) -> Result<Duration, NoDuration> {
+    read_duration(text)?.ok_or(NEGATIVE)
+}
+
+fn read_duration(text: &str) -> Result<Option<Duration>, NoDuration> {
     let lower = text.trim().to_ascii_lowercase();
     match lower.as_str() {
         "-1" => return Ok(None),
@@ -80,34 +125,26 @@ pub fn parse_duration_or_never(text: &str, name: &str) -> Result<Option<Duration
         .iter()
         .find_map(|(suffix, nanos)| lower.strip_suffix(suffix).map(|number| (number.trim(), *nanos)))
     else {
-        return Err(Error::illegal(format!(
-            "failed to parse setting [{name}] with value [{text}] as a time value: unit is missing or unrecognized"
-        )));
+        return Err(NoDuration::TimeValue("unit is missing or unrecognized"));
     };
     let value = match number.parse::<i64>() {
         Ok(value) => value,
         Err(_) if number.parse::<f64>().is_ok_and(f64::is_finite) => {
-            return Err(Error::illegal(format!(
-                "failed to parse [{text}], fractional time values are not supported"
-            )));
+            return Err(NoDuration::Fraction);
         }
-        Err(_) => return Err(Error::illegal(format!("failed to parse [{text}]"))),
+        Err(_) => return Err(NoDuration::Number),
     };
     if value == -1 {
         return Ok(None);
     }
     let Ok(value) = u64::try_from(value) else {
-        return Err(Error::illegal(format!(
-            "failed to parse setting [{name}] with value [{text}] as a time value: negative durations are not supported"
-        )));
+        return Err(NEGATIVE);
     };
     let total = u128::from(value) * nanos;
     let (seconds, rest) = (total / 1_000_000_000, total % 1_000_000_000);
     match (u64::try_from(seconds), u32::try_from(rest)) {
         (Ok(seconds), Ok(rest)) if seconds <= i64::MAX as u64 / 1_000 => Ok(Some(Duration::new(seconds, rest))),
-        _ => Err(Error::illegal(format!(
-            "failed to parse setting [{name}] with value [{text}] as a time value: too long"
-        ))),
+        _ => Err(NoDuration::TimeValue("too long")),
     }
 }
 
@@ -203,6 +240,22 @@ mod tests {
             Err("failed to parse setting [x] with value [99999999999999999d] as a time value: too long"),
         );
         assert!(parse_duration("-1", "x").is_err());
+    }
+
+    fn check_2015(text: &str, expected: &str) {
+        let refused = parse_duration_of_2015(text, "x").expect_err(text);
+        assert_eq!((refused.kind(), refused.reason()), (ErrorKind::Parse, expected));
+    }
+
+    #[test]
+    fn durations_of_2015() {
+        check_2015("1.5s", "Failed to parse [1.5s], fractional time values are not supported");
+        check_2015("as", "Failed to parse [as]");
+        check_2015(
+            "-1",
+            "Failed to parse setting [x] with value [-1] as a time value: negative durations are not supported",
+        );
+        assert_eq!(parse_duration_of_2015("2s", "x"), Ok(Duration::from_secs(2)));
     }
 
     fn check_bytes(text: &str, expected: Option<u64>) {

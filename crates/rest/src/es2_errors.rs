@@ -1,11 +1,12 @@
-//! Refusals in the words of 2015, where they differ from today's: one function a place in which they arise.
+//! Refusals in the words of 2015, where they differ from today's: one function a place in which they arise. They go by the
+//! kind of a refusal and by its topic (`model::Topic`), never by the text of its reason.
 //!
 //! Not here: what is refused. The kinds and sentences of today come from below; these translate.
 
-use model::{Dialect, Error, ErrorKind};
+use model::{Dialect, Error, ErrorKind, Topic};
 use serde_json::{Value, json};
 
-/// The same refusal with another kind and sentence; its facts and cause stay.
+/// The same refusal with another kind and sentence; its facts and cause stay. It has no topic: nothing words it again.
 fn again(error: &Error, kind: ErrorKind, reason: impl Into<String>) -> Error {
     let mut out = Error::new(kind, reason);
     for (name, value) in error.details() {
@@ -25,50 +26,35 @@ fn index_of(error: &Error) -> &str {
 
 /// Refusals with other words in Elasticsearch 2, wherever they arise.
 pub(crate) fn reword(error: &Error) -> Error {
-    let index = index_of(error);
-    let reason = error.reason();
-    match error.kind() {
-        ErrorKind::IndexNotFound => again(error, ErrorKind::IndexNotFound, "no such index"),
-        ErrorKind::IndexAlreadyExists => Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index),
-        ErrorKind::IndexClosed => Error::new(ErrorKind::IndexClosed, "closed")
+    let (kind, index) = (error.kind(), index_of(error));
+    let say = |reason: String| again(error, kind, reason);
+    match (kind, error.topic()) {
+        (ErrorKind::IndexNotFound, _) => say("no such index".to_owned()),
+        (ErrorKind::IndexAlreadyExists, _) => Error::new(ErrorKind::IndexAlreadyExistsOld, "already exists").with("index", index),
+        (ErrorKind::IndexClosed, _) => Error::new(ErrorKind::IndexClosed, "closed")
             .with("index", index)
             .status_of(403),
-        ErrorKind::InvalidIndexName => again(
-            error,
-            error.kind(),
-            reason
-                .replace("[ , \", *, \\, <, |, ,, >, /, ?]", "[\\, /, *, ?, \", <, >, |,  , ,]")
-                .replace("must not start with '_', '-', or '+'", "must not start with '_'"),
-        ),
-        ErrorKind::InvalidAliasName => {
-            let said = reason.replace(
-                ": an index or data stream exists with the same name as the alias",
-                ", an index exists with the same name as the alias",
-            );
-            let told = again(error, error.kind(), said);
-            // Every refusal named an index, if only that of the alias.
-            let alias = reason.split_once('[').and_then(|(_, rest)| rest.split_once("]: "));
-            match alias.filter(|_| index.is_empty()) {
-                Some((alias, _)) => told.with("index", alias),
-                None => told,
-            }
+        (ErrorKind::InvalidIndexName, Some(Topic::NameCharacters)) => say(format!(
+            "Invalid index name [{index}], must not contain the following characters [\\, /, *, ?, \", <, >, |,  , ,]"
+        )),
+        (ErrorKind::InvalidIndexName, Some(Topic::NameStart)) => {
+            say(format!("Invalid index name [{index}], must not start with '_'"))
         }
-        ErrorKind::IllegalArgument
-            if reason.starts_with("alias [") && reason.contains("has more than one index associated with it [") =>
-        {
-            let said = reason
-                .replacen("alias [", "Alias [", 1)
-                .replace(
-                    "more than one index associated with it [",
-                    "more than one indices associated with it [[",
-                )
-                .replace("], can't execute", "]], can't execute");
-            again(error, error.kind(), said)
+        (ErrorKind::InvalidAliasName, Some(Topic::AliasIsIndex { alias })) => say(format!(
+            "Invalid alias name [{alias}], an index exists with the same name as the alias"
+        )),
+        // Every refusal named an index, if only that of the alias.
+        (ErrorKind::InvalidAliasName, Some(Topic::AliasName { alias })) if index.is_empty() => {
+            say(error.reason().to_owned()).with("index", alias.as_str())
         }
-        ErrorKind::ClusterBlock => {
-            let said = reason.find("blocked by: ").map_or(reason, |at| &reason[at..]);
-            again(error, error.kind(), said)
+        (ErrorKind::ClusterBlock, Some(Topic::IndexBlock { block })) => say(format!("blocked by: [{block}];")),
+        (ErrorKind::InvalidIndexName | ErrorKind::InvalidAliasName | ErrorKind::ClusterBlock, _) => {
+            say(error.reason().to_owned())
         }
+        (_, Some(Topic::AliasOfSeveral { alias, indices })) => say(format!(
+            "Alias [{alias}] has more than one indices associated with it [[{}]], can't execute a single index op",
+            indices.join(", ")
+        )),
         _ => error.clone(),
     }
 }
@@ -89,18 +75,34 @@ pub(crate) fn remote(error: Error, action: &str) -> Error {
 
 /// A script that failed in an update.
 pub(crate) fn in_update(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::IllegalArgument if error.reason() == "failed to execute script" => {
-            remote(error, "indices:data/write/update[s]")
+    let failed = match (error.kind(), error.topic()) {
+        (_, Some(Topic::ScriptFailure)) => error,
+        (ErrorKind::Script | ErrorKind::ScriptMissing, _) | (_, Some(Topic::ScriptLanguage)) => engine::script_failure(error),
+        _ => return error,
+    };
+    remote(failed, "indices:data/write/update[s]")
+}
+
+/// A part of an analyzer that `_analyze` does not find, on another node.
+pub(crate) fn in_analysis(error: Error) -> Error {
+    let reason = match (error.kind(), error.topic()) {
+        (ErrorKind::IndexNotFound, _) => return as_expression(error),
+        (ErrorKind::IllegalArgument, Some(Topic::AnalysisPart { part, name, needs })) => {
+            let part = match *part {
+                "filter" => "token filter",
+                "char_filter" => "char filter",
+                part => part,
+            };
+            match needs {
+                None => format!("failed to find {part} under [{name}]"),
+                // A bracket too many: what clients read stays.
+                Some(needs) => format!("failed to find {part} under [{name}]: {needs}]"),
+            }
         }
-        ErrorKind::Script | ErrorKind::ScriptMissing | ErrorKind::IllegalArgument
-            if error.kind() != ErrorKind::IllegalArgument || error.reason().starts_with("script_lang not supported") =>
-        {
-            let outer = Error::illegal("failed to execute script").with_cause(error);
-            remote(outer, "indices:data/write/update[s]")
-        }
-        _ => error,
-    }
+        (ErrorKind::IllegalArgument, _) => error.reason().to_owned(),
+        _ => return error,
+    };
+    remote(Error::illegal(reason), "indices:admin/analyze[s]")
 }
 
 /// A search whose lookup found no index to look in. The servers of 2015 answered 503, which says "try again".
@@ -203,7 +205,6 @@ fn inside_query(error: &Error, body: &[u8]) -> bool {
 
 /// A refusal of a search at its shards: there even bodies were parsed.
 pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error {
-    let reason = error.reason();
     let inner = match error.kind() {
         ErrorKind::IndexNotFound
         | ErrorKind::IndexClosed
@@ -215,44 +216,9 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
         | ErrorKind::ActionRequestValidation => return error,
         ErrorKind::JsonParse | ErrorKind::JsonEof if !body.is_none_or(looks_like_content) => underivable(),
         ErrorKind::JsonParse | ErrorKind::JsonEof if inside_query(&error, body.unwrap_or_default()) => {
-            Error::new(ErrorKind::QueryParsing, "Failed to parse").with_cause(error.clone())
+            Error::new(ErrorKind::QueryParsing, "Failed to parse").with_cause(error)
         }
-        ErrorKind::JsonParse | ErrorKind::JsonEof => error.clone(),
-        ErrorKind::XContentParse if reason.contains("unknown field") => {
-            let name = reason.rsplit('[').next().unwrap_or_default().trim_end_matches(']');
-            Error::new(
-                ErrorKind::SearchParse,
-                format!("failed to parse search source. unknown search element [{name}]"),
-            )
-        }
-        ErrorKind::XContentParse | ErrorKind::Parsing => again(&error, ErrorKind::SearchParse, reason),
-        ErrorKind::QueryShard if reason.starts_with("No mapping found for [") => again(&error, ErrorKind::SearchParse, reason),
-        // A value that is no number was the parser's own exception.
-        ErrorKind::QueryShard if number_of(&error).is_some() => {
-            Error::new(ErrorKind::NumberFormat, number_of(&error).unwrap_or_default())
-        }
-        ErrorKind::QueryShard => again(&error, ErrorKind::QueryParsing, reason),
-        ErrorKind::IllegalArgument if reason.starts_with("Result window is too large") => {
-            again(&error, ErrorKind::QueryPhaseExecution, reason)
-        }
-        ErrorKind::IllegalArgument if reason.starts_with("Text fields are not optimised") => {
-            let name = reason
-                .rsplit_once("fielddata=true on [")
-                .and_then(|(_, rest)| rest.split(']').next());
-            Error::new(
-                ErrorKind::IllegalState,
-                format!("Field data loading is forbidden on [{}]", name.unwrap_or_default()),
-            )
-            .status_of(400)
-        }
-        // Found out when the aggregation ran.
-        ErrorKind::IllegalArgument
-            if reason.starts_with("When ordering on a multi-value metrics aggregation")
-                || reason.starts_with("Required one of fields [field, script]") =>
-        {
-            again(&error, ErrorKind::AggregationExecution, reason)
-        }
-        _ => error.clone(),
+        _ => of_shard(error),
     };
     let mut shown = inner.to_json();
     shown.entry("index").or_insert_with(|| index.into());
@@ -267,102 +233,128 @@ pub(crate) fn at_shards(error: Error, body: Option<&[u8]>, index: &str) -> Error
         .with_root_cause(inner)
 }
 
-/// `For input string: "x"`, if that is why.
-fn number_of(error: &Error) -> Option<String> {
-    let mut at = Some(error);
-    while let Some(e) = at {
-        if e.kind() == ErrorKind::NumberFormat {
-            // Where it stands was not told then.
-            let told = e.reason().find(" in [").map_or(e.reason(), |end| &e.reason()[..end]);
-            return Some(told.to_owned());
+/// A refusal of a search as one of its shards said it.
+fn of_shard(error: Error) -> Error {
+    let as_kind = |kind| again(&error, kind, error.reason());
+    match (error.kind(), error.topic()) {
+        (ErrorKind::XContentParse, Some(Topic::UnknownField { name })) => Error::new(
+            ErrorKind::SearchParse,
+            format!("failed to parse search source. unknown search element [{name}]"),
+        ),
+        (ErrorKind::XContentParse | ErrorKind::Parsing, _) | (ErrorKind::QueryShard, Some(Topic::UnmappedSort)) => {
+            as_kind(ErrorKind::SearchParse)
         }
-        at = e.cause();
+        (ErrorKind::QueryShard, _) => match no_number(&error) {
+            // A value that is no number was the parser's own exception.
+            Some(cause) => Error::new(ErrorKind::NumberFormat, cause.reason()),
+            None => as_kind(ErrorKind::QueryParsing),
+        },
+        (ErrorKind::IllegalArgument, Some(Topic::ResultWindow)) => as_kind(ErrorKind::QueryPhaseExecution),
+        (ErrorKind::IllegalArgument, Some(Topic::FielddataDisabled { field })) => Error::new(
+            ErrorKind::IllegalState,
+            format!("Field data loading is forbidden on [{field}]"),
+        )
+        .status_of(400),
+        // Found out when the aggregation ran.
+        (ErrorKind::IllegalArgument, Some(Topic::UnnamedMetric | Topic::ValueSource)) => as_kind(ErrorKind::AggregationExecution),
+        _ => error,
     }
-    error
-        .reason()
-        .find("For input string: ")
-        .map(|at| error.reason()[at..].to_owned())
+}
+
+/// The refusal of a text that is no number, if that is why.
+fn no_number(error: &Error) -> Option<&Error> {
+    std::iter::successors(Some(error), |error| error.cause()).find(|error| error.kind() == ErrorKind::NumberFormat)
 }
 
 /// An index that could not be created.
 pub(crate) fn at_creation(error: Error) -> Error {
-    let reason = error.reason().to_owned();
+    if error.kind() != ErrorKind::IllegalArgument {
+        return error;
+    }
     let root = || Error::new(ErrorKind::IndexCreation, "failed to create index");
     let validation =
         |what: &str| Error::new(ErrorKind::Validation, format!("Validation Failed: 1: {what};")).with_root_cause(root());
-    match error.kind() {
-        ErrorKind::IllegalArgument if reason.contains("[index.number_of_shards]") && reason.contains("must be >=") => {
-            validation("index must have 1 or more primary shards")
+    let no_integer = |name: &str, value: &str| {
+        let reason = format!("Failed to parse int setting [{name}] with value [{value}]");
+        Error::new(ErrorKind::SettingsOld, reason)
+    };
+    let said = |reason: String| again(&error, error.kind(), reason).with_root_cause(root());
+    match error.topic() {
+        Some(Topic::SettingMinimum { name, value }) => match name.as_str() {
+            "index.number_of_shards" => validation("index must have 1 or more primary shards"),
+            "index.number_of_replicas" => validation("index must have 0 or more replica shards"),
+            name => no_integer(name, value),
+        },
+        Some(Topic::SettingValue { name, value }) => no_integer(name, value),
+        Some(Topic::Boolean { value }) => no_integer(NAME_OF_A_FLAG, value),
+        Some(Topic::AnalysisType { part, kind, name, hint }) => {
+            let part = match *part {
+                "analyzer" => "Analyzer",
+                "tokenizer" => "Tokenizer",
+                "filter" => "TokenFilter",
+                "char_filter" => "CharFilter",
+                part => part,
+            };
+            said(format!("Unknown {part} type [{kind}] for [{name}]{hint}"))
         }
-        ErrorKind::IllegalArgument if reason.contains("[index.number_of_replicas]") && reason.contains("must be >=") => {
-            validation("index must have 0 or more replica shards")
-        }
-        ErrorKind::IllegalArgument if reason.starts_with("Failed to parse value [") => {
-            let mut parts = reason.split(['[', ']']).skip(1).step_by(2);
-            let (value, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let said = format!("Failed to parse int setting [{name}] with value [{value}]");
-            Error::new(ErrorKind::SettingsOld, said)
-        }
-        ErrorKind::IllegalArgument => again(
-            &error,
-            error.kind(),
-            reason
-                .replace("Unknown analyzer type", "Unknown Analyzer type")
-                .replace("Unknown tokenizer type", "Unknown Tokenizer type")
-                .replace("Unknown filter type", "Unknown TokenFilter type")
-                .replace("Unknown char_filter type", "Unknown CharFilter type"),
-        )
-        .with_root_cause(root()),
-        _ => error,
+        _ => said(error.reason().to_owned()),
     }
 }
+
+/// The name that answers show for a setting which is neither `true` nor `false`: its refusal does not name it.
+const NAME_OF_A_FLAG: &str = "true";
 
 /// Settings of an index that could not be changed.
 pub(crate) fn at_settings(error: Error, indices: &[String]) -> Error {
     if error.kind() != ErrorKind::IllegalArgument {
         return error;
     }
-    let reason = error.reason();
-    let bracketed = || reason.split(['[', ']']).map(str::to_owned);
-    let parts: Vec<String> = bracketed().skip(1).step_by(2).collect();
-    let fixed = |names: &str| {
+    let fixed = |name: &str| {
         let list: Vec<String> = indices.iter().map(|i| format!("[{i}]")).collect();
-        Error::illegal(format!(
-            "Can't update non dynamic settings[[{names}]] for open indices [{}]",
+        format!(
+            "Can't update non dynamic settings[[{name}]] for open indices [{}]",
             list.join(", ")
-        ))
+        )
     };
-    if reason.starts_with("final ") {
-        return Error::illegal("can't change the number of shards for an index");
-    }
-    if reason.starts_with("unknown setting [") {
-        return fixed(parts.first().map_or("", String::as_str));
-    }
-    if let Some(rest) = reason.strip_prefix("Can't update non dynamic settings [[") {
-        return fixed(rest.split(']').next().unwrap_or_default());
-    }
-    if reason.starts_with("Failed to parse value [") {
-        let (value, name) = (parts.first().cloned(), parts.get(1).cloned());
-        let (value, name) = (value.unwrap_or_default(), name.unwrap_or_default());
-        return Error::illegal(format!(
-            "can't process the settings: [[{name}] - cannot parse value [{value}] as an integer]"
-        ));
-    }
-    if let Some(rest) = reason.strip_prefix("failed to parse setting [") {
-        let name = rest.split(']').next().unwrap_or_default();
-        return Error::illegal(format!(
-            "can't process the settings: [[{name}] - Failed to parse setting [{rest}]"
-        ));
-    }
-    error
+    let unfit = |name: &str, problem: String| format!("can't process the settings: [[{name}] - {problem}]");
+    let no_integer = |name: &str, value: &str| unfit(name, format!("cannot parse value [{value}] as an integer"));
+    Error::illegal(match error.topic() {
+        Some(Topic::FinalSetting) => "can't change the number of shards for an index".to_owned(),
+        Some(Topic::UnknownSetting { name } | Topic::StaticSetting { name }) => fixed(name),
+        Some(Topic::SettingValue { name, value } | Topic::SettingMinimum { name, value }) => no_integer(name, value),
+        Some(Topic::Boolean { value }) => no_integer(NAME_OF_A_FLAG, value),
+        Some(Topic::Duration { name, value, problem }) => unfit(
+            name,
+            format!("Failed to parse setting [{name}] with value [{value}] as a time value: {problem}"),
+        ),
+        _ => return error,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::{AnalyzeParts, Registry};
+    use model::blocks::{self, Level};
 
     fn check(found: Error, status: u16, kind: ErrorKind, reason: &str) {
         assert_eq!((found.status(), found.kind(), found.reason()), (status, kind, reason));
+    }
+
+    fn about(kind: ErrorKind, topic: Topic) -> Error {
+        Error::new(kind, "today's words").about(topic)
+    }
+
+    fn illegal(topic: Topic) -> Error {
+        about(ErrorKind::IllegalArgument, topic)
+    }
+
+    fn setting(name: &str, value: &str, is_low: bool) -> Error {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        illegal(match is_low {
+            true => Topic::SettingMinimum { name, value },
+            false => Topic::SettingValue { name, value },
+        })
     }
 
     #[test]
@@ -378,31 +370,221 @@ mod tests {
     }
 
     #[test]
+    fn names() {
+        let index = |topic| {
+            about(ErrorKind::InvalidIndexName, topic)
+                .with("index_uuid", "_na_")
+                .with("index", "I")
+        };
+        let alias = |topic| about(ErrorKind::InvalidAliasName, topic);
+        let name = || "a".to_owned();
+        let characters = "Invalid index name [I], must not contain the following characters [\\, /, *, ?, \", <, >, |,  , ,]";
+        for (error, of, reason) in [
+            (index(Topic::NameCharacters), "I", characters),
+            (
+                index(Topic::NameStart),
+                "I",
+                "Invalid index name [I], must not start with '_'",
+            ),
+            (alias(Topic::AliasName { alias: name() }), "a", "today's words"),
+            (
+                alias(Topic::AliasIsIndex { alias: name() }).with("index", "I"),
+                "I",
+                "Invalid alias name [a], an index exists with the same name as the alias",
+            ),
+        ] {
+            let (kind, found) = (error.kind(), reword(&error));
+            assert_eq!((index_of(&found), found.details().get("index_uuid")), (of, None));
+            check(found, 400, kind, reason);
+        }
+    }
+
+    #[test]
+    fn aliases_of_several_indices() {
+        let none = Value::Null;
+        let several = [("i", &none, &1), ("j", &none, &2)];
+        let error = engine::catalog::reader("a", &several).expect_err("two indices");
+        check(
+            reword(&error),
+            400,
+            ErrorKind::IllegalArgument,
+            "Alias [a] has more than one indices associated with it [[i, j]], can't execute a single index op",
+        );
+    }
+
+    #[test]
+    fn blocks_of_indices() {
+        let settings = json!({ "index.blocks.write": "true" });
+        let error = blocks::check(settings.as_object().expect("an object"), "i", Level::Write).expect_err("a block");
+        check(
+            reword(&error),
+            403,
+            ErrorKind::ClusterBlock,
+            "blocked by: [FORBIDDEN/8/index write (api)];",
+        );
+    }
+
+    #[test]
+    fn scripts_of_updates() {
+        let unknown = script::Lang::parse("cobol").expect_err("no language of scripts");
+        let failed = engine::script_failure(Error::new(ErrorKind::Script, "x"));
+        let missing = Error::new(ErrorKind::ScriptMissing, "x");
+        for error in [unknown, failed, missing] {
+            let found = in_update(error);
+            assert_eq!(found.root().kind(), ErrorKind::RemoteTransport);
+            assert_ne!(found.cause().map(Error::kind), None);
+            check(found, 400, ErrorKind::IllegalArgument, "failed to execute script");
+        }
+        check(in_update(Error::illegal("x")), 400, ErrorKind::IllegalArgument, "x");
+    }
+
+    #[test]
+    fn parts_of_analyzers() {
+        let filter = |name: &str| AnalyzeParts {
+            filters: vec![name.into()],
+            ..AnalyzeParts::default()
+        };
+        let char_filter = AnalyzeParts {
+            char_filters: vec!["htmlstrip".into()],
+            ..AnalyzeParts::default()
+        };
+        let needs = "it takes parameters, and is defined in the settings of an index or as an object";
+        for (parts, reason) in [
+            (filter("lowrcase"), "failed to find token filter under [lowrcase]".to_owned()),
+            (
+                filter("synonym"),
+                format!("failed to find token filter under [synonym]: {needs}]"),
+            ),
+            (char_filter, "failed to find char filter under [htmlstrip]".to_owned()),
+        ] {
+            let error = Registry::default_registry().custom(&parts).expect_err("an unknown part");
+            let found = in_analysis(error);
+            assert_eq!(found.root().kind(), ErrorKind::RemoteTransport);
+            check(found, 400, ErrorKind::IllegalArgument, &reason);
+        }
+        let found = in_analysis(Error::illegal("no default analyzer"));
+        check(found, 400, ErrorKind::IllegalArgument, "no default analyzer");
+    }
+
+    #[test]
     fn searches() {
-        let unmapped = Error::new(ErrorKind::QueryShard, "No mapping found for [x] in order to sort on");
-        let found = at_shards(unmapped, None, "i");
-        assert_eq!(found.root().kind(), ErrorKind::SearchParse);
-        check(found, 400, ErrorKind::SearchPhaseExecution, "all shards failed");
-        let script = at_shards(Error::new(ErrorKind::Script, "x"), None, "i");
-        check(script, 400, ErrorKind::SearchPhaseExecution, "all shards failed");
+        let number = Error::new(ErrorKind::QueryShard, "failed to create query").with_cause(Error::no_number("x"));
+        let field = Topic::FielddataDisabled { field: "f".to_owned() };
+        let member = Topic::UnknownField { name: "m".to_owned() };
+        let unknown = "failed to parse search source. unknown search element [m]";
+        let said = "today's words";
+        for (error, kind, reason) in [
+            (
+                about(ErrorKind::QueryShard, Topic::UnmappedSort),
+                ErrorKind::SearchParse,
+                said,
+            ),
+            (Error::new(ErrorKind::QueryShard, said), ErrorKind::QueryParsing, said),
+            (number, ErrorKind::NumberFormat, "For input string: \"x\""),
+            (about(ErrorKind::XContentParse, member), ErrorKind::SearchParse, unknown),
+            (Error::new(ErrorKind::XContentParse, said), ErrorKind::SearchParse, said),
+            (Error::new(ErrorKind::Parsing, said), ErrorKind::SearchParse, said),
+            (illegal(Topic::ResultWindow), ErrorKind::QueryPhaseExecution, said),
+            (
+                illegal(field),
+                ErrorKind::IllegalState,
+                "Field data loading is forbidden on [f]",
+            ),
+            (illegal(Topic::UnnamedMetric), ErrorKind::AggregationExecution, said),
+            (illegal(Topic::ValueSource), ErrorKind::AggregationExecution, said),
+            (Error::illegal(said), ErrorKind::IllegalArgument, said),
+            (Error::new(ErrorKind::Script, said), ErrorKind::Script, said),
+        ] {
+            let found = at_shards(error, None, "i");
+            assert_eq!((found.root().kind(), found.root().reason()), (kind, reason));
+            check(found, 400, ErrorKind::SearchPhaseExecution, "all shards failed");
+        }
+        let source = dsl::aggs::no_value_source("[field, script]");
+        assert_eq!(at_shards(source, None, "i").root().kind(), ErrorKind::AggregationExecution);
     }
 
     #[test]
     fn settings() {
-        let names = ["i".to_owned()];
-        check(
-            at_settings(Error::illegal("unknown setting [index.bogus] did you mean"), &names),
-            400,
-            ErrorKind::IllegalArgument,
-            "Can't update non dynamic settings[[index.bogus]] for open indices [[i]]",
-        );
-        check(
-            at_creation(Error::illegal(
-                "Failed to parse value [x] for setting [index.number_of_shards]",
-            )),
-            400,
-            ErrorKind::SettingsOld,
-            "Failed to parse int setting [index.number_of_shards] with value [x]",
-        );
+        let name = || "index.n".to_owned();
+        let duration = model::units::parse_duration("1", "index.n").expect_err("no unit");
+        for (error, reason) in [
+            (illegal(Topic::FinalSetting), "can't change the number of shards for an index"),
+            (
+                illegal(Topic::UnknownSetting { name: name() }),
+                "Can't update non dynamic settings[[index.n]] for open indices [[i], [j]]",
+            ),
+            (
+                illegal(Topic::StaticSetting { name: name() }),
+                "Can't update non dynamic settings[[index.n]] for open indices [[i], [j]]",
+            ),
+            (
+                setting("index.n", "x", false),
+                "can't process the settings: [[index.n] - cannot parse value [x] as an integer]",
+            ),
+            (
+                setting("index.n", "-1", true),
+                "can't process the settings: [[index.n] - cannot parse value [-1] as an integer]",
+            ),
+            (
+                Error::no_boolean("x"),
+                "can't process the settings: [[true] - cannot parse value [x] as an integer]",
+            ),
+            (
+                duration,
+                "can't process the settings: [[index.n] - Failed to parse setting [index.n] with value [1] as a time value: \
+                 unit is missing or unrecognized]",
+            ),
+            (Error::illegal("today's words"), "today's words"),
+        ] {
+            let found = at_settings(error, &["i".to_owned(), "j".to_owned()]);
+            check(found, 400, ErrorKind::IllegalArgument, reason);
+        }
+    }
+
+    #[test]
+    fn creations() {
+        let analysis = json!({ "tokenizer": { "t": { "type": "standrd" } } });
+        let analysis = Registry::from_settings(&analysis).expect_err("an unknown type");
+        for (error, kind, reason) in [
+            (
+                setting("index.number_of_shards", "0", true),
+                ErrorKind::Validation,
+                "Validation Failed: 1: index must have 1 or more primary shards;",
+            ),
+            (
+                setting("index.number_of_replicas", "-1", true),
+                ErrorKind::Validation,
+                "Validation Failed: 1: index must have 0 or more replica shards;",
+            ),
+            (
+                setting("index.number_of_shards", "x", false),
+                ErrorKind::SettingsOld,
+                "Failed to parse int setting [index.number_of_shards] with value [x]",
+            ),
+            (
+                setting("index.max_result_window", "0", true),
+                ErrorKind::SettingsOld,
+                "Failed to parse int setting [index.max_result_window] with value [0]",
+            ),
+            (
+                Error::no_boolean("x"),
+                ErrorKind::SettingsOld,
+                "Failed to parse int setting [true] with value [x]",
+            ),
+            (
+                analysis,
+                ErrorKind::IllegalArgument,
+                "Unknown Tokenizer type [standrd] for [t], did you mean [standard]?",
+            ),
+            (Error::illegal("today's words"), ErrorKind::IllegalArgument, "today's words"),
+        ] {
+            let root = match kind {
+                ErrorKind::SettingsOld => kind,
+                _ => ErrorKind::IndexCreation,
+            };
+            let found = at_creation(error);
+            assert_eq!(found.root().kind(), root, "{reason}");
+            check(found, 400, kind, reason);
+        }
     }
 }

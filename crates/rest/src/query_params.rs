@@ -144,9 +144,7 @@ impl Params {
             Some("false") => Ok(Some(false)),
             // In 2015 everything but the words for no meant yes.
             Some(other) if self.lenient => Ok(Some(!matches!(other, "0" | "off" | "no"))),
-            Some(other) => Err(Error::illegal(format!(
-                "Failed to parse value [{other}] as only [true] or [false] are allowed."
-            ))),
+            Some(other) => Err(Error::no_boolean(other)),
         }
     }
     /// A boolean that is false unless told.
@@ -188,19 +186,11 @@ impl Params {
         self.duration(self.peek(name), name).map(|_| ())
     }
     fn duration(&self, given: Option<&str>, name: &'static str) -> Result<Option<Duration>> {
-        let parsed = given.map(|text| units::parse_duration(text, name)).transpose();
-        if !self.lenient {
-            return parsed;
-        }
-        if let (Some(text), Err(_)) = (given, &parsed)
-            && let Some(duration) = of_2015(text, name)
-        {
-            return Ok(Some(duration));
-        }
-        parsed.map_err(|error| {
-            let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
-            Error::new(ErrorKind::Parse, reason)
-        })
+        let read = |text| match self.lenient {
+            true => units::parse_duration_of_2015(text, name).or_else(|error| of_2015(text, name).ok_or(error)),
+            false => units::parse_duration(text, name),
+        };
+        given.map(read).transpose()
     }
     /// `refresh=true|false|wait_for`.
     ///
@@ -375,9 +365,7 @@ impl Params {
             } else if is(&["request_cache", "ccs_minimize_roundtrips", "local"]).is_some()
                 && !matches!(text.as_str(), "" | "true" | "false")
             {
-                return Err(Error::illegal(format!(
-                    "Failed to parse value [{text}] as only [true] or [false] are allowed."
-                )));
+                return Err(Error::no_boolean(&text));
             } else if name == "preference" && text.starts_with('_') {
                 let kind = text.split_once(':').map_or(text.as_str(), |(kind, _)| kind);
                 if !PREFERENCES.contains(&kind) {

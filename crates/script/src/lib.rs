@@ -18,7 +18,7 @@ mod value;
 
 pub use value::{Closure, DocValues, ListCell, MapCell, Params, Pattern, Value};
 
-use model::{Error, ErrorKind, settings};
+use model::{Error, ErrorKind, Topic, settings};
 use runtime::{Fault, Run};
 use serde_json::Value as Json;
 use std::sync::{Arc, OnceLock};
@@ -43,6 +43,14 @@ impl Lang {
             "expression" => Lang::Expression,
             _ => return None,
         })
+    }
+    /// As [`Lang::from_name`].
+    ///
+    /// # Errors
+    /// There is no language of this name.
+    pub fn parse(name: &str) -> model::Result<Lang> {
+        let unknown = || Error::illegal(format!("script_lang not supported [{name}]")).about(Topic::ScriptLanguage);
+        Lang::from_name(name).ok_or_else(unknown)
     }
     /// Its name in requests.
     pub fn name(self) -> &'static str {

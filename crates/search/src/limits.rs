@@ -3,7 +3,7 @@
 use crate::Searched;
 use crate::fields::target::setting;
 use dsl::search::{SearchRequest, SortBy};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 
 /// # Errors
 /// The first option that may not be, in Elasticsearch's words; limits with the names of their settings.
@@ -16,7 +16,8 @@ pub(super) fn check(views: &[Searched], request: &SearchRequest) -> Result<()> {
                 "Result window is too large, from + size must be less than or equal to: [{max}] but was [{window}]. \
                  See the scroll api for a more efficient way to request large data sets. This limit can be set by changing \
                  the [index.max_result_window] index level setting."
-            )));
+            ))
+            .about(Topic::ResultWindow));
         }
         let max = setting(view, "index.max_rescore_window", max);
         if let Some(rescore) = request.rescore.iter().find(|r| r.window_size > max) {

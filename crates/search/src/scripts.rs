@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::fields::column::Column;
+use crate::fields::field_data::fielddata_disabled;
 use crate::fields::target::{Owned, Target};
 use crate::interrupt::Interrupt;
 use dsl::query::script_source::ScriptSource;
@@ -274,11 +275,7 @@ impl Host for AtDoc<'_> {
             return Ok(false);
         };
         if !has_values {
-            return Err(model::Error::illegal(format!(
-                "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
-                 so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true on \
-                 [{field}] in order to load field data by uninverting the inverted index. Note that this can use significant memory."
-            )));
+            return Err(fielddata_disabled(field));
         }
         let values = match column {
             Some(column) => column.values(self.doc)?,

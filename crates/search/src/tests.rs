@@ -8,7 +8,7 @@ use dsl::json::{Reading, read};
 use dsl::search::{SearchRequest, SearchResponse};
 use engine::breaker::{BreakerLimits, CircuitBreakers};
 use mapping::{Mapping, MappingLimits, ReadOptions, Registry};
-use model::{Dialect, DocId, IndexName, Stamp};
+use model::{Dialect, DocId, IndexName, Stamp, Topic};
 use segment::build::{Blocks, build};
 use segment::document::{DocumentBlock, Envelope, block};
 use segment::schema::IndexSchema;
@@ -214,6 +214,26 @@ fn check(body: Value, ids: &[&str]) {
 fn refused(body: Value, reason: &str) {
     let error = search(texts(), &body).unwrap_err();
     assert!(error.reason().contains(reason), "{body}: {error}");
+}
+
+#[test]
+fn refusals_have_topics() {
+    let terms = |body: Value| json!({"size": 0, "aggs": {"a": {"terms": body, "aggs": {"s": {"stats": {"field": "n"}}}}}});
+    let field = "title".to_owned();
+    for (body, topic) in [
+        (json!({"sort": ["nowhere"]}), Topic::UnmappedSort),
+        (json!({"sort": ["title"]}), Topic::FielddataDisabled { field: field.clone() }),
+        (
+            json!({"docvalue_fields": ["title"]}),
+            Topic::FielddataDisabled { field: field.clone() },
+        ),
+        (terms(json!({"field": "title"})), Topic::FielddataDisabled { field }),
+        (terms(json!({"field": "n", "order": {"s": "asc"}})), Topic::UnnamedMetric),
+        (json!({"from": 9999, "size": 2}), Topic::ResultWindow),
+    ] {
+        let error = search(texts(), &body).unwrap_err();
+        assert_eq!(error.topic(), Some(&topic), "{body}: {error}");
+    }
 }
 
 #[test]

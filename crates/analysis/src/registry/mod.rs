@@ -9,7 +9,7 @@ use crate::filters::{Filter, Lowercase};
 use crate::named::Named;
 use crate::options::Options;
 use crate::tokenizers::{Keyword, Tokenizer};
-use model::{Error, Result, nearest::nearest};
+use model::{Error, Result, Topic, nearest::nearest};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -186,10 +186,13 @@ const FILTERS_TO_DEFINE: &[&str] = &[
     "keep_types",
 ];
 
+/// What a known part needs that is found by its name alone nowhere.
+const NEEDS_PARAMETERS: &str = "it takes parameters, and is defined in the settings of an index or as an object";
+
 fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     nearest(name, known)
         .map(|near| match near == name {
-            true => ": it takes parameters, and is defined in the settings of an index or as an object".to_owned(),
+            true => format!(": {NEEDS_PARAMETERS}"),
             false => format!(", did you mean [{near}]?"),
         })
         .unwrap_or_default()
@@ -345,7 +348,11 @@ impl Registry {
     fn not_found(&self, part: &'static str, name: &str, known: &'static [&'static str]) -> Error {
         let global = if self.0.of_index { "" } else { "global " };
         let hint = suggestion(name, known.iter().copied());
-        Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}"))
+        Error::illegal(format!("failed to find {global}{part} under [{name}]{hint}")).about(Topic::AnalysisPart {
+            part,
+            name: name.to_owned(),
+            needs: known.contains(&name).then_some(NEEDS_PARAMETERS),
+        })
     }
 }
 
@@ -460,9 +467,14 @@ impl Definitions {
         Ok(())
     }
 
-    pub(super) fn unknown(part: &str, kind: &str, name: &str, known: &'static [&'static str]) -> Error {
+    pub(super) fn unknown(part: &'static str, kind: &str, name: &str, known: &'static [&'static str]) -> Error {
         let hint = suggestion(kind, known.iter().copied());
-        Error::illegal(format!("Unknown {part} type [{kind}] for [{name}]{hint}"))
+        Error::illegal(format!("Unknown {part} type [{kind}] for [{name}]{hint}")).about(Topic::AnalysisType {
+            part,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            hint,
+        })
     }
 }
 

@@ -38,6 +38,7 @@ pub use significant::{Significance, SignificantAgg, SignificantTextAgg};
 pub use terms::{RareTermsAgg, TermsAgg};
 pub use top::TopHitsAgg;
 pub use tree::parse;
+pub use value_source::no_value_source;
 
 use crate::query::hits::Sort;
 use crate::query::{GeoPlace, Query, script_source::ScriptSource};

@@ -69,7 +69,7 @@ pub(super) fn check_source(kind: &AggKind, dialect: Dialect) -> Result<()> {
 }
 
 /// The refusal of an aggregation that has none of the options that say where its values come from.
-pub(super) fn no_value_source(options: &str) -> Error {
+pub fn no_value_source(options: &str) -> Error {
     Error::illegal(format!("Required one of fields {options}, but none were specified. ")).about(Topic::ValueSource)
 }
 

@@ -479,10 +479,7 @@ fn ttl_of(key: &str, value: &json::Node) -> Result<Option<i64>> {
     if value.kind_name() == "VALUE_NUMBER" {
         return value.i64(key).map(Some);
     }
-    let life = model::units::parse_duration(&value.string(key)?, key).map_err(|error| {
-        let reason = error.reason().replacen("failed to parse", "Failed to parse", 1);
-        Error::new(ErrorKind::Parse, reason)
-    })?;
+    let life = model::units::parse_duration_of_2015(&value.string(key)?, key)?;
     Ok(Some(i64::try_from(life.as_millis()).unwrap_or(i64::MAX)))
 }
 

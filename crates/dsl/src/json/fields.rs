@@ -2,7 +2,7 @@
 
 use super::*;
 use model::nearest;
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
@@ -335,6 +335,7 @@ impl Fields {
         let sentence = format!("[{line}:{col}] [{owner}] unknown field [{name}]{meant}");
         Err(Error::new(ErrorKind::XContentParse, sentence)
             .with("line", line)
-            .with("col", col))
+            .with("col", col)
+            .about(Topic::UnknownField { name: name.clone() }))
     }
 }

@@ -80,11 +80,13 @@ impl MatchQuery {
 }
 
 pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
-    let (field, body, beside) = cx
-        .one_field(node, name)
-        .map_err(|e| as_required(e, name, cx.dialect.rules.query_parsing_exceptions))?;
+    let today = name == "match" && !cx.dialect.rules.query_parsing_exceptions;
+    let (field, body, beside) = cx.one_field_or(node, name, || match today {
+        true => Error::parsing("No text specified for text query", 1, 1),
+        false => Error::illegal(format!("[{name}] requires fieldName")),
+    })?;
     if body.is_null() {
-        return Err(if name == "match" && !cx.dialect.rules.query_parsing_exceptions {
+        return Err(if today {
             body.error("No text specified for text query")
         } else {
             Error::illegal(format!("[{name}] requires query value"))
@@ -140,16 +142,6 @@ pub(super) fn parse(name: &str, node: Node, cx: &mut Parsing) -> Result<Query> {
     options(&mut q, &mut fields, cx)?;
     cx.finish(fields, name, of_name(name, q))?;
     Err(nothing)
-}
-
-fn as_required(error: Error, name: &str, former_words: bool) -> Error {
-    if error.reason() == "field name is null or empty" && name == "match" && !former_words {
-        Error::parsing("No text specified for text query", 1, 1)
-    } else if error.reason() == "field name is null or empty" {
-        Error::illegal(format!("[{name}] requires fieldName"))
-    } else {
-        error
-    }
 }
 
 fn of_name(name: &str, q: MatchQuery) -> Clause {

@@ -123,6 +123,11 @@ impl Parsing {
 
     /// The one field of a clause that is `{field: …}`, and beside it what the typed dialect puts there.
     pub(super) fn one_field(&self, node: Node, owner: &str) -> Result<(String, Node, Fields)> {
+        self.one_field_or(node, owner, || Error::illegal("field name is null or empty"))
+    }
+
+    /// As [`Parsing::one_field`], with the refusal of a clause that names no field.
+    pub(super) fn one_field_or(&self, node: Node, owner: &str, unnamed: impl Fn() -> Error) -> Result<(String, Node, Fields)> {
         let mut fields = self.options(node, owner)?;
         let mut beside = Node::from_value(serde_json::json!({})).fields(owner)?.of_query();
         if self.dialect.rules.options_beside_field {
@@ -138,10 +143,10 @@ impl Parsing {
             beside.put("_name", node);
         }
         let Some((field, body)) = fields.next_field() else {
-            return Err(Error::illegal("field name is null or empty"));
+            return Err(unnamed());
         };
         if field.is_empty() && !self.dialect.rules.tolerates_missing_options {
-            return Err(Error::illegal("field name is null or empty"));
+            return Err(unnamed());
         }
         if let Some((other, node)) = fields.next_field() {
             return Err(node.error(format!(

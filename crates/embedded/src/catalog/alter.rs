@@ -9,7 +9,7 @@ use mapping::{MappingLimits, Mappings, Registry};
 use model::blocks::{self, Level};
 use model::lock_index::LockIndex;
 use model::system_index::is_system;
-use model::{Error, ErrorKind, IndexName, Result, Target, nearest};
+use model::{Error, ErrorKind, IndexName, Result, Target, Topic, nearest};
 use segment::schema::IndexSchema;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -312,7 +312,8 @@ pub(super) fn check_alias(catalog: &Catalog, alias: &str, index: &str, typed: bo
         let reason = format!("Invalid alias name [{alias}]: an index or data stream exists with the same name as the alias");
         return Err(Error::new(ErrorKind::InvalidAliasName, reason)
             .with("index_uuid", "_na_")
-            .with("index", if typed { index } else { alias }));
+            .with("index", if typed { index } else { alias })
+            .about(Topic::AliasIsIndex { alias: alias.to_owned() }));
     }
     Ok(())
 }
@@ -553,7 +554,7 @@ fn put_template(next: &mut Next, name: &str, kind: TemplateKind, body: &Value, c
             TemplateKind::Index => "index template",
             TemplateKind::Component => "component template",
         };
-        return Err(Error::illegal(format!("{what} [{name}] already exists")));
+        return Err(Error::illegal(format!("{what} [{name}] already exists")).about(Topic::TemplateExists));
     }
     let inner = if kind == TemplateKind::Legacy {
         body

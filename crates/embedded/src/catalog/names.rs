@@ -1,39 +1,66 @@
 //! Which names indices and aliases may have, in Elasticsearch's sentences.
 
 use model::system_index::{forbidden, is_system};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 
 const FORBIDDEN: &str = "\\/*?\"<>| ,";
 
-fn problem(name: &str) -> Option<String> {
+/// A rule that a name breaks.
+enum Rule {
+    NotEmpty,
+    Characters,
+    NoHash,
+    NoColon,
+    Visible(char),
+    Start,
+    Length(usize),
+    NoDots,
+    Lowercase,
+}
+
+impl Rule {
+    fn words(&self) -> String {
+        match self {
+            Rule::NotEmpty => "must not be empty".into(),
+            Rule::Characters => "must not contain the following characters [ , \", *, \\, <, |, ,, >, /, ?]".into(),
+            Rule::NoHash => "must not contain '#'".into(),
+            Rule::NoColon => "must not contain ':'".into(),
+            Rule::Visible(mark) => format!(
+                "must not contain control characters or direction marks [U+{:04X}]",
+                u32::from(*mark)
+            ),
+            Rule::Start => "must not start with '_', '-', or '+'".into(),
+            Rule::Length(bytes) => format!("index name is too long, ({bytes} > 255)"),
+            Rule::NoDots => "must not be '.' or '..'".into(),
+            Rule::Lowercase => "must be lowercase".into(),
+        }
+    }
+}
+
+/// The first rule of all names that this one breaks.
+fn broken(name: &str) -> Option<Rule> {
     if name.is_empty() {
-        return Some("must not be empty".into());
+        return Some(Rule::NotEmpty);
     }
     if name.chars().any(|c| FORBIDDEN.contains(c)) {
-        return Some("must not contain the following characters [ , \", *, \\, <, |, ,, >, /, ?]".into());
+        return Some(Rule::Characters);
     }
     if name.contains('#') {
-        return Some("must not contain '#'".into());
+        return Some(Rule::NoHash);
     }
     if name.contains(':') {
-        return Some("must not contain ':'".into());
+        return Some(Rule::NoColon);
     }
     if let Some(mark) = name.chars().find(|c| is_invisible(*c)) {
-        return Some(format!(
-            "must not contain control characters or direction marks [U+{:04X}]",
-            u32::from(mark)
-        ));
+        return Some(Rule::Visible(mark));
     }
     if name.starts_with(['_', '-', '+']) {
-        return Some("must not start with '_', '-', or '+'".into());
+        return Some(Rule::Start);
     }
     if name.len() > 255 {
-        return Some(format!("index name is too long, ({} > 255)", name.len()));
+        return Some(Rule::Length(name.len()));
     }
-    if name == "." || name == ".." {
-        return Some("must not be '.' or '..'".into());
-    }
-    None
+    (name == "." || name == "..").then_some(Rule::NoDots)
 }
 
 /// Control characters, and marks that nobody sees and that change how a name is shown: of direction, joiners, a byte order
@@ -48,15 +75,19 @@ fn is_invisible(c: char) -> bool {
 /// # Errors
 /// `invalid_index_name_exception`.
 pub fn check_index(name: &str) -> Result<()> {
-    let wrong = problem(name).or_else(|| (name.to_lowercase() != name).then(|| "must be lowercase".to_owned()));
-    match wrong {
-        None => Ok(()),
-        Some(why) => Err(
-            Error::new(ErrorKind::InvalidIndexName, format!("Invalid index name [{name}], {why}"))
-                .with("index_uuid", "_na_")
-                .with("index", name),
-        ),
-    }
+    let lowercase = || (name.to_lowercase() != name).then_some(Rule::Lowercase);
+    let Some(rule) = broken(name).or_else(lowercase) else {
+        return Ok(());
+    };
+    let reason = format!("Invalid index name [{name}], {}", rule.words());
+    let error = Error::new(ErrorKind::InvalidIndexName, reason)
+        .with("index_uuid", "_na_")
+        .with("index", name);
+    Err(match rule {
+        Rule::Characters => error.about(Topic::NameCharacters),
+        Rule::Start => error.about(Topic::NameStart),
+        _ => error,
+    })
 }
 
 /// An alias' name.
@@ -67,13 +98,9 @@ pub fn check_alias(name: &str) -> Result<()> {
     if is_system(name) {
         return Err(forbidden(name));
     }
-    match problem(name) {
-        None => Ok(()),
-        Some(why) => Err(Error::new(
-            ErrorKind::InvalidAliasName,
-            format!("Invalid alias name [{name}]: {why}"),
-        )),
-    }
+    let Some(rule) = broken(name) else { return Ok(()) };
+    let reason = format!("Invalid alias name [{name}]: {}", rule.words());
+    Err(Error::new(ErrorKind::InvalidAliasName, reason).about(Topic::AliasName { alias: name.to_owned() }))
 }
 
 #[cfg(test)]
@@ -103,5 +130,17 @@ mod tests {
         for name in ["a", "\u{e9}t\u{e9}", "\u{65e5}\u{672c}", "\u{645}\u{641}"] {
             check_index(name).expect("letters of any language");
         }
+    }
+
+    fn check_topic(refused: Result<()>, topic: Option<Topic>) {
+        assert_eq!(refused.expect_err("a name that may not be").topic(), topic.as_ref());
+    }
+
+    #[test]
+    fn broken_rules_have_topics() {
+        check_topic(check_index("a b"), Some(Topic::NameCharacters));
+        check_topic(check_index("_a"), Some(Topic::NameStart));
+        check_topic(check_index("A"), None);
+        check_topic(check_alias("_a"), Some(Topic::AliasName { alias: "_a".to_owned() }));
     }
 }

@@ -5,7 +5,7 @@
 use model::lock_index::{LockIndex, parse_lock_ttl};
 use model::nearest::nearest;
 use model::settings::{self, Scope};
-use model::{Error, ErrorKind, Result, accepted_settings};
+use model::{Error, ErrorKind, Result, Topic, accepted_settings};
 use serde_json::{Map, Value};
 
 /// The form of values of settings that do nothing here, as far as names tell.
@@ -76,18 +76,12 @@ const SHAPES: &[(&str, Shape)] = &[
 impl Shape {
     /// Refuses a value that does not look so.
     fn check(&self, name: &str, text: &str) -> Result<()> {
-        let refuse = |why: &str| {
-            Err(Error::illegal(format!(
-                "Failed to parse value [{text}] for setting [{name}]{why}"
-            )))
-        };
+        let refuse = |why: &str| Err(unfit(name, text, why));
         match self {
-            Shape::Flag if !["true", "false"].contains(&text) => Err(Error::illegal(format!(
-                "Failed to parse value [{text}] as only [true] or [false] are allowed."
-            ))),
+            Shape::Flag if !["true", "false"].contains(&text) => Err(Error::no_boolean(text)),
             Shape::Whole(least) => match text.parse::<i64>() {
-                Err(_) => refuse(""),
-                Ok(number) if number < *least => refuse(&format!(" must be >= {least}")),
+                Err(_) => Err(unreadable(name, text)),
+                Ok(number) if number < *least => Err(out_of_bounds(name, text, ">=", least)),
                 Ok(_) => Ok(()),
             },
             Shape::FlagOrWhole if text == "true" || text == "false" || text.parse::<u32>().is_ok() => Ok(()),
@@ -132,10 +126,8 @@ pub fn check(flat: &Map<String, Value>) -> Result<()> {
                 .filter(|n| n.starts_with("index.") && !n.ends_with('.'));
             let hint = nearest(name, names).map(|near| format!(" did you mean [{near}]?"));
             let rest = " please check that any required plugins are installed, or check the breaking changes documentation for removed settings";
-            return Err(Error::illegal(format!(
-                "unknown setting [{name}]{}",
-                hint.unwrap_or_else(|| rest.to_owned())
-            )));
+            let reason = format!("unknown setting [{name}]{}", hint.unwrap_or_else(|| rest.to_owned()));
+            return Err(Error::illegal(reason).about(Topic::UnknownSetting { name: name.clone() }));
         }
         accepted_settings::check(name, value)?;
         check_value(name, value)?;
@@ -189,9 +181,7 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
         }
         "index.pleach.lock_ttl" => drop(parse_lock_ttl(text)?),
         "index.pleach.lock_strict" | "index.query_string.lenient" if !matches!(text, "true" | "false") => {
-            return Err(Error::illegal(format!(
-                "Failed to parse value [{text}] for setting [{name}] as only [true] or [false] are allowed."
-            )));
+            return Err(unfit(name, text, " as only [true] or [false] are allowed."));
         }
         "index.merge.policy.deletes_pct_allowed" | "index.merge.policy.segments_per_tier" => {
             let (least, most) = if name.ends_with("tier") {
@@ -214,16 +204,30 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
     Ok(())
 }
 
+/// A value that its setting cannot have; `why` is the end of the reason.
+fn unfit(name: &str, text: &str, why: &str) -> Error {
+    let reason = format!("Failed to parse value [{text}] for setting [{name}]{why}");
+    Error::illegal(reason).about(Topic::SettingValue {
+        name: name.to_owned(),
+        value: text.to_owned(),
+    })
+}
+
 /// A value that is no number of its setting's type.
 fn unreadable(name: &str, text: &str) -> Error {
-    Error::illegal(format!("Failed to parse value [{text}] for setting [{name}]"))
+    unfit(name, text, "")
 }
 
 /// A number on the wrong side of its bound: `relation` is the one that it must have.
 fn out_of_bounds(name: &str, text: &str, relation: &str, bound: impl std::fmt::Display) -> Error {
-    Error::illegal(format!(
-        "Failed to parse value [{text}] for setting [{name}] must be {relation} {bound}"
-    ))
+    let error = unfit(name, text, &format!(" must be {relation} {bound}"));
+    if relation != ">=" {
+        return error;
+    }
+    error.about(Topic::SettingMinimum {
+        name: name.to_owned(),
+        value: text.to_owned(),
+    })
 }
 
 /// Refuses to sort an index by a field that its mapping has not.
@@ -254,17 +258,55 @@ pub fn check_update(index: &crate::catalog::IndexEntry, flat: &Map<String, Value
     for name in flat.keys() {
         let full = || format!("[[{}/{}]]", index.name, index.uuid);
         if name == "index.number_of_shards" || name == settings::PLEACH_LOCK_INDEX.name {
-            return Err(Error::illegal(format!(
-                "final {} setting [{name}], not updateable",
-                index.name
-            )));
+            let reason = format!("final {} setting [{name}], not updateable", index.name);
+            return Err(Error::illegal(reason).about(Topic::FinalSetting));
         }
         if is_dynamic(name) == Some(false) && index.open {
-            return Err(Error::illegal(format!(
-                "Can't update non dynamic settings [[{name}]] for open indices {}",
-                full()
-            )));
+            let reason = format!("Can't update non dynamic settings [[{name}]] for open indices {}", full());
+            return Err(Error::illegal(reason).about(Topic::StaticSetting { name: name.clone() }));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check_topic(name: &str, value: &str, expected: Topic) {
+        let settings = json!({ name: value });
+        let refused = check(settings.as_object().expect("an object")).expect_err(name);
+        assert_eq!(refused.topic(), Some(&expected), "{name}: {}", refused.reason());
+    }
+
+    fn unfit(name: &str, value: &str) -> Topic {
+        Topic::SettingValue {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    fn too_low(name: &str, value: &str) -> Topic {
+        Topic::SettingMinimum {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    #[test]
+    fn refusals_have_topics() {
+        let unknown = Topic::UnknownSetting {
+            name: "index.bogus".to_owned(),
+        };
+        check_topic("index.bogus", "1", unknown);
+        let (shards, slots) = ("index.number_of_shards", "index.merge.scheduler.max_merge_count");
+        check_topic(shards, "x", unfit(shards, "x"));
+        check_topic(shards, "0", too_low(shards, "0"));
+        check_topic(shards, "5000", unfit(shards, "5000"));
+        check_topic(slots, "x", unfit(slots, "x"));
+        check_topic(slots, "0", too_low(slots, "0"));
+        let value = "maybe".to_owned();
+        check_topic("index.soft_deletes.enabled", "maybe", Topic::Boolean { value });
+    }
 }

@@ -255,7 +255,7 @@ fn check_null_value(context: &Context<'_>, name: &str, field: &FieldType) -> Res
 
 fn format_refused(context: &Context<'_>, name: &str, e: Error) -> Error {
     if context.rules.mapping_refusal_words {
-        return mapper_parsing(e.reason().replace("Unknown pattern letter", "Illegal pattern component"));
+        return mapper_parsing(e.reason());
     }
     Error::illegal(format!("Error parsing [format] on field [{name}]: {}", e.reason())).with_cause(e)
 }

@@ -20,7 +20,7 @@ use analysis::Registry;
 use build::build;
 use check::{check, check_similarity};
 use model::compat::IndexRules;
-use model::{Error, Result};
+use model::{Error, Result, Topic};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use strings::{check_string, string_kind};
@@ -164,11 +164,15 @@ fn read_kind(context: &Context<'_>, name: &str, type_name: &str, multi: bool) ->
         None if UNSUPPORTED.contains(&type_name) && !(is_2015 && NEVER_TYPED.contains(&type_name)) => Err(mapper_parsing(
             format!("field type [{type_name}] of field [{name}] is not supported yet"),
         )),
+        None if is_2015 && multi => Err(mapper_parsing(format!(
+            "no handler for type [{type_name}] declared on field [{name}]"
+        ))),
         None => {
-            let no = if is_2015 && multi { "no" } else { "No" };
-            Err(mapper_parsing(format!(
-                "{no} handler for type [{type_name}] declared on field [{name}]"
-            )))
+            let reason = format!("No handler for type [{type_name}] declared on field [{name}]");
+            Err(mapper_parsing(reason).about(Topic::FieldType {
+                name: type_name.to_owned(),
+                field: name.to_owned(),
+            }))
         }
     }
 }
@@ -254,10 +258,7 @@ fn read_value(param: &Param, value: &Value, rules: &IndexRules) -> Result<Value>
             (_, Some("true")) => Ok(Value::Bool(true)),
             (_, Some("false")) => Ok(Value::Bool(false)),
             _ if rules.tolerates_mapping_mistakes => Ok(Value::Bool(!matches!(text_of(value).as_str(), "0" | "off" | "no" | ""))),
-            _ => Err(Error::illegal(format!(
-                "Failed to parse value [{}] as only [true] or [false] are allowed.",
-                text_of(value)
-            ))),
+            _ => Err(Error::no_boolean(&text_of(value))),
         },
         Int => match text_of(value).parse::<i64>() {
             Ok(number) => Ok(number.into()),

@@ -29,10 +29,7 @@ pub(crate) fn term(value: &Value) -> Result<FieldValue> {
         (Value::Bool(flag), _) => Ok(FieldValue::Bool(*flag)),
         (_, Some("true")) => Ok(FieldValue::Bool(true)),
         (_, Some("false")) => Ok(FieldValue::Bool(false)),
-        _ => Err(Error::illegal(format!(
-            "Failed to parse value [{}] as only [true] or [false] are allowed.",
-            text_of(value)
-        ))),
+        _ => Err(Error::no_boolean(&text_of(value))),
     }
 }
 

@@ -25,10 +25,7 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         Value::String(_) | Value::Number(_) => text_of(value),
         Value::Bool(_) => {
             let format = field.format.clone().unwrap_or_default();
-            return Err(Error::illegal(format!(
-                "failed to parse date field [{value}] with format [{}]",
-                format.as_str()
-            )));
+            return Err(format.no_date(&value.to_string()));
         }
         other => return Err(super::not_a_text(other)),
     };

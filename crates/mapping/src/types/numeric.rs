@@ -4,7 +4,7 @@ use crate::field::{FieldType, Kind};
 use crate::spec::{Param, Shape::*};
 use crate::value::FieldValue;
 use crate::wording::text_of;
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 use serde_json::Value;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -135,12 +135,14 @@ pub(crate) fn read(field: &FieldType, value: &Value) -> Result<FieldValue> {
         }
     };
     if number < min || number > max {
-        return Err(Error::illegal(format!(
-            "Value [{}] is out of range for {name}",
-            text_of(value)
-        )));
+        return Err(out_of_range(value, name));
     }
     Ok(whole(field.kind, number))
+}
+
+/// The refusal of a number that the type called `name` cannot hold.
+fn out_of_range(value: &Value, name: &str) -> Error {
+    Error::illegal(format!("Value [{}] is out of range for {name}", text_of(value))).about(Topic::NumberRange)
 }
 
 /// A number of a query.
@@ -174,10 +176,7 @@ pub(crate) fn term(field: &FieldType, value: &Value) -> Result<Option<FieldValue
     };
     let (low, high, name) = range(least);
     if field.kind.is_integer() && !(low..=high).contains(&number) {
-        return Err(Error::illegal(format!(
-            "Value [{}] is out of range for {name}",
-            text_of(value)
-        )));
+        return Err(out_of_range(value, name));
     }
     Ok((min..=max).contains(&number).then(|| whole(field.kind, number)))
 }

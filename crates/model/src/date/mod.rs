@@ -4,7 +4,7 @@
 //! by Joda-Time's formats, which know no zones there.
 //! Not here: which field has which format (`mapping`).
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Topic};
 use std::fmt;
 
 mod calendar;
@@ -103,7 +103,7 @@ pub struct DateFormat {
 
 /// A refusal of a text that no format reads, with the refusal of the formats as its cause.
 pub fn of_all_parsers(error: Error) -> Error {
-    if error.cause().is_some() || !error.reason().starts_with("failed to parse date field [") {
+    if error.cause().is_some() || !error.is_about(Topic::DateText) {
         return error;
     }
     let cause = Error::new(ErrorKind::DateTimeParse, "Failed to parse with all enclosed parsers");
@@ -188,7 +188,12 @@ impl DateFormat {
         self.forms
             .iter()
             .find_map(|form| form.read(text, tz, missing))
-            .ok_or_else(|| Error::illegal(format!("failed to parse date field [{text}] with format [{}]", self.text)))
+            .ok_or_else(|| self.no_date(text))
+    }
+
+    /// The refusal of a text that is no date of this format.
+    pub fn no_date(&self, text: &str) -> Error {
+        Error::illegal(format!("failed to parse date field [{text}] with format [{}]", self.text)).about(Topic::DateText)
     }
 
     /// Writes a date in the first format. A moment out of range is written as its milliseconds.

@@ -99,7 +99,7 @@ pub(crate) async fn update_op(call: &Call, write: &Write, body: &UpdateBody) -> 
                     return Err(if call.dialect.rules.script_failures_are_remote {
                         es2_errors::in_update(error)
                     } else {
-                        Error::illegal("failed to execute script").with_cause(error)
+                        engine::script_failure(error)
                     });
                 }
                 None

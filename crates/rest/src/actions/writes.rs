@@ -517,6 +517,6 @@ pub(crate) async fn compile(rest: &Rest, source: &ScriptSource) -> Result<(Progr
             }
         },
     };
-    let lang = Lang::from_name(&lang).ok_or_else(|| Error::illegal(format!("script_lang not supported [{lang}]")))?;
+    let lang = Lang::parse(&lang)?;
     Ok((rest.compile_script(&text, lang)?, Params::from_json(&source.params)))
 }

@@ -7,7 +7,7 @@ pub(crate) mod top_hits;
 use crate::context::Context;
 use crate::document_reader::{DocumentReader, Stored};
 use crate::fields::column::Column;
-use crate::fields::field_data::refuse_without_values;
+use crate::fields::field_data::{fielddata_disabled, refuse_without_values};
 use crate::fields::target::{Target, setting};
 use crate::interrupt::Interrupt;
 use crate::scripts::Script;
@@ -469,12 +469,7 @@ impl<'a> Fetch<'a> {
                 continue;
             };
             if target.kind.kind.is_text() && !target.kind.fielddata {
-                return Err(Error::illegal(format!(
-                    "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
-                     so these operations are disabled by default. Please use a keyword field instead. Alternatively, set \
-                     fielddata=true on [{path}] in order to load field data by uninverting the inverted index. Note that this can use \
-                     significant memory."
-                )));
+                return Err(fielddata_disabled(path));
             }
             let hidden = target.slot.column.is_none()
                 && target.kind.kind.is_keyword()

@@ -1,8 +1,9 @@
 //! A sort by a field: what its mapping makes of it, and what stands for a missing value.
 
 use super::*;
-use crate::fields::field_data::refuse_without_values;
+use crate::fields::field_data::{fielddata_disabled, refuse_without_values};
 use mapping::Kind;
+use model::Topic;
 use model::date::{DateFormat, PatternSyntax};
 
 pub(super) fn extreme(first: bool, ascending: bool) -> i64 {
@@ -129,7 +130,9 @@ pub(super) fn field_key(
 fn unmapped_key(view: &IndexView, field: &FieldSort, mut key: FieldKey, ascending: bool, cx: &Context<'_>) -> Result<By> {
     let Some(name) = field.unmapped_type.as_deref() else {
         let reason = format!("No mapping found for [{}] in order to sort on", field.field);
-        return Err(Error::new(ErrorKind::QueryShard, reason).with("index", view.name.as_str()));
+        return Err(Error::new(ErrorKind::QueryShard, reason)
+            .with("index", view.name.as_str())
+            .about(Topic::UnmappedSort));
     };
     let kind = match name {
         "string" => Kind::Keyword,
@@ -199,21 +202,14 @@ fn check_sortable(view: &IndexView, field: &FieldSort, target: &Target<'_>) -> R
         ));
     }
     if (target.kind.kind.is_text() || target.slot.column.is_none()) && !target.kind.fielddata {
-        let reason = if target.kind.kind.is_text() {
-            format!(
-                "Text fields are not optimised for operations that require per-document field data like aggregations and sorting, \
-                 so these operations are disabled by default. Please use a keyword field instead. Alternatively, set fielddata=true \
-                 on [{}] in order to load field data by uninverting the inverted index. Note that this can use significant memory.",
-                field.field
-            )
-        } else {
-            format!(
-                "Can't load fielddata on [{}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
-                field.field,
-                target.kind.wire()
-            )
-        };
-        return Err(Error::illegal(reason));
+        if target.kind.kind.is_text() {
+            return Err(fielddata_disabled(&field.field));
+        }
+        return Err(Error::illegal(format!(
+            "Can't load fielddata on [{}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
+            field.field,
+            target.kind.wire()
+        )));
     }
     Ok(())
 }

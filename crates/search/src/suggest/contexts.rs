@@ -10,7 +10,7 @@ use dsl::query::parse_place;
 use dsl::search::suggest::FuzzyCompletion;
 use mapping::completion;
 use mapping::contexts::{CONTEXT_END, CompletionContext, around, beginning, lat_lon_hash, length};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
@@ -148,7 +148,10 @@ fn place(value: &Value, precision: usize, add: &mut Add<'_>) -> Result<()> {
                         let list = part.as_array().cloned().unwrap_or_else(|| vec![part.clone()]);
                         neighbours = list.iter().map(length).collect::<Result<_>>()?;
                     }
-                    other => return Err(bad(&format!("[geo] unknown field [{other}]"))),
+                    other => {
+                        let name = other.to_owned();
+                        return Err(bad(&format!("[geo] unknown field [{name}]")).about(Topic::UnknownField { name }));
+                    }
                 }
             }
             if let (Some(lat), Some(lon)) = (lat, lon) {

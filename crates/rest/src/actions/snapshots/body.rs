@@ -39,9 +39,7 @@ impl Fields {
             Some(Value::String(text)) if text == "true" || text == "false" => Ok(text == "true"),
             Some(other) => {
                 let text = other.as_str().map_or_else(|| other.to_string(), str::to_owned);
-                Err(Error::illegal(format!(
-                    "Failed to parse value [{text}] as only [true] or [false] are allowed."
-                )))
+                Err(Error::no_boolean(&text))
             }
         }
     }

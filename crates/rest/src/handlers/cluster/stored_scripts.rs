@@ -58,9 +58,9 @@ pub(crate) async fn put(mut call: Call) -> Result<Answer> {
 
 /// The compiler of a language; `mustache` has none.
 fn known_language(name: &str) -> Result<Option<script::Lang>> {
-    match script::Lang::from_name(name) {
-        None if name != "mustache" => Err(Error::illegal(format!("script_lang not supported [{name}]"))),
-        known => Ok(known),
+    match name {
+        "mustache" => Ok(None),
+        name => script::Lang::parse(name).map(Some),
     }
 }
 
@@ -101,15 +101,9 @@ async fn put_2015(call: Call, lang: String, id: String, body: &Value) -> Result<
         .cloned()
         .unwrap_or_else(|| body.clone());
     let source = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-    let known = script::Lang::from_name(&lang);
-    match known {
-        None => return Err(Error::illegal(format!("script_lang not supported [{lang}]"))),
-        Some(known) => drop(
-            call.rest
-                .compile_script(&source, known)
-                .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).with_cause(error))?,
-        ),
-    }
+    call.rest
+        .compile_script(&source, script::Lang::parse(&lang)?)
+        .map_err(|error| Error::illegal(format!("Unable to parse [{source}] lang [{lang}]")).with_cause(error))?;
     let before = find_script(&call, &id)
         .await?
         .and_then(|b| b["version"].as_u64())

@@ -1,6 +1,7 @@
 //! `_analyze` in all its forms.
 
 use crate::call::Call;
+use crate::es2_errors;
 use crate::respond::Answer;
 use crate::utf16::Utf16Offsets;
 use analysis::{AnalyzeParts, Analyzer, Registry, Token};
@@ -47,7 +48,7 @@ pub(crate) async fn analyze(mut call: Call) -> Result<Answer> {
         body.validate()?;
     }
     let Chosen { analyzer, name, max } = match choose_analyzer(&call, index.as_deref(), &body).await {
-        Err(error) if former => return Err(in_2015(error)),
+        Err(error) if former => return Err(es2_errors::in_analysis(error)),
         found => found?,
     };
     Ok(Answer::ok(if body.explain {
@@ -113,27 +114,6 @@ fn known_in_2015(node: &dsl::json::Node) -> Result<()> {
     Ok(())
 }
 
-/// A refusal in the words of 2015, when parts were looked up on another node.
-fn in_2015(error: Error) -> Error {
-    if error.kind() == model::ErrorKind::IndexNotFound {
-        return crate::es2_errors::as_expression(error);
-    }
-    if error.kind() != model::ErrorKind::IllegalArgument {
-        return error;
-    }
-    let said = error.reason().split("], did you mean").next().unwrap_or_default();
-    let said = format!("{}]", said.trim_end_matches(']'))
-        .replace("global ", "")
-        .replace("find filter under", "find token filter under")
-        .replace("find char_filter under", "find char filter under");
-    let said = if error.reason().ends_with(']') || said.starts_with("failed to find") {
-        said
-    } else {
-        error.reason().to_owned()
-    };
-    crate::es2_errors::remote(Error::illegal(said), "indices:admin/analyze[s]")
-}
-
 fn merge(url: AnalyzeBody, mut body: AnalyzeBody) -> AnalyzeBody {
     body.analyzer = body.analyzer.or(url.analyzer);
     body.field = body.field.or(url.field);
@@ -180,14 +160,11 @@ fn analyzer_of(
 ) -> Result<(Analyzer, String)> {
     let registry = info.as_ref().map_or_else(Registry::default_registry, |i| i.registry.clone());
     if let Some(name) = &body.analyzer {
-        let missing = || {
-            Error::illegal(match index {
-                Some(index) if !call.dialect.rules.former_analyze => {
-                    format!("failed to find analyzer [{name}] in index [{index}]").replace(&format!(" in index [{index}]"), "")
-                }
-                _ => format!("failed to find global analyzer [{name}]"),
-            })
+        let global = match index {
+            None if !call.dialect.rules.former_analyze => "global ",
+            _ => "",
         };
+        let missing = || Error::illegal(format!("failed to find {global}analyzer [{name}]"));
         let analyzer = registry.analyzer(name).ok_or_else(missing)?;
         let part = format!("index.analysis.analyzer.{name}.tokenizer");
         let made = call.dialect.rules.former_analyze && info.as_ref().is_some_and(|i| i.settings.contains_key(&part));

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::respond::Answer;
 use async_recursion::async_recursion as boxed;
 use engine::{Alteration, TemplateKind};
-use model::{Error, ErrorKind, Result};
+use model::{Error, ErrorKind, Result, Topic};
 use serde_json::{Map, Value, json};
 
 async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
@@ -55,8 +55,8 @@ async fn put(mut call: Call, kind: TemplateKind) -> Result<Answer> {
             create,
         })
         .await
-        .map_err(|error| match error.kind() {
-            ErrorKind::IllegalArgument if former && error.reason().contains("already exists") => Error::new(
+        .map_err(|error| match error.topic() {
+            Some(Topic::TemplateExists) if former => Error::new(
                 ErrorKind::TemplateAlreadyExists,
                 format!("index_template [{}] already exists", shown.as_str()),
             ),

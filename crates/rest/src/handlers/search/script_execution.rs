@@ -122,7 +122,7 @@ pub(crate) async fn execute(mut call: Call) -> Result<Answer> {
         return Err(invalid("only inline scripts are supported"));
     };
     let name = script.lang.as_deref().unwrap_or("painless");
-    let lang = Lang::from_name(name).ok_or_else(|| Error::illegal(format!("script_lang not supported [{name}]")))?;
+    let lang = Lang::parse(name)?;
     let program = call.rest.compile_script(text, lang)?;
     let role = match context {
         Context::PainlessTest => {

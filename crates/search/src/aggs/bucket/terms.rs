@@ -11,7 +11,7 @@ use crate::aggs::values::{Class, ValuesSource, Wants};
 use crate::aggs::{AggregationContext, At, Collector, EMPTY, Finish, Subs, order_path};
 use crate::automata::regexp::Pattern;
 use crate::hashes;
-use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, SignificantAgg, TermsAgg};
+use dsl::aggs::{BucketOrder, IncludeExclude, RareTermsAgg, SignificantAgg, TermsAgg, no_value_source};
 use model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
@@ -229,9 +229,7 @@ impl Terms {
 
     fn of_kind(spec: &TermsAgg, kind: &str, subs: Subs, cx: &AggregationContext<'_>) -> Result<Terms> {
         if spec.source.field.is_none() && spec.source.script.is_none() {
-            return Err(Error::illegal(
-                "Required one of fields [field, script], but none were specified. ",
-            ));
+            return Err(no_value_source("[field, script]"));
         }
         let mut source = ValuesSource::of_value_type(&spec.source, Wants::Any, kind, spec.value_type.as_deref(), cx)?;
         source.hint(spec.execution_hint.as_deref());

@@ -6,6 +6,7 @@
 use super::super::format::number;
 use super::super::values::{ValuesSource, Wants};
 use super::super::{AggregationContext, At, Collector, Finish, check_collected};
+use super::unnamed_metric;
 use dsl::aggs::{MatrixAgg, MatrixMode, ValueSource};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -228,9 +229,7 @@ impl Collector for Matrix {
         Ok(Value::Object(out))
     }
     fn order(&mut self, _bucket: u32, _rest: &[&str]) -> Result<f64> {
-        Err(Error::illegal(
-            "When ordering on a multi-value metrics aggregation a metric name must be specified.",
-        ))
+        Err(unnamed_metric())
     }
     fn wire_type(&self) -> &'static str {
         "matrix_stats"

@@ -14,11 +14,17 @@ use super::format::number;
 use super::values::{ValuesSource, Wants};
 use super::{AggregationContext, Collector};
 use dsl::aggs::{Agg, AggKind, Metric};
-use model::Result;
+use model::{Error, Result, Topic};
 use serde_json::{Map, Value};
 
 pub(super) use numbers::{Moments, extended_stats, stats};
 pub(super) use percentiles::key as percent_key;
+
+/// The refusal to order buckets by an aggregation of several values.
+fn unnamed_metric() -> Error {
+    Error::illegal("When ordering on a multi-value metrics aggregation a metric name must be specified.")
+        .about(Topic::UnnamedMetric)
+}
 
 /// The collector of a metric; `None` if it is none.
 pub(super) fn build(agg: &Agg, cx: &AggregationContext<'_>) -> Result<Option<Box<dyn Collector>>> {

@@ -6,7 +6,7 @@ use super::super::fork::same_kind;
 use super::super::format::{Format, number};
 use super::super::values::ValuesSource;
 use super::super::{At, Collector, Finish};
-use super::one;
+use super::{one, unnamed_metric};
 use model::{Error, Result};
 use serde_json::{Map, Value};
 use tantivy::DocId;
@@ -359,9 +359,7 @@ impl Collector for Numbers {
             ([], false) | (["value"], false) => self.kind,
             ([name], true) => name,
             ([], true) => {
-                return Err(Error::illegal(
-                    "When ordering on a multi-value metrics aggregation a metric name must be specified.",
-                ));
+                return Err(unnamed_metric());
             }
             _ => {
                 return Err(Error::illegal(format!(

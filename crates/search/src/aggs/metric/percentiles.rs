@@ -5,8 +5,8 @@ use super::super::format::number;
 use super::super::values::{ValuesSource, Wants};
 use super::super::{AggregationContext, At, Collector, Finish};
 use super::hdr::Hdr;
-use super::one;
 use super::ranks::RankRule;
+use super::{one, unnamed_metric};
 use dsl::aggs::{AggKind, Metric};
 use model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -250,9 +250,7 @@ impl Collector for Percentiles {
                 ranks.percent(self.at(bucket), value)
             }
             _ => {
-                return Err(Error::illegal(
-                    "When ordering on a multi-value metrics aggregation a metric name must be specified.",
-                ));
+                return Err(unnamed_metric());
             }
         };
         Ok(found.unwrap_or(f64::NAN))
