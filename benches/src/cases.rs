@@ -12,6 +12,7 @@ use tests::Server;
 
 mod changes;
 mod feed;
+mod in_process;
 mod links;
 mod millions;
 mod operations;
@@ -35,6 +36,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("trees", trees::trees),
     ("peers", peers::peers),
     ("size", size::size),
+    ("in_process", in_process::in_process),
     ("millions", millions::millions),
 ];
 

@@ -208,7 +208,8 @@ impl<'a> Best<'a> {
             heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
             heap.truncate(limit);
         }
-        heap.sort_by(|a, b| order.compare(a, b));
+        // The order is total, so no two hits are equal.
+        heap.sort_unstable_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
         debug_assert!(
             heap.is_sorted_by(|a, b| order.compare(a, b).is_lt()),

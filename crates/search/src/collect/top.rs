@@ -302,9 +302,17 @@ impl<'a> Nearest<'a> {
 
     /// Documents come in order: among equals the first ones stay.
     fn push(&mut self, score: f32, doc: DocId) {
-        self.heap.push(HitCandidate(score, doc));
-        if self.heap.len() > self.limit {
-            self.heap.pop();
+        let candidate = HitCandidate(score, doc);
+        match self.heap.len() < self.limit {
+            true => self.heap.push(candidate),
+            // One walk down the heap in place of one up and one down.
+            false => {
+                if let Some(mut worst) = self.heap.peek_mut()
+                    && candidate < *worst
+                {
+                    *worst = candidate;
+                }
+            }
         }
         debug_assert!(
             self.heap.len() <= self.limit,
