@@ -123,7 +123,10 @@ pub fn run_with(
     let deepest = request.rescore.iter().map(|r| r.window_size).max().unwrap_or(0).max(window);
     let mut best = Best::new(&order, deepest);
     let mut found = gather(views, &compiled, request, cx, &mut best, sink)?;
-    let mut ranked = best.into_sorted();
+    let mut ranked = match request.rescore.is_empty() {
+        true => best.into_sorted_from(request.from),
+        false => best.into_sorted(),
+    };
     for one in &request.rescore {
         if found.timed_out {
             break;

@@ -195,6 +195,10 @@ impl<'a> Best<'a> {
     }
     /// In order.
     pub fn into_sorted(self) -> Vec<Ranked> {
+        self.into_sorted_from(0)
+    }
+    /// In order from place `from` on. The hits before it, which a page does not show, are in no order.
+    pub fn into_sorted_from(self, from: usize) -> Vec<Ranked> {
         let Best {
             order,
             mut heap,
@@ -208,11 +212,15 @@ impl<'a> Best<'a> {
             heap.select_nth_unstable_by(limit - 1, |a, b| order.compare(a, b));
             heap.truncate(limit);
         }
-        // The order is total, so no two hits are equal.
-        heap.sort_unstable_by(|a, b| order.compare(a, b));
         heap.truncate(limit);
+        let from = from.min(heap.len());
+        if (1..heap.len()).contains(&from) {
+            heap.select_nth_unstable_by(from, |a, b| order.compare(a, b));
+        }
+        // The order is total, so no two hits are equal.
+        heap[from..].sort_unstable_by(|a, b| order.compare(a, b));
         debug_assert!(
-            heap.is_sorted_by(|a, b| order.compare(a, b).is_lt()),
+            heap[from..].is_sorted_by(|a, b| order.compare(a, b).is_lt()),
             "search.md S9: hits have one total order, and each stands in it once"
         );
         debug_assert!(
