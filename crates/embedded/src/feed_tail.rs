@@ -1,7 +1,7 @@
 //! The newest changes of the feed, decoded once for all its followers.
 //!
 //! Followers that wait for changes read the same records. The reader that is furthest ahead decodes them from the log; the
-//! others take them from here. The tail is contiguous: it has every change behind [`Tail::from`] up to [`Tail::next`].
+//! others take them from here. The tail is contiguous: it has every change behind [`RecentChanges::from`] up to [`RecentChanges::next`].
 //!
 //! Not here: decoding (`change_feed`), which positions are retained (`log::follow`).
 
@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// Bytes of the log that the tail covers at most.
 const TAIL_BYTES: u64 = 1 << 20;
 
-pub(crate) struct FeedTail(Mutex<Tail>);
+pub(crate) struct FeedTail(Mutex<RecentChanges>);
 
 #[derive(Default)]
-struct Tail {
+struct RecentChanges {
     /// Every change behind this position is here, up to `next`.
     from: u64,
     next: u64,
@@ -26,7 +26,7 @@ struct Tail {
 
 impl Default for FeedTail {
     fn default() -> FeedTail {
-        FeedTail(Mutex::leaf(Tail::default()))
+        FeedTail(Mutex::leaf(RecentChanges::default()))
     }
 }
 
@@ -68,7 +68,7 @@ impl FeedTail {
     }
 }
 
-impl Tail {
+impl RecentChanges {
     /// Gives up the oldest changes beyond [`TAIL_BYTES`].
     fn trim(&mut self) {
         let oldest = self.next.saturating_sub(TAIL_BYTES);

@@ -95,7 +95,7 @@ pub(crate) fn in_analysis(error: Error) -> Error {
             };
             match needs {
                 None => format!("failed to find {part} under [{name}]"),
-                // A bracket too many: what clients read stays.
+                // The last bracket is one too many; the answer is as it always was.
                 Some(needs) => format!("failed to find {part} under [{name}]: {needs}]"),
             }
         }

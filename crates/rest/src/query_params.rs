@@ -365,7 +365,7 @@ impl Params {
             } else if is(&["request_cache", "ccs_minimize_roundtrips", "local"]).is_some()
                 && !matches!(text.as_str(), "" | "true" | "false")
             {
-                return Err(Error::no_boolean(&text));
+                return Err(Error::no_boolean(text));
             } else if name == "preference" && text.starts_with('_') {
                 let kind = text.split_once(':').map_or(text.as_str(), |(kind, _)| kind);
                 if !PREFERENCES.contains(&kind) {

@@ -186,7 +186,7 @@ const FILTERS_TO_DEFINE: &[&str] = &[
     "keep_types",
 ];
 
-/// What a known part needs that is found by its name alone nowhere.
+/// What a refusal says of a part that cannot be made without parameters.
 const NEEDS_PARAMETERS: &str = "it takes parameters, and is defined in the settings of an index or as an object";
 
 fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {

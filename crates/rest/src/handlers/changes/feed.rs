@@ -280,9 +280,7 @@ async fn part(
     let mut operations = 0;
     loop {
         let newest = feed.retained_range().newest;
-        let unread = newest.saturating_sub(next);
-        let may_fill = unread / OPERATION_BYTES >= (limit - operations) as u64;
-        if (operations > 0 || unread > 0) && !may_fill && Instant::now() < earliest {
+        if lingers(newest.saturating_sub(next), operations, limit) && Instant::now() < earliest {
             tokio::select! {
                 () = tokio::time::sleep_until(earliest.into()) => {}
                 _ = stopping.changed() => return Ok(part(list, next)),
@@ -310,11 +308,8 @@ async fn part(
         if operations >= limit {
             return Ok(part(list, next));
         }
-        if !is_end {
-            continue;
-        }
         let now = Instant::now();
-        if operations > 0 && now < earliest {
+        if !is_end || operations > 0 && now < earliest {
             continue;
         }
         let left = until.saturating_duration_since(now);
@@ -329,6 +324,13 @@ async fn part(
             _ = stopping.changed() => return Ok(part(list, next)),
         }
     }
+}
+
+/// Whether an answer waits for more: something is there, or lies in the `unread` bytes of the log, and they cannot fill the answer.
+fn lingers(unread: u64, operations: usize, limit: usize) -> bool {
+    assert!(operations < limit, "an answer of {operations} operations is full");
+    let may_fill = unread / OPERATION_BYTES >= (limit - operations) as u64;
+    (operations > 0 || unread > 0) && !may_fill
 }
 
 /// Everything from a place on, as it is committed, until the client goes or the server stops.
@@ -457,6 +459,10 @@ mod tests {
         check(
             wait_limit(Some(Duration::MAX / 4)).map(|d| format!("{d:?}")),
             FEED_MAX_WAIT.name,
+        );
+        assert_eq!(
+            [lingers(0, 0, 9), lingers(9, 0, 9), lingers(0, 1, 9), lingers(999, 0, 9)],
+            [false, true, true, false]
         );
         assert_eq!(operations_limit(None).ok(), Some(OPERATIONS));
         assert_eq!(wait_limit(None).ok(), Some(Duration::ZERO));
