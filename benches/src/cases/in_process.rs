@@ -23,7 +23,7 @@ use tantivy::{Index, IndexWriter, Order, Searcher, TantivyDocument, Term};
 
 /// Copies of the commits unless `--copies` says otherwise: 413,280 documents.
 const COPIES: usize = 10;
-/// What the server may add to a search, in microseconds.
+/// The most microseconds that the server may add to a search.
 const ADDED_US: f64 = 150.0;
 
 /// The fields of a commit.

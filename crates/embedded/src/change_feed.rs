@@ -36,7 +36,7 @@ impl Store {
         if since > newest {
             return Err(beyond(since, newest));
         }
-        // What is gone is refused also where the tail still has it: the answer does not depend on other readers.
+        // A position below the retention is refused even if the tail has its changes, so no answer depends on other readers.
         let oldest = self.retained_changes().oldest;
         if since >= oldest
             && let Some(shared) = self.feed_tail.after(since, bytes_max)

@@ -1,4 +1,4 @@
-//! What a refusal is about, as data: other dialects word it by that, and never by the text of a reason.
+//! The subjects of refusals, as data. A dialect chooses its words by the subject, and never by the text of a reason.
 //!
 //! Not here: the words themselves, which are those of the dialect (`rest::es2_errors`, `dsl::aggs`).
 

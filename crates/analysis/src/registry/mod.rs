@@ -186,7 +186,7 @@ const FILTERS_TO_DEFINE: &[&str] = &[
     "keep_types",
 ];
 
-/// What a refusal says of a part that cannot be made without parameters.
+/// The end of the refusal of a part that needs parameters.
 const NEEDS_PARAMETERS: &str = "it takes parameters, and is defined in the settings of an index or as an object";
 
 fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
