@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tantivy::aggregation::{AggContextParams, AggregationCollector};
-use tantivy::collector::{Count, TopDocs};
+use tantivy::collector::{Collector, Count, TopDocs};
 use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, Occur, PhraseQuery, Query, RangeQuery, RegexQuery, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, NumericOptions, STRING, Schema, TEXT};
 use tantivy::{Index, IndexWriter, Order, Searcher, TantivyDocument, Term};
@@ -214,23 +214,10 @@ impl Search {
     /// Runs it. `counts`: all matches are counted, too.
     fn run(&self, searcher: &Searcher, counts: bool) {
         let found = match &self.collect {
-            Collect::Best(from) => {
-                let top = TopDocs::with_limit(10).and_offset(*from).order_by_score();
-                match counts {
-                    true => searcher
-                        .search(&self.query, &(Count, top))
-                        .map(|(count, top)| count.min(top.len())),
-                    false => searcher.search(&self.query, &top).map(|top| top.len()),
-                }
-            }
+            Collect::Best(from) => self.top(searcher, TopDocs::with_limit(10).and_offset(*from).order_by_score(), counts),
             Collect::Newest => {
-                let top = TopDocs::with_limit(10).order_by_fast_field::<i64>("date", Order::Desc);
-                match counts {
-                    true => searcher
-                        .search(&self.query, &(Count, top))
-                        .map(|(count, top)| count.min(top.len())),
-                    false => searcher.search(&self.query, &top).map(|top| top.len()),
-                }
+                let newest = TopDocs::with_limit(10).order_by_fast_field::<i64>("date", Order::Desc);
+                self.top(searcher, newest, counts)
             }
             Collect::Aggregations(aggs) => {
                 let aggs = serde_json::from_value(aggs.clone()).expect("they are aggregations of tantivy");
@@ -239,5 +226,19 @@ impl Search {
             }
         };
         assert!(found.expect("tantivy answers") > 0, "a class finds something");
+    }
+    /// How many of the best were found.
+    fn top<T: Send + 'static>(
+        &self,
+        searcher: &Searcher,
+        best: impl Collector<Fruit = Vec<T>>,
+        counts: bool,
+    ) -> tantivy::Result<usize> {
+        match counts {
+            true => searcher
+                .search(&self.query, &(Count, best))
+                .map(|(count, best)| count.min(best.len())),
+            false => searcher.search(&self.query, &best).map(|best| best.len()),
+        }
     }
 }
