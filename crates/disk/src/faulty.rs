@@ -19,7 +19,11 @@ const SECTOR_BYTES: usize = 512;
 
 /// A disk in memory, with faults on command. A clone is another handle to the same disk.
 #[derive(Clone)]
-pub struct FaultyDisk(Arc<Mutex<State>>);
+pub struct FaultyDisk {
+    state: Arc<Mutex<State>>,
+    /// The only life of the disk in which this handle works; `None`: in each.
+    life: Option<u64>,
+}
 
 struct State {
     random: u64,
@@ -66,7 +70,7 @@ enum Naming {
 impl FaultyDisk {
     /// An empty disk without faults; `seed` decides how crashes tear.
     pub fn new(seed: u64) -> FaultyDisk {
-        FaultyDisk(Arc::new(Mutex::new(State {
+        let state = State {
             random: seed,
             names: BTreeMap::new(),
             names_synced: BTreeMap::new(),
@@ -84,72 +88,92 @@ impl FaultyDisk {
             fails_in: None,
             steps: 0,
             life: 0,
-        })))
+        };
+        FaultyDisk {
+            state: Arc::new(Mutex::new(state)),
+            life: None,
+        }
+    }
+    /// The disk as one process sees it: from the next [`FaultyDisk::crash`] or [`FaultyDisk::restart`] on every call of
+    /// [`Disk`] fails. Threads of an engine that a test calls killed thus change nothing below its successor.
+    pub fn of_one_process(&self) -> FaultyDisk {
+        FaultyDisk {
+            state: self.state.clone(),
+            life: Some(self.state.lock().life),
+        }
+    }
+    /// The state, unless the process of this handle is gone.
+    fn alive(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+        let state = self.state.lock();
+        match self.life {
+            Some(life) if life != state.life => Err(io::Error::other("this process was killed")),
+            _ => Ok(state),
+        }
     }
     /// Power fails and returns: unsynced bytes and names are lost or torn, faults are switched off,
     /// handles opened before only give errors.
     pub fn crash(&self) {
-        self.0.lock().crash();
+        self.state.lock().crash();
     }
     /// The process is killed and another one opens the files: what was written is read, synced or not, and what was not
     /// synced is still lost by a later [`FaultyDisk::crash`]. Handles opened before only give errors.
     pub fn restart(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.faults_off();
         state.life += 1;
     }
     /// From here on each of the next `steps` calls works; then one call fails (EIO), and later ones work again.
     pub fn fail_once_after(&self, steps: u64) {
-        self.0.lock().fails_in = Some(steps);
+        self.state.lock().fails_in = Some(steps);
     }
     /// How many bytes all files together may have; more is ENOSPC. `None`: no bound.
     pub fn set_room(&self, bytes: Option<u64>) {
-        self.0.lock().room_bytes = bytes;
+        self.state.lock().room_bytes = bytes;
     }
     /// No file can be made below this folder (ENOSPC), as if it had a disk of its own. `None`: no such folder.
     pub fn set_full_below(&self, dir: Option<PathBuf>) {
-        self.0.lock().full_below = dir;
+        self.state.lock().full_below = dir;
     }
     /// Bytes in all files that have a name.
     pub fn used_bytes(&self) -> u64 {
-        self.0.lock().used_bytes()
+        self.state.lock().used_bytes()
     }
     /// Whether writes take only a part of what they are given (a correct caller notices nothing).
     pub fn set_short_writes(&self, on: bool) {
-        self.0.lock().short_writes = on;
+        self.state.lock().short_writes = on;
     }
     /// Whether syncs of files and folders fail. As on Linux, what a failed sync did not write counts as clean afterwards:
     /// it is still read, and a later sync that succeeds does not write it.
     pub fn set_syncs_failing(&self, on: bool) {
-        self.0.lock().syncs_failing = on;
+        self.state.lock().syncs_failing = on;
     }
     /// Whether writes fail (EIO), after having written a part.
     pub fn set_writes_failing(&self, on: bool) {
-        self.0.lock().writes_failing = on;
+        self.state.lock().writes_failing = on;
     }
     /// Whether writes find no room (ENOSPC), also where it was taken before: a file system that copies on write.
     pub fn set_writes_full(&self, on: bool) {
-        self.0.lock().writes_full = on;
+        self.state.lock().writes_full = on;
     }
     /// Whether whatever needs a new descriptor fails (EMFILE): opening and making files, syncing folders.
     pub fn set_opens_failing(&self, on: bool) {
-        self.0.lock().opens_failing = on;
+        self.state.lock().opens_failing = on;
     }
     /// How long each sync of a file takes.
     pub fn set_sync_takes(&self, long: Duration) {
-        self.0.lock().sync_takes = long;
+        self.state.lock().sync_takes = long;
     }
     /// After `steps` more changing calls every call fails, as if the process had been stopped there.
     pub fn stop_after(&self, steps: u64) {
-        self.0.lock().steps_left = Some(steps);
+        self.state.lock().steps_left = Some(steps);
     }
     /// Changing calls so far: what [`FaultyDisk::stop_after`] counts.
     pub fn steps(&self) -> u64 {
-        self.0.lock().steps
+        self.state.lock().steps
     }
     /// Flips one bit, durably; corruption, as no crash makes it. False if there is no such byte.
     pub fn flip(&self, path: &Path, offset: u64, bit: u8) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let Some(&file) = state.names.get(path) else {
             return false;
         };
@@ -167,7 +191,7 @@ impl FaultyDisk {
     }
     /// Overwrites a file's content, durably: for tests that cut or paste bytes.
     pub fn put(&self, path: &Path, content: Vec<u8>) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let file = state.files.len();
         state.files.push(Content {
             now: content.clone(),
@@ -179,7 +203,7 @@ impl FaultyDisk {
     }
     /// A file's content as read now.
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         state.names.get(path).map(|&file| state.files[file].now.clone())
     }
 }
@@ -325,10 +349,10 @@ fn place(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 
 impl Disk for FaultyDisk {
     fn create_dir(&self, _dir: &Path) -> io::Result<()> {
-        Ok(())
+        self.alive().map(drop)
     }
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let mut state = self.0.lock();
+        let mut state = self.alive()?;
         state.step()?;
         state.descriptor()?;
         if state.full_below.as_ref().is_some_and(|dir| path.starts_with(dir)) {
@@ -348,7 +372,7 @@ impl Disk for FaultyDisk {
         }))
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let state = self.0.lock();
+        let state = self.alive()?;
         state.descriptor()?;
         Ok(Arc::new(Handle {
             disk: self.clone(),
@@ -360,7 +384,7 @@ impl Disk for FaultyDisk {
         Ok(Image::Loaded(self.open(path)?.read_whole()?.into()))
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.alive()?;
         state.step()?;
         state.descriptor()?;
         if state.syncs_failing {
@@ -377,7 +401,7 @@ impl Disk for FaultyDisk {
         Ok(())
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.alive()?;
         state.step()?;
         state.find(from)?;
         let naming = Naming::Renamed(from.to_owned(), to.to_owned());
@@ -386,7 +410,7 @@ impl Disk for FaultyDisk {
         Ok(())
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.alive()?;
         state.step()?;
         state.find(path)?;
         let naming = Naming::Removed(path.to_owned());
@@ -395,24 +419,24 @@ impl Disk for FaultyDisk {
         Ok(())
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let state = self.0.lock();
+        let state = self.alive()?;
         let inside = state.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(inside
             .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .collect())
     }
     fn len(&self, path: &Path) -> io::Result<u64> {
-        let state = self.0.lock();
+        let state = self.alive()?;
         Ok(state.files[state.find(path)?].now.len() as u64)
     }
     fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
-        let state = self.0.lock();
+        let state = self.alive()?;
         Ok(state
             .room_bytes
             .map_or(u64::MAX, |room| room.saturating_sub(state.used_bytes())))
     }
     fn total_bytes(&self, _dir: &Path) -> io::Result<u64> {
-        Ok(self.0.lock().room_bytes.unwrap_or(u64::MAX))
+        Ok(self.alive()?.room_bytes.unwrap_or(u64::MAX))
     }
 }
 
@@ -424,7 +448,7 @@ struct Handle {
 
 impl Handle {
     fn state(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
-        let state = self.disk.0.lock();
+        let state = self.disk.state.lock();
         if state.life == self.life {
             Ok(state)
         } else {
@@ -494,5 +518,43 @@ impl DiskFile for Handle {
     }
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.state()?.files[self.file].now.len() as u64)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+mod tests {
+    use super::*;
+
+    /// What a thread of a killed process still calls fails and changes nothing; the disk itself and its next process go on.
+    #[test]
+    fn a_killed_process_reaches_the_disk_no_more() {
+        let ways: [fn(&FaultyDisk); 2] = [FaultyDisk::restart, FaultyDisk::crash];
+        for ends in ways {
+            let (disk, dir) = (FaultyDisk::new(1), Path::new("/d"));
+            let (file, other) = (dir.join("file"), dir.join("other"));
+            let killed = disk.of_one_process();
+            killed.create(&file).unwrap();
+            killed.sync_dir(dir).unwrap();
+            ends(&disk);
+            let refused = [
+                killed.create(&other).map(drop),
+                killed.open(&file).map(drop),
+                killed.rename(&file, &other),
+                killed.remove(&file),
+                killed.sync_dir(dir),
+                killed.create_dir(dir),
+                killed.list(dir).map(drop),
+                killed.len(&file).map(drop),
+                killed.free_bytes(dir).map(drop),
+            ];
+            for (n, refused) in refused.into_iter().enumerate() {
+                assert!(refused.is_err(), "call {n}");
+            }
+            let next = disk.of_one_process();
+            next.create(&other).unwrap();
+            assert_eq!(next.list(dir).unwrap(), disk.list(dir).unwrap());
+            assert_eq!(next.list(dir).unwrap(), ["file", "other"]);
+        }
     }
 }

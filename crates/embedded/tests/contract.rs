@@ -35,7 +35,7 @@ fn embedded_on(disk: &FaultyDisk) -> EmbeddedEngine {
         ..Limits::default()
     };
     EmbeddedEngine::open_on(
-        Arc::new(disk.clone()),
+        Arc::new(disk.of_one_process()),
         Path::new("/data"),
         Arc::new(SystemClock::default()),
         limits,

@@ -27,7 +27,7 @@ fn limits() -> Limits {
 
 fn open(disk: &FaultyDisk) -> EmbeddedEngine {
     EmbeddedEngine::open_on(
-        Arc::new(disk.clone()),
+        Arc::new(disk.of_one_process()),
         Path::new("/data"),
         Arc::new(SystemClock::default()),
         limits(),

@@ -28,7 +28,7 @@ fn open(disk: &FaultyDisk) -> EmbeddedEngine {
         ..Limits::default()
     };
     let clock = Arc::new(SystemClock::default());
-    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock, limits).unwrap()
+    EmbeddedEngine::open_on(Arc::new(disk.of_one_process()), Path::new("/data"), clock, limits).unwrap()
 }
 
 /// The same numbers for the same seed.

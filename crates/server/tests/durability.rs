@@ -81,7 +81,7 @@ async fn start(disk: &FaultyDisk, clock: &Arc<SetClock>, portable: bool) -> Serv
         queue_bytes: 1 << 20,
         ..Limits::default()
     };
-    let (disk, clock): (_, Arc<dyn Clock>) = (Arc::new(disk.clone()), clock.clone());
+    let (disk, clock): (_, Arc<dyn Clock>) = (Arc::new(disk.of_one_process()), clock.clone());
     let engine = Arc::new(EmbeddedEngine::open_on(disk, Path::new("/data"), clock.clone(), limits).unwrap());
     let mut relations = Relations::new(engine.clone(), clock, Arc::new(Tasks::new(10)), "n1");
     if portable {

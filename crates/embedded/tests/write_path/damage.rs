@@ -179,7 +179,7 @@ async fn start(disk: &FaultyDisk, documents: &Documents, what: &str) -> Cost {
 /// Gives up what is damaged; afterwards the folder is sound and has nothing that was never written.
 async fn repair(disk: &FaultyDisk, documents: &Documents, what: &str) -> usize {
     let clock = || Arc::new(SystemClock::default());
-    let engine = match EmbeddedEngine::repair_on(Arc::new(disk.clone()), Path::new(DIR), clock(), small()) {
+    let engine = match EmbeddedEngine::repair_on(Arc::new(disk.of_one_process()), Path::new(DIR), clock(), small()) {
         Ok(engine) => engine,
         Err(refused) => {
             assert!(

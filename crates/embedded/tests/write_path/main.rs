@@ -53,7 +53,7 @@ fn small() -> Limits {
 
 fn try_open(disk: &FaultyDisk, limits: Limits) -> Result<EmbeddedEngine> {
     EmbeddedEngine::open_on(
-        Arc::new(disk.clone()),
+        Arc::new(disk.of_one_process()),
         Path::new(DIR),
         Arc::new(SystemClock::default()),
         limits,

@@ -25,7 +25,7 @@ pub(crate) fn engine_on(disk: &FaultyDisk) -> Result<Arc<EmbeddedEngine>> {
         ..Limits::default()
     };
     let clock = Arc::new(SystemClock::default());
-    EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock, limits).map(Arc::new)
+    EmbeddedEngine::open_on(Arc::new(disk.of_one_process()), Path::new("/data"), clock, limits).map(Arc::new)
 }
 
 /// Makes an index with these fields.

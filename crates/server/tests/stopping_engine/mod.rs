@@ -219,7 +219,7 @@ pub(crate) fn started(disk: &FaultyDisk, portable: bool, test: impl FnOnce(&Serv
         queue_bytes: 1 << 20,
         ..Limits::default()
     };
-    let inner = EmbeddedEngine::open_on(Arc::new(disk.clone()), Path::new("/data"), clock.clone(), limits).unwrap();
+    let inner = EmbeddedEngine::open_on(Arc::new(disk.of_one_process()), Path::new("/data"), clock.clone(), limits).unwrap();
     let engine = Arc::new(Halfway {
         before_exclusive: Mutex::default(),
         inner: Arc::new(inner),
