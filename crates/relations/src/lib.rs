@@ -7,6 +7,7 @@ use dsl::search::{SearchRequest, SearchResponse};
 use engine::tasks::Tasks;
 use engine::{Clock, Document, Engine, Read, See, ViewPromise};
 use model::{DocAddress, Result, Target};
+use std::ops::Deref;
 use std::sync::Arc;
 
 mod atomically;
@@ -37,6 +38,13 @@ pub mod trees;
 #[derive(Clone, Debug)]
 pub struct Relations {
     engine: Arc<dyn Engine>,
+    /// What all principals share.
+    shared: Arc<Shared>,
+}
+
+/// The state behind every [`Relations`] of one server, whoever asks.
+#[derive(Clone, Debug)]
+pub struct Shared {
     clock: Arc<dyn Clock>,
     tasks: Arc<Tasks>,
     locks: leases::Locks,
@@ -49,14 +57,20 @@ pub struct Relations {
     server: Arc<str>,
 }
 
+impl Deref for Relations {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl Relations {
     /// Over an engine, in a server of this name. No two servers over one store have the same: ids of locks, transactions and
     /// sessions begin with it.
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, tasks: Arc<Tasks>, server: &str) -> Relations {
         let server: Arc<str> = Arc::from(server);
-        Relations {
+        let shared = Shared {
             kept_time: Arc::new(kept_time::KeptTime::new(clock.as_ref())),
-            engine,
             clock,
             tasks,
             locks: leases::Locks::default(),
@@ -65,13 +79,20 @@ impl Relations {
             links: links::Links::default(),
             portable: None,
             server,
+        };
+        Relations {
+            engine,
+            shared: Arc::new(shared),
         }
     }
 
     /// The same locks, links and transactions over the engine as somebody else may use it.
     #[must_use]
     pub fn acting_on(&self, engine: Arc<dyn Engine>) -> Relations {
-        Relations { engine, ..self.clone() }
+        Relations {
+            engine,
+            shared: self.shared.clone(),
+        }
     }
 
     /// Changes by the portable path: compare-and-set of single documents, on any engine. Waiting comes from outside.
@@ -87,9 +108,13 @@ impl Relations {
     pub fn by_portable_path_in(self, pause: Arc<dyn intents::Pause>, session: Arc<str>, room: intents::Room) -> Relations {
         let kept_time = self.kept_time.clone();
         let portable = transactions::by_intents::Portable::new(&self.engine, &self.clock, pause, kept_time, session, room);
-        Relations {
+        let shared = Shared {
             portable: Some(Arc::new(portable)),
-            ..self
+            ..Arc::unwrap_or_clone(self.shared)
+        };
+        Relations {
+            engine: self.engine,
+            shared: Arc::new(shared),
         }
     }
 

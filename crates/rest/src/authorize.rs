@@ -7,7 +7,7 @@ use crate::authentication::{AuditedRequest, Security, claimed_user};
 use crate::body::Request;
 use crate::guard::Scope;
 use crate::path_args::PathArgs;
-use crate::query_params::{Params, split_list};
+use crate::query_params::{Params, list_items};
 use crate::right::{Right, action_of};
 use crate::routes::is_probe;
 use hyper::header::HeaderMap;
@@ -70,8 +70,7 @@ pub(crate) async fn authorize(
         return Err(principal.refused_cluster(&action_of(api, right), any_of));
     }
     if let Some(any_of) = right.on_indices() {
-        let names = args.get("index").map(split_list).unwrap_or_default();
-        let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+        let listed: Vec<&str> = args.get("index").map(list_items).into_iter().flatten().collect();
         if !principal.rights.has_somewhere(any_of) {
             return Err(scope.refusal(any_of, &listed));
         }

@@ -603,11 +603,12 @@ pub(crate) fn check_escapes(text: &str) -> Result<()> {
 
 /// Splits at commas.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|s| !s.is_empty())
-        .map(str::to_owned)
-        .collect()
+    list_items(text).map(str::to_owned).collect()
+}
+
+/// The items between commas, without empty ones.
+pub(crate) fn list_items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 /// Percent-decodes a part of a path.

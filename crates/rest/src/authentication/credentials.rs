@@ -39,13 +39,6 @@ impl Credentials {
             Credentials::Key { id, .. } => id,
         }
     }
-    /// The parts that tell one from another.
-    pub(crate) fn parts(&self) -> [&str; 3] {
-        match self {
-            Credentials::Password { user, password } => ["password", user, password],
-            Credentials::Key { id, secret } => ["key", id, secret],
-        }
-    }
 }
 
 /// The user that a header of the scheme `Basic` names. Nobody has compared the password.

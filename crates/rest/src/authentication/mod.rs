@@ -77,21 +77,21 @@ impl Security {
     /// # Errors
     /// `security_exception` (401): there are none, they cannot be read, or they are of nobody. 429: too many others wait.
     pub(crate) async fn authenticate(&self, headers: &[&str], asked: AuditedRequest<'_>) -> Result<Arc<Principal>> {
-        let credentials = match headers {
+        let header = match headers {
             [] => return Err(missing(asked)),
-            [one] => Credentials::parse(one),
+            [one] => *one,
             // Of several a proxy in front may have looked at another one.
-            _ => None,
-        };
-        let Some(credentials) = credentials else {
-            return Err(self.refuse(None, asked));
+            _ => return Err(self.refuse(None, asked)),
         };
         let records = self.store.records();
-        let key = self.verified.key(&credentials);
+        let key = self.verified.key(header);
         let now = self.clock.monotonic();
         if let Some(principal) = self.verified.get(key, now, &records, self.clock.wall_ms()) {
             return Ok(principal);
         }
+        let Some(credentials) = Credentials::parse(header) else {
+            return Err(self.refuse(None, asked));
+        };
         let found = match &credentials {
             Credentials::Key { id, secret } => {
                 let live = records.keys.get(id).filter(|known| known.is_live(self.clock.wall_ms()));

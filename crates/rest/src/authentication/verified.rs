@@ -1,9 +1,9 @@
-//! Credentials that were compared lately, by a keyed hash of them. Nothing in it can be turned into a password.
+//! Credentials that were compared lately, by a keyed hash of their `Authorization` header: who sends the same bytes again is known
+//! before they are decoded. Nothing in it can be turned into a password.
 //!
 //! **Invariant** (security.md S3): an entry counts for as long as the records say the same: a changed password, a disabled user and
 //! an ended key are noticed by the next request.
 
-use super::credentials::Credentials;
 use super::store::random_bytes;
 use model::Result;
 use model::settings::{CREDENTIALS_CACHE, CREDENTIALS_CACHE_TTL, node_count, node_duration};
@@ -45,16 +45,11 @@ impl Verified {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn key(&self, credentials: &Credentials) -> CacheKey {
-        let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        for part in credentials.parts() {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        *hasher.finalize().as_bytes()
+    pub(super) fn key(&self, header: &str) -> CacheKey {
+        *blake3::keyed_hash(&self.key, header.as_bytes()).as_bytes()
     }
 
-    /// Whoever gave these credentials before, with the rights of now.
+    /// Whoever sent this header before, with the rights of now.
     pub(super) fn get(&self, key: CacheKey, now: Duration, records: &Records, wall_ms: i64) -> Option<Arc<Principal>> {
         let mut entries = self.entries();
         let entry = entries.get_mut(&key).filter(|entry| now < entry.until)?;
@@ -115,11 +110,7 @@ mod tests {
     #[test]
     fn changes_are_noticed_at_once() {
         let verified = Verified::new().expect("random numbers");
-        let credentials = Credentials::Password {
-            user: "u".into(),
-            password: "p".into(),
-        };
-        let key = verified.key(&credentials);
+        let key = verified.key("Basic dTpw");
         let user = |hash: &str, roles: &[&str], enabled| {
             Arc::new(User {
                 name: "u".into(),
