@@ -1,4 +1,4 @@
-//! Explicit-state models of the protocol of locks and changes, over the decisions that the product runs.
+//! Explicit-state models of the protocols of locks, changes and directory trees, over the decisions that the product runs.
 //!
 //! Each protocol is explored by stateright: every interleaving of single store operations, with processes that stop
 //! anywhere and a store that lies. L1 is checked by backward reachability. Each seeded mistake is a row that must find
@@ -10,17 +10,22 @@
 
 mod explore;
 mod intents;
+mod lying;
 mod queue;
+mod tree_register;
+mod tree_searches;
 
 use explore::{Protocol, explore, stuck};
 use intents::{Intents, Kind};
 use queue::{Queue, paths};
 use relations::locks::Mode;
+use tree_register::TreeRegister;
+use tree_searches::TreeSearches;
 
 /// Generated states, repeated ones included, after which a run that should hold ends.
 const GENERATED_MAX: usize = 600_000;
 /// The same, of a run that should find something.
-const SEARCHED_MAX: usize = 4_000_000;
+const SEARCHED_MAX: usize = 6_000_000;
 
 fn holds<P: Protocol>(name: &str, model: &P, states_min: usize) -> usize {
     let found = explore(model, GENERATED_MAX);
@@ -194,6 +199,130 @@ fn seeded_mistakes_of_the_queue_are_found() {
     }
 }
 
+#[test]
+fn the_tree_register_holds() {
+    let (circle, names) = (TreeRegister::circle(), TreeRegister::names());
+    for (name, model, (lost, registers, directories), states_min) in [
+        ("circle", &circle, (0, 0, 0), 3_600),
+        ("circle", &circle, (2, 0, 0), 46_000),
+        ("circle", &circle, (0, 1, 0), 32_000),
+        ("circle", &circle, (0, 0, 1), 30_000),
+        ("circle", &circle, (1, 1, 1), 150_000),
+        ("names", &names, (0, 0, 0), 2_700),
+        ("names", &names, (2, 0, 0), 26_000),
+        ("names", &names, (0, 1, 0), 23_000),
+        ("names", &names, (0, 0, 1), 19_000),
+        ("names", &names, (1, 1, 1), 150_000),
+    ] {
+        let name = format!("{name}, {lost} lost, {registers} + {directories} isolations");
+        holds(&name, &model.clone().faults(lost, registers, directories), states_min);
+    }
+}
+
+#[test]
+fn the_tree_register_recovers() {
+    let (circle, names) = (TreeRegister::circle().helped(), TreeRegister::names().helped());
+    recovers("circle", &circle, 71_000);
+    recovers("names", &names, 46_000);
+    recovers("names, a lost answer", &names.clone().faults(1, 0, 0), 190_000);
+    recovers("names, an isolated directory document", &names.faults(0, 0, 1), 350_000);
+}
+
+#[test]
+fn seeded_mistakes_of_the_tree_register_are_found() {
+    use tree_register::Mutant::{
+        DirtySkip, NoCas, NoConfirm, NoGuard, NoHelp, NoNameCheck, RefuseUnconfirmed, ScanWithoutBarrier, ShortRing, StaleTree,
+        UnacknowledgedApply,
+    };
+    let (circle, names) = (TreeRegister::circle(), TreeRegister::names());
+    for (mutant, scenario, lost, registers, directories) in [
+        (NoConfirm, &circle, 0, 1, 0),
+        (NoHelp, &circle, 0, 0, 0),
+        (NoCas, &circle, 0, 0, 0),
+        (NoGuard, &circle, 0, 0, 0),
+        (DirtySkip, &circle, 0, 0, 1),
+        (UnacknowledgedApply, &circle, 0, 0, 1),
+        (NoNameCheck, &names, 0, 0, 0),
+        (StaleTree, &names, 0, 0, 0),
+        (ScanWithoutBarrier, &circle, 0, 0, 1),
+        (RefuseUnconfirmed, &circle, 0, 1, 0),
+        (ShortRing, &circle, 1, 0, 0),
+    ] {
+        let model = scenario.clone().faults(lost, registers, directories).mistaken(mutant);
+        is_broken(&format!("{mutant:?}"), &model);
+    }
+}
+
+/// Fault budgets: lost answers, isolations of the register.
+fn searches(model: TreeSearches, lost: u8, isolations: u8) -> TreeSearches {
+    TreeSearches {
+        lost,
+        isolations,
+        ..model
+    }
+}
+
+#[test]
+fn searches_below_a_moved_directory_hold() {
+    let (file, again) = (TreeSearches::late_file(), TreeSearches::late_rewrite());
+    let twice = TreeSearches::two_moves();
+    let crowd = TreeSearches {
+        rewriters: 2,
+        searchers: 2,
+        ..file.clone()
+    };
+    for (name, model, (lost, isolations), states_min) in [
+        ("late file", &file, (1, 0), 10_000),
+        ("late file", &file, (0, 1), 16_000),
+        ("late file", &file, (1, 1), 100_000),
+        ("late rewrite", &again, (1, 0), 7_000),
+        ("late rewrite", &again, (0, 1), 13_000),
+        ("late rewrite", &again, (1, 1), 70_000),
+        ("two moves", &twice, (1, 0), 140_000),
+        ("two moves", &twice, (0, 1), 140_000),
+        ("two rewriters and searchers", &crowd, (0, 0), 120_000),
+    ] {
+        let name = format!("{name}, {lost} lost, {isolations} isolations");
+        holds(&name, &searches(model.clone(), lost, isolations), states_min);
+    }
+    // Once everybody goes on, each move leaves `moving`.
+    recovers("late file", &file, 1_700);
+    recovers("late rewrite", &again, 1_300);
+    recovers("two moves", &twice, 45_000);
+}
+
+#[test]
+fn seeded_mistakes_of_searches_are_found() {
+    use tree_searches::Mutant::{
+        BelievesNewerAnc, CachedTree, IgnoresMoving, MovingLater, NoBarrierScan, NoTouch, NoWait, PublishesAtOnce,
+        PublishesUnconfirmed, RewritesUnconfirmed, SessionEnds, TwoRequests, WaitsTooLate,
+    };
+    let (late, again) = (TreeSearches::late_file(), TreeSearches::late_rewrite());
+    let (twice, alone) = (TreeSearches::two_moves_one_file(), TreeSearches::two_moves_alone());
+    for (mutant, scenario, isolations) in [
+        (NoWait, &late, 0),
+        (NoWait, &again, 0),
+        (WaitsTooLate, &late, 0),
+        (NoBarrierScan, &late, 0),
+        (RewritesUnconfirmed, &alone, 1),
+        (MovingLater, &late, 0),
+        (IgnoresMoving, &late, 0),
+        (BelievesNewerAnc, &late, 0),
+        (CachedTree, &late, 0),
+        (NoTouch, &late, 1),
+        (TwoRequests, &late, 0),
+        (PublishesUnconfirmed, &twice, 1),
+        (PublishesAtOnce, &late, 0),
+        (SessionEnds, &late, 0),
+    ] {
+        let model = TreeSearches {
+            mutant: Some(mutant),
+            ..searches(scenario.clone(), 0, isolations)
+        };
+        is_broken(&format!("{mutant:?}"), &model);
+    }
+}
+
 /// Scenario after scenario with larger budgets, until as many states have been seen as were asked for.
 #[test]
 #[ignore = "takes hours: 10^8 states by default"]
@@ -218,6 +347,22 @@ fn long() {
         ("lock", Intents::lock()),
         ("ring", Intents::ring()),
     ];
+    for faults in [(1, 1, 0), (1, 0, 1), (2, 1, 1)] {
+        let (lost, registers, directories) = faults;
+        for (name, model) in [("circle", TreeRegister::circle()), ("names", TreeRegister::names())] {
+            let name = format!("{name}, {lost} lost, {registers} + {directories} isolations");
+            if count(name, explore(&model.faults(lost, registers, directories), 40_000_000)) {
+                return;
+            }
+        }
+        let name = format!("two moves and searches, {lost} lost, {registers} isolations");
+        if count(
+            name,
+            explore(&searches(TreeSearches::two_moves(), lost, registers), 40_000_000),
+        ) {
+            return;
+        }
+    }
     for recoverers in [1, 2] {
         for (lost, ghost, isolations) in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (2, 1, 1)] {
             for (name, scenario) in &scenarios {
