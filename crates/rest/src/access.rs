@@ -6,9 +6,10 @@
 
 use crate::body::Admitted;
 use crate::respond::Answer;
-use hyper::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use model::{Error, ErrorKind, Result};
 use regex::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// Bytes that the expression of origins may take when it is compiled.
@@ -143,14 +144,13 @@ impl Access {
     /// # Errors
     /// `security_exception` (403): a host that is not ours, an origin that is not allowed.
     pub(crate) fn check(&self, headers: &HeaderMap, target: Option<&str>, by_network: bool) -> Result<Admitted> {
-        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).trim().to_lowercase();
-        let mut hosts: Vec<String> = headers.get_all(HOST).iter().map(text).collect();
-        hosts.extend(target.map(str::to_lowercase));
+        let mut hosts: Vec<Cow<'_, str>> = headers.get_all(HOST).iter().map(name_in).collect();
+        hosts.extend(target.map(lower));
         if by_network {
             hosts.iter().try_for_each(|host| self.check_host(host))?;
         }
         let mut admitted = Admitted::default();
-        for origin in headers.get_all(ORIGIN).iter().map(text) {
+        for origin in headers.get_all(ORIGIN).iter().map(name_in) {
             if !self.origins.allow(&origin) && !hosts.iter().any(|host| is_same(&origin, host)) {
                 let reason = format!(
                     "origin [{origin}] is not allowed: web pages of other origins may not send requests; \
@@ -158,7 +158,7 @@ impl Access {
                 );
                 return Err(Error::new(ErrorKind::Security, reason));
             }
-            admitted.origin = Some(origin);
+            admitted.origin = Some(origin.into_owned());
         }
         if admitted.origin.is_none() {
             self.check_embedded(headers)?;
@@ -218,6 +218,21 @@ impl Access {
             out.push(("access-control-expose-headers", &self.grants.exposed));
         }
         out
+    }
+}
+
+/// A host or an origin of a header, in lower case: most are so already.
+fn name_in(value: &HeaderValue) -> Cow<'_, str> {
+    match std::str::from_utf8(value.as_bytes()) {
+        Ok(text) => lower(text.trim()),
+        Err(_) => Cow::Owned(String::from_utf8_lossy(value.as_bytes()).trim().to_lowercase()),
+    }
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    match text.chars().all(|c| c.is_ascii() && !c.is_ascii_uppercase()) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.to_lowercase()),
     }
 }
 
