@@ -18,19 +18,41 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
+/// How credentials are given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scheme {
+    Password,
+    Key,
+}
+
+/// A header that is not decoded: its scheme, and the text that stands for both parts of the credentials. A bearer's token is an
+/// API key as it is encoded.
+pub(crate) fn split(header: &str) -> Option<(Scheme, &str)> {
+    let (scheme, text) = header.trim().split_once(' ')?;
+    let is = |name: &str| scheme.eq_ignore_ascii_case(name);
+    let scheme = match is("basic") {
+        true => Scheme::Password,
+        false => (is("apikey") || is("bearer")).then_some(Scheme::Key)?,
+    };
+    Some((scheme, text.trim()))
+}
+
 impl Credentials {
-    /// `Basic`, `ApiKey` or `Bearer`. A bearer's token is an API key as it is encoded.
+    /// `Basic`, `ApiKey` or `Bearer`.
     pub(crate) fn parse(header: &str) -> Option<Credentials> {
-        let (scheme, text) = header.trim().split_once(' ')?;
-        let (name, secret) = decode_pair(text.trim())?;
-        if scheme.eq_ignore_ascii_case("basic") {
-            return Some(Credentials::Password {
+        let (scheme, text) = split(header)?;
+        Credentials::decode(scheme, text)
+    }
+    /// What [`split`] gave, decoded.
+    pub(crate) fn decode(scheme: Scheme, text: &str) -> Option<Credentials> {
+        let (name, secret) = decode_pair(text)?;
+        Some(match scheme {
+            Scheme::Password => Credentials::Password {
                 user: name,
                 password: secret,
-            });
-        }
-        let key = scheme.eq_ignore_ascii_case("apikey") || scheme.eq_ignore_ascii_case("bearer");
-        key.then_some(Credentials::Key { id: name, secret })
+            },
+            Scheme::Key => Credentials::Key { id: name, secret },
+        })
     }
     /// The user, or the id of the key.
     pub(crate) fn name(&self) -> &str {

@@ -77,19 +77,22 @@ impl Security {
     /// # Errors
     /// `security_exception` (401): there are none, they cannot be read, or they are of nobody. 429: too many others wait.
     pub(crate) async fn authenticate(&self, headers: &[&str], asked: AuditedRequest<'_>) -> Result<Arc<Principal>> {
-        let header = match headers {
+        let given = match headers {
             [] => return Err(missing(asked)),
-            [one] => *one,
+            [one] => credentials::split(one),
             // Of several a proxy in front may have looked at another one.
-            _ => return Err(self.refuse(None, asked)),
+            _ => None,
+        };
+        let Some((scheme, text)) = given else {
+            return Err(self.refuse(None, asked));
         };
         let records = self.store.records();
-        let key = self.verified.key(header);
+        let key = self.verified.key(scheme, text);
         let now = self.clock.monotonic();
         if let Some(principal) = self.verified.get(key, now, &records, self.clock.wall_ms()) {
             return Ok(principal);
         }
-        let Some(credentials) = Credentials::parse(header) else {
+        let Some(credentials) = Credentials::decode(scheme, text) else {
             return Err(self.refuse(None, asked));
         };
         let found = match &credentials {

@@ -1,9 +1,10 @@
-//! Credentials that were compared lately, by a keyed hash of their `Authorization` header: who sends the same bytes again is known
-//! before they are decoded. Nothing in it can be turned into a password.
+//! Credentials that were compared lately, by a keyed hash of them as they are encoded: who sends the same text again is known before
+//! it is decoded. Spaces and the scheme's case do not count, or one user could fill the cache. Nothing in it can be turned into a password.
 //!
 //! **Invariant** (security.md S3): an entry counts for as long as the records say the same: a changed password, a disabled user and
 //! an ended key are noticed by the next request.
 
+use super::credentials::Scheme;
 use super::store::random_bytes;
 use model::Result;
 use model::settings::{CREDENTIALS_CACHE, CREDENTIALS_CACHE_TTL, node_count, node_duration};
@@ -45,11 +46,17 @@ impl Verified {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn key(&self, header: &str) -> CacheKey {
-        *blake3::keyed_hash(&self.key, header.as_bytes()).as_bytes()
+    pub(super) fn key(&self, scheme: Scheme, text: &str) -> CacheKey {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&[match scheme {
+            Scheme::Password => 0,
+            Scheme::Key => 1,
+        }]);
+        hasher.update(text.as_bytes());
+        *hasher.finalize().as_bytes()
     }
 
-    /// Whoever sent this header before, with the rights of now.
+    /// Whoever gave these credentials before, with the rights of now.
     pub(super) fn get(&self, key: CacheKey, now: Duration, records: &Records, wall_ms: i64) -> Option<Arc<Principal>> {
         let mut entries = self.entries();
         let entry = entries.get_mut(&key).filter(|entry| now < entry.until)?;
@@ -103,6 +110,7 @@ fn again(principal: &Principal, records: &Records) -> Option<Principal> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::credentials::split;
     use super::*;
     use security::User;
     use security::records::Record;
@@ -110,7 +118,7 @@ mod tests {
     #[test]
     fn changes_are_noticed_at_once() {
         let verified = Verified::new().expect("random numbers");
-        let key = verified.key("Basic dTpw");
+        let key = verified.key(Scheme::Password, "dTpw");
         let user = |hash: &str, roles: &[&str], enabled| {
             Arc::new(User {
                 name: "u".into(),
@@ -135,6 +143,25 @@ mod tests {
         );
         records.put(Record::User(user("other", &[], true)));
         assert_eq!(roles(&records), None, "another password");
+    }
+
+    #[test]
+    fn one_way_to_write_credentials_has_one_key() {
+        let verified = Verified::new().expect("random numbers");
+        let key = |header: &str| split(header).map(|(scheme, text)| verified.key(scheme, text));
+        for headers in [
+            ["Basic dTpw", "basic  dTpw", " BASIC dTpw  "],
+            ["ApiKey dTpw", "Bearer dTpw", "bearer   dTpw"],
+        ] {
+            let first = key(headers[0]);
+            assert!(first.is_some(), "{headers:?}");
+            assert!(headers.iter().all(|header| key(header) == first), "{headers:?}");
+        }
+        assert_ne!(key("Basic dTpw"), key("ApiKey dTpw"));
+        assert_ne!(key("Basic dTpw"), key("Basic dTpx"));
+        for header in ["Basic", "Digest dTpw", ""] {
+            assert_eq!(key(header), None, "{header}");
+        }
     }
 
     #[test]
