@@ -16,7 +16,7 @@ struct Isolated<T> {
     same: bool,
 }
 
-/// What was read.
+/// A version that a process has read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Read<T> {
     pub(crate) body: T,
@@ -26,7 +26,7 @@ pub(crate) struct Read<T> {
     fresh_isolated: bool,
 }
 
-/// What a compare-and-set comes to. Its author learns of `Done` only.
+/// The outcome of a compare-and-set. Its author is told of `Done` only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Done,
@@ -111,8 +111,8 @@ impl<T: Copy> Document<T> {
         let isolated = self.isolated.map(|isolated| Isolated { same: false, ..isolated });
         Document { durable, isolated }
     }
-    /// What its author knows once a write was acknowledged.
-    pub(crate) fn acknowledged(&self) -> Read<T> {
+    /// The version that the author of an acknowledged write has: it need not read again.
+    pub(crate) fn read_after_write(&self) -> Read<T> {
         Read {
             body: self.durable,
             fresh: true,

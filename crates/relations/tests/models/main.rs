@@ -221,7 +221,7 @@ fn the_tree_register_holds() {
 
 #[test]
 fn the_tree_register_recovers() {
-    let (circle, names) = (TreeRegister::circle().helped(), TreeRegister::names().helped());
+    let (circle, names) = (TreeRegister::circle().with_helper(), TreeRegister::names().with_helper());
     recovers("circle", &circle, 71_000);
     recovers("names", &names, 46_000);
     recovers("names, a lost answer", &names.clone().faults(1, 0, 0), 190_000);
@@ -248,7 +248,7 @@ fn seeded_mistakes_of_the_tree_register_are_found() {
         (RefuseUnconfirmed, &circle, 0, 1, 0),
         (ShortRing, &circle, 1, 0, 0),
     ] {
-        let model = scenario.clone().faults(lost, registers, directories).mistaken(mutant);
+        let model = scenario.clone().faults(lost, registers, directories).with_mutant(mutant);
         is_broken(&format!("{mutant:?}"), &model);
     }
 }

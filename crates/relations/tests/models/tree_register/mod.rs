@@ -111,10 +111,10 @@ impl TreeRegister {
             ..self
         }
     }
-    pub(crate) fn helped(self) -> TreeRegister {
+    pub(crate) fn with_helper(self) -> TreeRegister {
         TreeRegister { helpers: 1, ..self }
     }
-    pub(crate) fn mistaken(self, mutant: Mutant) -> TreeRegister {
+    pub(crate) fn with_mutant(self, mutant: Mutant) -> TreeRegister {
         TreeRegister {
             mutant: Some(mutant),
             ..self

@@ -2,7 +2,7 @@
 
 use super::places::{Decision, Place, Places, Wish, decide};
 use super::state::{
-    Directory, Entry, MOVES_MAX, Pc, Process, Register, State, cannot, committed, forgetful, outdate_directory, refused,
+    Directory, Entry, MOVES_MAX, Pc, Process, Register, State, cannot, check_refusal, forgetful, outdate_directory, record_commit,
 };
 use super::{Mutant, TreeRegister};
 use crate::lying::{Outcome, Read};
@@ -122,7 +122,7 @@ impl Step<'_> {
             let mut p = Process { pc: untold, ..self.p };
             if outcome == Outcome::Done {
                 p.pc = told;
-                p.register = Some(register.acknowledged());
+                p.register = Some(register.read_after_write());
                 p.is_confirmed = true;
             }
             let refuses = outcome == Outcome::Done && self.p.pc == Pc::Confirm;
@@ -132,10 +132,10 @@ impl Step<'_> {
                 let others = state.processes.iter_mut().enumerate().filter(|(other, _)| *other != n);
                 others.for_each(|(_, p)| p.register.iter_mut().for_each(|read| read.outdate(outcome)));
                 if let Some(entry) = commit.filter(|_| outcome.is_durable()) {
-                    committed(state, &model.wishes, entry);
+                    record_commit(state, &model.wishes, entry);
                 }
                 if refuses {
-                    refused(state, &before);
+                    check_refusal(state, &before);
                 }
             });
         }
@@ -218,7 +218,7 @@ impl Step<'_> {
                 Decision::Exists if self.is(Mutant::NoNameCheck) => self.to(Pc::Commit(wish.to)),
                 _ if self.p.is_confirmed || self.is(Mutant::RefuseUnconfirmed) => {
                     let p = self.p;
-                    self.emit(Process { pc: Pc::End, ..p }, |state| refused(state, &p));
+                    self.emit(Process { pc: Pc::End, ..p }, |state| check_refusal(state, &p));
                 }
                 _ => self.to(Pc::Confirm),
             }

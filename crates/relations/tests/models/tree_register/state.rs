@@ -118,7 +118,7 @@ pub(super) fn outdate_directory(state: &mut State, dir: usize, by: usize, change
 }
 
 /// A move is durable in the register.
-pub(super) fn committed(state: &mut State, wishes: &[Wish], entry: Entry) {
+pub(super) fn record_commit(state: &mut State, wishes: &[Wish], entry: Entry) {
     if !fits(&state.serial, entry.wish) {
         state.error = Some("S12: the product's tree does not take a committed move");
     }
@@ -134,7 +134,8 @@ pub(super) fn committed(state: &mut State, wishes: &[Wish], entry: Entry) {
     }
 }
 
-pub(super) fn refused(state: &mut State, p: &Process) {
+/// A move may be refused only if it was impossible at some moment since it began.
+pub(super) fn check_refusal(state: &mut State, p: &Process) {
     if !p.may_refuse {
         state.error = Some("a move was refused that could be done all the time");
     }

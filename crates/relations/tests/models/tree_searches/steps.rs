@@ -53,7 +53,7 @@ impl Step<'_> {
     fn cas_register(&mut self, body: Register, go: impl Fn(&mut Process, Option<Read<Register>>)) {
         let (s, n, held) = (self.s, self.n, self.held());
         for (outcome, register) in s.register.cas(&held, body, s.lost > 0) {
-            let told = (outcome == Outcome::Done).then(|| register.acknowledged());
+            let told = (outcome == Outcome::Done).then(|| register.read_after_write());
             let mut p = Process {
                 register: told,
                 ..self.p
