@@ -526,7 +526,7 @@ impl DiskFile for Handle {
 mod tests {
     use super::*;
 
-    /// What a thread of a killed process still calls fails and changes nothing; the disk itself and its next process go on.
+    /// Calls of a killed process fail and change nothing. The disk itself and its next process go on.
     #[test]
     fn a_killed_process_reaches_the_disk_no_more() {
         let ways: [fn(&FaultyDisk); 2] = [FaultyDisk::restart, FaultyDisk::crash];

@@ -38,7 +38,7 @@ pub mod trees;
 #[derive(Clone, Debug)]
 pub struct Relations {
     engine: Arc<dyn Engine>,
-    /// What all principals share.
+    /// The same for every principal.
     shared: Arc<Shared>,
 }
 
