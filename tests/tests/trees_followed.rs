@@ -1,5 +1,5 @@
 //! The feed with changes of directories: who applies it, path by path, has the documents of the store after every step, through
-//! kills of the server. `PLEACH_TREE_CASES` says how many runs (2).
+//! kills of the server. `PLEACH_TREE_RUNS` says how many runs (2).
 
 use model::random::random;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ fn step(server: &Server, below: &mut impl FnMut(u64) -> u64) {
 
 #[test]
 fn who_follows_has_the_paths_of_the_store() {
-    let cases = std::env::var("PLEACH_TREE_CASES").ok().and_then(|text| text.parse().ok());
+    let cases = std::env::var("PLEACH_TREE_RUNS").ok().and_then(|text| text.parse().ok());
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for seed in 1..=cases.unwrap_or(2) {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,6 @@
 //! A request: its headers read, its body decompressed, its media type understood.
 
+use crate::home_runtime::HomeRuntime;
 use crate::trace_context::TraceParent;
 use bytes::Bytes;
 use engine::breaker::Booking;
@@ -58,10 +59,14 @@ pub(crate) struct Request {
     pub(crate) begun: Option<Instant>,
     /// The endpoint that answers it, as `ENDPOINTS` names it.
     pub(crate) api: Option<&'static str>,
+    /// Where the task of its connection runs.
+    pub(crate) home: Option<std::sync::Arc<HomeRuntime>>,
 }
 
 /// Room that is made for decompressed bytes at least.
 const INFLATED_AT_LEAST_BYTES: usize = 32 << 10;
+/// Compressed JSON becomes about so many times as many bytes.
+const INFLATED_USUAL_TIMES: usize = 16;
 /// No deflated bytes become more than so many times as many (zlib's technical details).
 const INFLATED_MOST_TIMES: usize = 1032;
 
@@ -99,6 +104,11 @@ pub(crate) fn inflate(body: &Bytes, max: usize, booking: &mut Booking) -> Result
 fn said_length(body: &[u8]) -> usize {
     let said = body.last_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
     said.min(body.len().saturating_mul(INFLATED_MOST_TIMES))
+}
+
+/// About how long a compressed body is inside: what it says, and at least what short text usually becomes.
+pub(crate) fn inflated_bytes(body: &[u8]) -> usize {
+    said_length(body).max(body.len().saturating_mul(INFLATED_USUAL_TIMES))
 }
 
 /// 413 with the setting's name.
@@ -203,6 +213,14 @@ mod tests {
         }
         let held = done.map_or(0, |bytes| bytes.len() as u64);
         assert!(booking.bytes() >= held, "what is held is booked");
+    }
+
+    #[test]
+    fn a_compressed_body_is_expected_to_be_as_long_as_it_says() {
+        assert_eq!(inflated_bytes(&gzipped(&[b'x'; 100_000])), 100_000);
+        let several = [gzipped(&[b'x'; 100_000]), gzipped(b"")].concat();
+        assert_eq!(inflated_bytes(&several), several.len() * INFLATED_USUAL_TIMES);
+        assert_eq!(inflated_bytes(b""), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One request on its way to a handler.
 
 use crate::Rest;
+use crate::home_runtime::HomeRuntime;
 use crate::path_args::PathArgs;
 use crate::query_params::Params;
 use crate::respond::{Answer, Style};
@@ -70,6 +71,8 @@ pub struct Call {
     pub(crate) client_gone: Cancellation,
     /// The task of a search, until the request ends.
     pub(crate) running: Option<Running>,
+    /// Where the task of its connection runs.
+    pub(crate) home: Option<Arc<HomeRuntime>>,
 }
 
 impl Call {
@@ -120,13 +123,17 @@ impl Call {
         Ok(Answer::raw(text))
     }
     /// Books what answering a search takes beside what was found: its text, and the trees of it where the client wants it
-    /// otherwise than it is written.
+    /// otherwise than it is written. A long text is written beside short requests.
     ///
     /// # Errors
     /// 429 `circuit_breaking_exception`.
-    pub(crate) fn book_response(&self, response: &dsl::search::SearchResponse) -> Result<()> {
+    pub(crate) async fn admit_response(&self, response: &dsl::search::SearchResponse) -> Result<()> {
+        let text_bytes = response.text_bytes();
         // The text, and what it was found in.
-        self.book(response.text_bytes().saturating_mul(2))?;
+        self.book(text_bytes.saturating_mul(2))?;
+        if let Some(home) = &self.home {
+            home.prolong(text_bytes).await;
+        }
         if self.plain {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use crate::actions::locks::{is_about_locks, write_ends};
 use crate::authorize::{audit, authorize};
 use crate::blocking::{beside_requests, is_carried_through};
-use crate::body::{Request, check_encoding, check_media_type, inflate};
+use crate::body::{Request, check_encoding, check_media_type, inflate, inflated_bytes};
 use crate::call::{AnswerForm, Call};
 use crate::handlers::es2::{apis, cat};
 use crate::handlers::transactions::transaction_session;
@@ -118,6 +118,9 @@ async fn route(rest: &Arc<Rest>, request: &mut Request, style: &mut Style, diale
     if request.gzipped {
         // A short one may be a thousand times as long inside.
         let most = rest.limits.body_max_bytes;
+        if let Some(home) = &request.home {
+            home.prolong(inflated_bytes(&request.body)).await;
+        }
         request.body = beside_requests(|| inflate(&request.body, most, &mut request.booking))?;
     }
     if dialect.rules.checks_escapes {
@@ -210,6 +213,7 @@ fn call_of(rest: &Arc<Rest>, request: &Request, style: &Style, args: PathArgs, p
         begun: request.begun.unwrap_or_else(Instant::now),
         client_gone: Cancellation::default(),
         running: None,
+        home: request.home.clone(),
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) async fn one(
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
     let mut request = head_of(&parts, persona, arrival.caller);
+    request.home.clone_from(&arrival.home);
     // Before anything of the body is read: the connection ends with the refusal.
     if arrival.proxied {
         match rest.proxies.client(&parts.headers) {
@@ -103,6 +104,10 @@ pub(crate) async fn one(
             (Answer::of(500, envelope::render(&error, Dialect::of(persona))), style)
         }
     };
+    if let Some(home) = home {
+        // A long answer is laid out and compressed where long bodies are read.
+        home.prolong(answer.body.text_bytes()).await;
+    }
     let response = respond(&rest, &request, answer, &style, head);
     if let Some(home) = home {
         // A long answer is sent where long bodies are read.
@@ -140,6 +145,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         principal: None,
         begun: None,
         api: None,
+        home: None,
     }
 }
 

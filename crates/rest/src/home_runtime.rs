@@ -24,6 +24,13 @@ pub(crate) struct HomeRuntime {
 }
 
 impl HomeRuntime {
+    /// Moves to the runtime of long requests if work on so many bytes is long, and stays until the end of the request.
+    pub(crate) async fn prolong(&self, bytes: usize) {
+        if bytes > LONG_BODY_BYTES {
+            self.choose(bytes as u64).await;
+        }
+    }
+
     /// Chooses by the bytes that are to be read or sent: more than [`LONG_BODY_BYTES`] are long.
     ///
     /// The task moves where it next waits; a long body is waited for at once.
@@ -82,8 +89,17 @@ mod tests {
         std::thread::current().name().unwrap_or_default().to_owned()
     }
 
-    /// A task that reads bodies of these sizes, one after the other: where each is read.
-    fn check(bodies: &'static [u64], expected: &[&str]) {
+    /// What a connection asks for, with bytes.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Choose(u64),
+        Prolong(usize),
+    }
+    use Step::{Choose, Prolong};
+
+    /// A task that asks for these, one after the other: where it goes on after each.
+    fn check(steps: &[Step], expected: &[&str]) {
+        let asked = steps.to_vec();
         let (short, long) = (runtime("short"), runtime("long"));
         let requests = LongRequests {
             threads: Some(long.handle().clone()),
@@ -92,8 +108,11 @@ mod tests {
         let home = Arc::<HomeRuntime>::default();
         let chosen = home.clone();
         let task = async move {
-            for body in bodies {
-                chosen.choose(*body).await;
+            for step in asked {
+                match step {
+                    Choose(bytes) => chosen.choose(bytes).await,
+                    Prolong(bytes) => chosen.prolong(bytes).await,
+                }
                 // Whatever wakes it finds it where it is.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 tell.send(here()).expect("somebody listens");
@@ -107,16 +126,24 @@ mod tests {
             }
             found
         });
-        assert_eq!(found, expected, "{bodies:?}");
+        assert_eq!(found, expected, "{steps:?}");
+    }
+
+    #[test]
+    fn a_long_answer_moves_a_connection_and_a_short_one_leaves_it() {
+        check(
+            &[Prolong(LONG_BODY_BYTES), Prolong(LONG_BODY_BYTES + 1), Prolong(0), Choose(0)],
+            &["short", "long", "long", "short"],
+        );
     }
 
     #[test]
     fn a_connection_moves_with_the_length_of_its_bodies() {
         const LONG: u64 = LONG_BODY_BYTES as u64 + 1;
-        check(&[0, LONG - 1], &["short", "short"]);
-        check(&[LONG], &["long"]);
+        check(&[Choose(0), Choose(LONG - 1)], &["short", "short"]);
+        check(&[Choose(LONG)], &["long"]);
         check(
-            &[0, LONG, LONG, 0, LONG, 0],
+            &[0, LONG, LONG, 0, LONG, 0].map(Choose),
             &["short", "long", "long", "short", "long", "short"],
         );
     }

@@ -37,6 +37,18 @@ pub enum Body {
     Empty,
 }
 
+impl Body {
+    /// Bytes of the text, where it is known before it is written: a tree has none yet.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Body::Raw(bytes) => bytes.len(),
+            Body::Packed(text) => text.bytes(),
+            Body::Text(text) | Body::Lines(text) => text.len(),
+            Body::Json(_) | Body::Events(_) | Body::Empty => 0,
+        }
+    }
+}
+
 impl Answer {
     /// 200 with JSON.
     pub fn ok(value: Value) -> Answer {

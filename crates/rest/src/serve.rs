@@ -166,6 +166,9 @@ async fn accept(rest: Arc<Rest>, listener: Listener, stop: watch::Receiver<bool>
             connection(&rest, stream, tls, arrival, chosen, stop).await;
             let before = open.fetch_sub(1, Ordering::AcqRel);
             debug_assert!(before > 0, "a connection ends once");
+            if !rest.relations.may_release_on_disconnect() {
+                return;
+            }
             // Whoever grants a large lock holds the table of locks for milliseconds: no thread of short requests waits for it.
             let ended = rest.clone();
             rest.long_requests.spawn(async move {

@@ -19,6 +19,10 @@ const GRACE: Duration = Duration::from_millis(50);
 const RUNS_BETWEEN: u32 = 8;
 /// Work that began less than this ago holds little memory: it goes on while others are stopped for what they hold.
 const HOLDS_LITTLE: Duration = Duration::from_millis(2);
+/// A search that takes longer than this leaves its processor to threads that wait for it, again and again.
+const YIELDS_AFTER: Duration = Duration::from_millis(2);
+/// Between two such moments. The kernel looks for others once a tick, 4 ms: a short request that has used up its slice waits for that.
+const YIELDS_EACH: Duration = Duration::from_micros(500);
 const NEVER: u64 = u64::MAX;
 
 /// Asked whether to go on; clones are the same.
@@ -39,6 +43,8 @@ struct Inner {
     /// The thread's time was over before the request's.
     overdrawn: AtomicBool,
     runs: AtomicU32,
+    /// Nanoseconds after `started` when a thread of it last left its processor to others.
+    yielded: AtomicU64,
 }
 
 impl Default for Interrupt {
@@ -66,10 +72,11 @@ impl Interrupt {
             own: own.map_or(NEVER, nanos),
             overdrawn: AtomicBool::new(false),
             runs: AtomicU32::new(0),
+            yielded: AtomicU64::new(0),
         }))
     }
 
-    /// Whether to go on.
+    /// Whether to go on. A long search lets other threads go first before it does.
     ///
     /// # Errors
     /// `task_cancelled_exception`; `search_timeout_exception`; `circuit_breaking_exception`.
@@ -87,6 +94,7 @@ impl Interrupt {
         {
             breakers.check("<search>")?;
         }
+        self.yield_if_long(elapsed);
         let now = nanos(elapsed);
         if now < deadline {
             return Ok(());
@@ -95,6 +103,23 @@ impl Interrupt {
             self.0.overdrawn.store(true, Ordering::Relaxed);
         }
         Err(Error::new(ErrorKind::SearchTimeout, "Time exceeded"))
+    }
+
+    /// Lets other threads go first if the search is long: for work that is not to stop in its midst.
+    pub(crate) fn yield_to_others(&self) {
+        self.yield_if_long(self.0.started.elapsed());
+    }
+
+    /// Threads of one search take turns: each yields about every [`YIELDS_EACH`] times their number.
+    fn yield_if_long(&self, elapsed: Duration) {
+        if elapsed < YIELDS_AFTER {
+            return;
+        }
+        let last = self.0.yielded.load(Ordering::Relaxed);
+        if nanos(elapsed).saturating_sub(last) >= nanos(YIELDS_EACH) {
+            self.0.yielded.store(nanos(elapsed), Ordering::Relaxed);
+            std::thread::yield_now();
+        }
     }
 
     /// Books bytes that the search is about to hold, until [`Interrupt::release`] or its end.
@@ -196,6 +221,20 @@ mod tests {
         std::thread::sleep(2 * HOLDS_LITTLE);
         let refused = work.check().expect_err("the process holds twice as much");
         assert_eq!(refused.kind(), ErrorKind::CircuitBreaking);
+    }
+
+    #[test]
+    fn a_long_search_lets_others_go_first_now_and_then() {
+        let work = Interrupt::new(Cancellation::default(), Some(Duration::from_secs(60)), None);
+        let yielded = || work.0.yielded.load(Ordering::Relaxed);
+        std::thread::sleep(YIELDS_AFTER);
+        assert_eq!(yielded(), 0);
+        work.check().expect("it goes on");
+        let first = yielded();
+        assert!(first >= nanos(YIELDS_AFTER), "it yielded after {first} ns");
+        std::thread::sleep(YIELDS_EACH);
+        work.yield_to_others();
+        assert!(yielded() >= first + nanos(YIELDS_EACH), "again after {} ns", yielded());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Not here: what becomes of a request when there is too little (`engine::breaker`).
 
+use embedded::thread_priority;
 use engine::breaker::ResidentMemory;
 use std::cell::Cell;
 use std::ffi::{c_int, c_long};
@@ -27,9 +28,11 @@ const RELEASE_EACH: Duration = Duration::from_millis(25);
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
-    let watch = std::thread::Builder::new()
-        .name("release-pages".to_owned())
-        .spawn(move || watch_mapped_pages(limit))?;
+    let watch = std::thread::Builder::new().name("release-pages".to_owned()).spawn(move || {
+        // It frees for milliseconds at a time.
+        thread_priority::lower(thread_priority::LONG_REQUESTS);
+        watch_mapped_pages(limit);
+    })?;
     Ok(measure(move |all| {
         if all > limit / 2 {
             watch.thread().unpark();

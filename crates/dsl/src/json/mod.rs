@@ -107,17 +107,22 @@ const VALUE_BYTES: usize = 144;
 /// Bytes of a name on the heap.
 const NAME_BYTES: usize = 32;
 
+/// Bytes of a text whose signs are counted before the next ones are.
+const COUNTED_AT_ONCE_BYTES: usize = 16 << 10;
+
 /// About how much memory the tree of a text takes at most while it is read: it depends on how many values there are. Signs
 /// inside of strings count as well; only a tree would show which they are.
 pub fn tree_bytes(text: &[u8]) -> usize {
-    let names = memchr::memchr_iter(b':', text).count();
-    let least = text.len().saturating_add(names.saturating_mul(NAME_BYTES));
-    memchr::memchr3_iter(b',', b'[', b'{', text).fold(least, |sum, at| {
-        sum.saturating_add(match text[at] {
-            b'{' => OBJECT_BYTES,
-            b'[' => LIST_BYTES,
-            _ => VALUE_BYTES,
-        })
+    let signs = [
+        (b':', NAME_BYTES),
+        (b'{', OBJECT_BYTES),
+        (b'[', LIST_BYTES),
+        (b',', VALUE_BYTES),
+    ];
+    // Counting one sign reads 32 bytes at a time; a part stays in the processor's cache for the four.
+    text.chunks(COUNTED_AT_ONCE_BYTES).fold(text.len(), |sum, part| {
+        let of_sign = |(sign, each): (u8, usize)| memchr::memchr_iter(sign, part).count().saturating_mul(each);
+        signs.map(of_sign).into_iter().fold(sum, usize::saturating_add)
     })
 }
 

@@ -228,11 +228,11 @@ fn play(seed: u64) {
     real.check(&model, &format!("seed {seed}, after a restart"));
 }
 
-/// `PLEACH_TREE_CASES` says how many.
+/// `PLEACH_TREE_CASES` says how many (2,000).
 #[test]
 fn as_if_every_path_were_rewritten() {
     let cases = std::env::var("PLEACH_TREE_CASES").ok().and_then(|text| text.parse().ok());
-    (0..cases.unwrap_or(300)).for_each(play);
+    (0..cases.unwrap_or(2_000)).for_each(play);
 }
 
 /// A path that was read before a move leads to where its directory is now.

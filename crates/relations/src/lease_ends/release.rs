@@ -65,6 +65,11 @@ impl Relations {
         Ok(())
     }
 
+    /// Whether the end of a connection may end locks. It waits for nobody.
+    pub fn may_release_on_disconnect(&self) -> bool {
+        self.locks.may_have_leases()
+    }
+
     /// A connection is gone: locks that asked for it end at once.
     ///
     /// # Errors

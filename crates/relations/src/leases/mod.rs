@@ -138,6 +138,13 @@ impl Locks {
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
     }
+    /// Whether there may be leases: it does not wait for whoever has the table.
+    pub(crate) fn may_have_leases(&self) -> bool {
+        match self.table.try_lock() {
+            Ok(table) => !table.is_idle(),
+            Err(_) => true,
+        }
+    }
     /// The table, and the time at which everything in it is judged until it is given back.
     pub(crate) fn now(&self, clock: &Arc<dyn Clock>) -> (MutexGuard<'_, Table>, Duration) {
         let mut table = self.table();

@@ -86,6 +86,7 @@ fn call_again(rest: &Arc<Rest>, request: &Value) -> Option<(Call, Api)> {
         begun: std::time::Instant::now(),
         client_gone: model::Cancellation::default(),
         running: None,
+        home: None,
     };
     Some((call, api))
 }

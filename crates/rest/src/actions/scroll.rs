@@ -240,7 +240,7 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
         hit.sort.truncate(scroll.shown);
     }
     // A page that is refused is not passed.
-    call.book_response(&response)?;
+    call.admit_response(&response).await?;
     call.rest.scrolls.lock().insert(id.to_owned(), scroll);
     if call.plain {
         return Ok(Answer::raw(response.text(call.dialect, &[("_scroll_id", &scroll_id(id))])));

@@ -247,7 +247,7 @@ pub(crate) async fn run(call: &Call, target: &Target, mut request: Box<SearchReq
         _ => Vec::new(),
     };
     let response = run_search(call, &target, *request).await?;
-    call.book_response(&response)?;
+    call.admit_response(&response).await?;
     let warned = |answer: Answer| warnings.iter().fold(answer, |answer, text| answer.warning(dialect, text));
     if call.plain {
         let before: Vec<(&str, &str)> = pit.iter().map(|pit| ("pit_id", pit.id.as_str())).collect();
