@@ -31,10 +31,16 @@ fn path(below: &mut impl FnMut(u64) -> u64) -> String {
         .collect()
 }
 
-/// The ids and paths that a search finds, in order.
-fn found(server: &Server, index: &str, body: &Value) -> Vec<(String, Value)> {
+/// The hits of a search, in order, and its aggregations.
+fn search(server: &Server, index: &str, body: &Value) -> (Vec<Value>, Value) {
     let answer = server.ok("POST", &format!("/{index}/_search?size=1000"), body);
     let hits = answer["hits"]["hits"].as_array().cloned().unwrap_or_default();
+    (hits, answer["aggregations"].clone())
+}
+
+/// The ids and paths that a search finds, in order.
+fn found(server: &Server, index: &str, body: &Value) -> Vec<(String, Value)> {
+    let (hits, _) = search(server, index, body);
     let one = |hit: &Value| {
         (
             hit["_id"].as_str().unwrap_or_default().to_owned(),
@@ -45,18 +51,17 @@ fn found(server: &Server, index: &str, body: &Value) -> Vec<(String, Value)> {
 }
 
 /// Sources and fields of the hits, in any order, and the aggregations.
-fn shown(server: &Server, index: &str, body: &Value) -> (Vec<String>, Value) {
-    let answer = server.ok("POST", &format!("/{index}/_search?size=1000"), body);
-    let hits = answer["hits"]["hits"].as_array().cloned().unwrap_or_default();
+fn sources_and_aggregations(server: &Server, index: &str, body: &Value) -> (Vec<String>, Value) {
+    let (hits, aggregations) = search(server, index, body);
     let mut hits: Vec<String> = hits
         .iter()
         .map(|hit| format!("{} {}", hit["_source"], hit["fields"]))
         .collect();
     hits.sort();
-    (hits, answer["aggregations"].clone())
+    (hits, aggregations)
 }
 
-/// What else a search may ask of a path.
+/// Searches with aggregations, fields, scripts and collapsing by path.
 fn questions(one: &str) -> Vec<Value> {
     let by_key = json!({ "_key": "asc" });
     let terms = |field: &str| json!({ "terms": { "field": field, "size": 1000, "order": by_key } });
@@ -115,7 +120,7 @@ fn compare(server: &Server, below: &mut impl FnMut(u64) -> u64, say: &str) -> us
         assert_eq!(tree, flat, "{say}: {query}");
     }
     for question in questions {
-        let [tree, flat] = ["tree", "flat"].map(|index| shown(server, index, &question));
+        let [tree, flat] = ["tree", "flat"].map(|index| sources_and_aggregations(server, index, &question));
         assert_eq!(tree, flat, "{say}: {question}");
     }
     cases

@@ -89,7 +89,7 @@ mod tests {
         std::thread::current().name().unwrap_or_default().to_owned()
     }
 
-    /// What a connection asks for, with bytes.
+    /// A call of the connection, with its bytes.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Choose(u64),
