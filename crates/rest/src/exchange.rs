@@ -55,8 +55,7 @@ pub(crate) async fn one(
     let persona = arrival.persona;
     let head = request.method() == hyper::Method::HEAD;
     let (parts, incoming) = request.into_parts();
-    let mut request = head_of(&parts, persona, arrival.caller);
-    request.home.clone_from(&arrival.home);
+    let mut request = head_of(&parts, persona, arrival.caller, arrival.home.clone());
     // Before anything of the body is read: the connection ends with the refusal.
     if arrival.proxied {
         match rest.proxies.client(&parts.headers) {
@@ -117,7 +116,7 @@ pub(crate) async fn one(
     response
 }
 
-fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller) -> Request {
+fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Caller, home: Option<Arc<HomeRuntime>>) -> Request {
     let text = |name: HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
     let is_gzip = |encoding: &str| ["gzip", "x-gzip"].iter().any(|known| encoding.eq_ignore_ascii_case(known));
     let encodings = parts.headers.get(hyper::header::CONTENT_ENCODING);
@@ -145,7 +144,7 @@ fn head_of(parts: &hyper::http::request::Parts, persona: Persona, mut caller: Ca
         principal: None,
         begun: None,
         api: None,
-        home: None,
+        home,
     }
 }
 

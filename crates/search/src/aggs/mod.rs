@@ -25,6 +25,7 @@ mod top_hits;
 mod values;
 
 use crate::doc_sink::{SinkFork, SinkPart};
+use crate::interrupt::Interrupt;
 use crate::scorers::fill::{BLOCK_DOCS, fill};
 use blocks::Block;
 use dsl::aggs::{Agg, AggKind, TopHitsAgg};
@@ -196,7 +197,11 @@ struct Named {
 /// The aggregations of one level.
 pub(crate) struct Subs {
     list: Vec<Named>,
+    interrupt: Interrupt,
 }
+
+/// Aggregations of one level between two looks at time and memory: a block may take 20,000 of them 20 ms.
+const CHECKED_EACH: usize = 500;
 
 impl Subs {
     /// Collectors for a level. `scope` is the nested path whose documents are collected.
@@ -210,7 +215,10 @@ impl Subs {
                 collector: build(agg, scope, cx)?,
             });
         }
-        Ok(Subs { list })
+        Ok(Subs {
+            list,
+            interrupt: cx.plan.interrupt.clone(),
+        })
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -237,15 +245,10 @@ impl Subs {
         if blocks_tests::ONE_BY_ONE.get() {
             return block.each(|doc, score, bucket| self.collect(doc, score, bucket));
         }
-        self.list.iter_mut().try_for_each(|sub| sub.collector.collect_block(block))
-    }
-    /// The same, with a check between every [`CHECKED_EACH`] aggregations: a block may take 20,000 of them 20 ms.
-    fn collect_block_checked(&mut self, block: &Block<'_>, check: impl Fn() -> Result<()>) -> Result<()> {
-        if self.list.len() <= CHECKED_EACH {
-            return self.collect_block(block);
-        }
-        for part in self.list.chunks_mut(CHECKED_EACH) {
-            check()?;
+        for (n, part) in self.list.chunks_mut(CHECKED_EACH).enumerate() {
+            if n > 0 {
+                self.interrupt.check()?;
+            }
             part.iter_mut().try_for_each(|sub| sub.collector.collect_block(block))?;
         }
         Ok(())
@@ -368,9 +371,6 @@ pub struct Root<'a> {
     look_each: u64,
 }
 
-/// Aggregations of one level between two looks at time and memory.
-const CHECKED_EACH: usize = 500;
-
 impl<'a> Root<'a> {
     /// Collectors for a request's aggregations.
     ///
@@ -462,9 +462,7 @@ impl<'a> Root<'a> {
                 self.cx.plan.check_cancelled()?;
             }
             let scores = scores.get(from..to).unwrap_or_default();
-            let cx = self.cx;
-            self.subs
-                .collect_block_checked(&Block::of(&docs[from..to], scores, 0), || cx.plan.check_cancelled())?;
+            self.subs.collect_block(&Block::of(&docs[from..to], scores, 0))?;
             from = to;
         }
         Ok(())
