@@ -2,7 +2,8 @@
 //!
 //! Once as many documents are counted as the request wants to know of, blocks whose bounds cannot compete are passed over.
 //! So that the bound is good from the start, the blocks with the best bounds are looked at first: in a log that is sorted
-//! by its time, newest first, these are the last ones.
+//! by its time, newest first, these are the last ones. Blocks are compared by the first two keys: where few values of the first
+//! have many documents, the second key tells blocks apart.
 //!
 //! Not here: keys that only a reader can compare (`collect`), scores (`top`).
 
@@ -13,7 +14,7 @@ use crate::scorers::node::seek_to;
 use crate::sort::{Key, KeyRank, Ranks, SortReader};
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
-use segment::column_bounds::{Block, ColumnBounds};
+use segment::column_bounds::ColumnBounds;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -22,12 +23,15 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet as _, TERMINATED};
 /// Sorts by more keys read them.
 const KEYS_MAX: usize = 3;
 /// A first look at the best blocks takes so many, and again so many times as many while it finds too few documents.
-const FIRST_BLOCKS: usize = 4;
+const FIRST_BLOCKS: usize = if cfg!(test) { 2 } else { 4 };
 /// A first look takes at most this part of the blocks.
-const FIRST_PART: usize = 16;
+const FIRST_PART: usize = if cfg!(test) { 4 } else { 16 };
 
 /// The ranks of all keys of a document, the first key first. Keys that are not used are 0.
 type Rank = [u64; KEYS_MAX];
+
+/// The ranks of the first two keys of a document. Without a second key its rank is 0.
+type FirstRanks = [u64; 2];
 
 /// One segment of a search that is sorted by ranks.
 pub(crate) struct ByRank<'a> {
@@ -37,6 +41,8 @@ pub(crate) struct ByRank<'a> {
     readers: &'a [SortReader],
     ranks: Vec<Ranks>,
     bounds: Option<Arc<ColumnBounds>>,
+    /// The bounds of the second key.
+    second_bounds: Option<Arc<ColumnBounds>>,
     /// The keys of `search_after`; none if hits begin with the first.
     after: Vec<KeyRank>,
 }
@@ -77,6 +83,17 @@ impl<'a> ByRank<'a> {
             after.push(rank);
         }
         let bounds = first.bounds(segment)?;
+        let second_bounds = match ranks.get(1) {
+            Some(second) => second.bounds(segment)?,
+            None => None,
+        };
+        debug_assert!(
+            bounds
+                .iter()
+                .zip(&second_bounds)
+                .all(|(first, second)| first.blocks().len() == second.blocks().len()),
+            "search.md S10: all columns of a segment have the same blocks"
+        );
         Ok(Some(ByRank {
             source,
             segment,
@@ -84,6 +101,7 @@ impl<'a> ByRank<'a> {
             readers,
             ranks,
             bounds,
+            second_bounds,
             after,
         }))
     }
@@ -142,30 +160,51 @@ impl<'a> ByRank<'a> {
         walked
     }
 
-    /// The greatest first rank that may be among the best; `None` if none is.
-    fn reach(&self, best: &Best<'_>) -> Result<Option<u64>> {
+    /// The greatest first ranks that may be among the best; `None` if none are.
+    fn reach(&self, best: &Best<'_>) -> Result<Option<FirstRanks>> {
+        let everything = [u64::MAX; 2];
         if best.limit() == 0 {
             return Ok(None);
         }
-        match best.threshold().and_then(|worst| worst.keys.first()) {
-            Some(key) => match self.ranks[0].rank_of(key)? {
-                Some(worst) => Ok(worst.reach(self.ties_matter())),
-                None => Ok(Some(u64::MAX)),
-            },
-            None => Ok(Some(u64::MAX)),
+        let worst = best.threshold().map(|worst| worst.keys.as_slice());
+        let Some([first, others @ ..]) = worst else {
+            return Ok(Some(everything));
+        };
+        let Some(first) = self.ranks[0].rank_of(first)? else {
+            return Ok(Some(everything));
+        };
+        let second = match (self.ranks.get(1), others.first()) {
+            (Some(ranks), Some(key)) => ranks.rank_of(key)?,
+            _ => Some(KeyRank { rank: 0, exact: true }),
+        };
+        Ok(match second {
+            Some(second) => self.reach_before(first, second),
+            // The second key is of another kind there.
+            None => Some([first.rank, u64::MAX]),
+        })
+    }
+
+    /// The greatest first ranks that come before those of a hit, or are equal to them where a third key tells documents apart:
+    /// without one the first of equal documents wins, and they come in order. `None`: no ranks do.
+    fn reach_before(&self, first: KeyRank, second: KeyRank) -> Option<FirstRanks> {
+        if !first.exact {
+            return Some([first.rank, u64::MAX]);
+        }
+        match second.reach(self.ranks.len() > 2) {
+            Some(second) => Some([first.rank, second]),
+            None => Some([first.rank.checked_sub(1)?, u64::MAX]),
         }
     }
 
-    /// With one key the first of equal documents wins, and they come in order.
-    fn ties_matter(&self) -> bool {
-        self.ranks.len() > 1
-    }
-
-    /// The least rank in a block that `search_after` leaves; `None` if it leaves none.
-    fn least_in(&self, block: &Block) -> Option<u64> {
-        let (least, greatest) = self.ranks[0].range_in(block)?;
-        self.may_be_after(greatest)
-            .then(|| self.after.first().map_or(least, |after| least.max(after.rank)))
+    /// No document of a block that `search_after` leaves has less first ranks; `None` if it leaves none.
+    fn least_in(&self, bounds: &ColumnBounds, at: usize) -> Option<FirstRanks> {
+        let (least, greatest) = self.ranks[0].range_in(bounds.blocks().get(at)?)?;
+        let second = self.ranks.get(1).zip(self.second_bounds.as_ref());
+        let second = second.and_then(|(ranks, bounds)| ranks.range_in(bounds.blocks().get(at)?));
+        self.may_be_after(greatest).then(|| {
+            let first = self.after.first().map_or(least, |after| least.max(after.rank));
+            [first, second.map_or(0, |(least, _)| least)]
+        })
     }
 
     /// Whether documents of a first rank may come after the keys of `search_after`.
@@ -184,7 +223,7 @@ impl<'a> ByRank<'a> {
     }
 
     /// The ranks of a document, the first two of which are known.
-    fn rank(&self, [first, second]: [u64; 2], doc: DocId) -> Rank {
+    fn rank(&self, [first, second]: FirstRanks, doc: DocId) -> Rank {
         let third = self.ranks.get(2).map_or(0, |ranks| ranks.rank(doc));
         [first, second, third]
     }
@@ -194,7 +233,7 @@ impl<'a> ByRank<'a> {
         &self,
         mut set: Box<dyn Scorer>,
         (mut counts, most): (bool, u64),
-        mut reach: u64,
+        mut reach: FirstRanks,
         cx: &Context<'_>,
         nearest: &mut Smallest<Rank>,
         found: &mut Collected,
@@ -212,15 +251,11 @@ impl<'a> ByRank<'a> {
                 found.count += len as u64;
                 counts = found.count <= most;
             }
-            let kept = self.keep_within(reach, &mut docs[..len], &mut firsts);
+            let kept = self.keep_within(reach[0], &mut docs[..len], &mut firsts);
             let (docs, firsts) = (&docs[..kept], &firsts[..kept]);
             self.read_seconds(docs, &mut seconds[..kept]);
             for (at, doc) in docs.iter().enumerate() {
-                // Documents come in order, so one that is equal to the worst by two keys comes after it if there are no more.
-                let is_behind = nearest
-                    .worst()
-                    .is_some_and(|worst| [firsts[at], seconds[at]] > [worst[0], worst[1]]);
-                if is_behind {
+                if [firsts[at], seconds[at]] > reach {
                     continue;
                 }
                 let rank = self.rank([firsts[at], seconds[at]], *doc);
@@ -228,14 +263,11 @@ impl<'a> ByRank<'a> {
                     nearest.push(rank, *doc);
                 }
                 let Some(worst) = nearest.worst() else { continue };
-                let worst = KeyRank {
-                    rank: worst[0],
-                    exact: true,
-                };
-                match worst.reach(self.ties_matter()) {
+                let [first, second] = [worst[0], worst[1]].map(|rank| KeyRank { rank, exact: true });
+                match self.reach_before(first, second) {
                     Some(next) => reach = reach.min(next),
                     // All that are kept are first by rank: nothing comes before them.
-                    None if counts => reach = 0,
+                    None if counts => reach = [0; 2],
                     None => return planned.check(),
                 }
             }
@@ -275,7 +307,7 @@ impl<'a> ByRank<'a> {
     }
 
     /// Moves the set over blocks in which no rank is within reach; `false` if none is left.
-    fn pass_over(&self, set: &mut dyn Scorer, reach: u64) -> bool {
+    fn pass_over(&self, set: &mut dyn Scorer, reach: FirstRanks) -> bool {
         let Some(bounds) = &self.bounds else { return true };
         while set.doc() != TERMINATED {
             let at = ColumnBounds::block_of(set.doc());
@@ -296,24 +328,22 @@ impl<'a> ByRank<'a> {
         })
     }
 
-    /// The first block from one on with a rank within reach.
-    fn next_block(&self, bounds: &ColumnBounds, from: usize, reach: u64) -> Option<usize> {
-        let blocks = bounds.blocks().get(from..)?;
-        let next = blocks
-            .iter()
-            .position(|block| self.least_in(block).is_some_and(|least| least <= reach))?;
-        Some(from + next)
+    /// The first block from one on with ranks within reach.
+    fn next_block(&self, bounds: &ColumnBounds, from: usize, reach: FirstRanks) -> Option<usize> {
+        (from..bounds.blocks().len()).find(|at| self.least_in(bounds, *at).is_some_and(|least| least <= reach))
     }
 
-    /// Looks at the blocks with the best bounds for as many documents as are wanted. The answer is the first rank of the
-    /// last of them: no greater one is among the best.
-    fn first_look(&self, bounds: &ColumnBounds, wanted: usize, reach: u64, cx: &Context<'_>) -> Result<u64> {
+    /// Looks at the blocks with the best bounds for as many documents as are wanted. The answer has the first ranks of the
+    /// last of them: no greater ones are among the best.
+    fn first_look(&self, bounds: &ColumnBounds, wanted: usize, reach: FirstRanks, cx: &Context<'_>) -> Result<FirstRanks> {
         let all = bounds.blocks();
         let blocks_max = all.len() / FIRST_PART;
         let mut blocks = FIRST_BLOCKS;
         while blocks <= blocks_max {
             cx.check_cancelled()?;
-            let mut order: Vec<(u64, usize)> = (0..all.len()).filter_map(|at| Some((self.least_in(&all[at])?, at))).collect();
+            let mut order: Vec<(FirstRanks, usize)> = (0..all.len())
+                .filter_map(|at| Some((self.least_in(bounds, at)?, at)))
+                .collect();
             if order.len() > blocks {
                 order.select_nth_unstable(blocks - 1);
                 order.truncate(blocks);
@@ -336,13 +366,13 @@ impl<'a> ByRank<'a> {
     }
 
     /// The first ranks of the matches in a block.
-    fn ranks_in(&self, block: usize, set: &mut dyn Scorer, ranks: &mut Vec<u64>) {
+    fn ranks_in(&self, block: usize, set: &mut dyn Scorer, ranks: &mut Vec<FirstRanks>) {
         let end = ColumnBounds::first_doc(block + 1);
         let mut doc = seek_to(set, ColumnBounds::first_doc(block));
         while doc < end {
             let rank = self.ranks[0].rank(doc);
             if self.after.first().is_none_or(|after| rank > after.rank) {
-                ranks.push(rank);
+                ranks.push([rank, self.ranks.get(1).map_or(0, |second| second.rank(doc))]);
             }
             doc = set.advance();
         }
