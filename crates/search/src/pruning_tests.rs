@@ -133,6 +133,17 @@ fn hits(answer: &SearchResponse) -> Vec<(String, Option<f32>, String)> {
         .collect()
 }
 
+/// The first inner hits of each hit: their number, their best score, and their ids and scores.
+fn members(answer: &SearchResponse) -> Vec<String> {
+    let inner = answer.hits.hits.iter().map(|hit| &hit.inner_hits[0].1);
+    inner
+        .map(|hits| {
+            let shown: Vec<_> = hits.hits.iter().map(|hit| (hit.id.id.to_string(), hit.score)).collect();
+            format!("{:?} {:?} {shown:?}", hits.total, hits.max_score)
+        })
+        .collect()
+}
+
 /// Begins a sorted search behind one of its own hits.
 fn after_some_hit(view: &Arc<IndexView>, body: &mut Value, nth: u64) {
     let mut before = body.clone();
@@ -159,6 +170,10 @@ fn the_best_without_looking_at_all_are_the_best() {
         if body.get("sort").is_none() && random(5) == 0 {
             let field = ["group", "id", "n"][random(3) as usize];
             body["collapse"] = json!({ "field": field });
+            if random(2) == 0 {
+                let members = json!({ "name": "members", "size": random(4), "from": random(3) });
+                body["collapse"]["inner_hits"] = json!([members]);
+            }
         }
         let most = [0, 5, 100, 10_000][random(4) as usize];
         body["track_total_hits"] = match random(6) {
@@ -175,6 +190,15 @@ fn the_best_without_looking_at_all_are_the_best() {
             let divided = search_side_by_side(view, &body).unwrap_or_else(|e| panic!("{case}: {body}: {e}"));
             assert_eq!(hits(&divided), hits(&pruned), "{case}, side by side: {body}");
             assert_eq!(divided.hits.total, pruned.hits.total, "{case}, side by side: {body}");
+            if body["collapse"]["inner_hits"].is_array() {
+                // Members in two orders are looked at one by one.
+                let mut ordered = body.clone();
+                let others = json!({ "name": "others", "size": 1, "sort": ["n"] });
+                ordered["collapse"]["inner_hits"].as_array_mut().unwrap().push(others);
+                let ordered = members(&search_again(view, &ordered).unwrap());
+                assert_eq!(members(&pruned), ordered, "{case}: {body}");
+                assert_eq!(members(&divided), ordered, "{case}, side by side: {body}");
+            }
         }
         let mut all = body.clone();
         all["terminate_after"] = i32::MAX.into();

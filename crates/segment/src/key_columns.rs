@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use tantivy::DocId;
-use tantivy::columnar::StrColumn;
+use tantivy::columnar::{ColumnIndex, StrColumn};
 
 /// The 128 bits that stand for a value in joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,8 +227,16 @@ impl Keys {
         &self.by_ord
     }
 
+    /// The ordinal of a string; `None` if no document has it.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub fn ordinal(&self, text: &str) -> Result<Option<u64>> {
+        self.column.dictionary().term_ord(text).map_err(broken)
+    }
+
     /// The column.
-    pub(crate) fn column(&self) -> &StrColumn {
+    pub fn column(&self) -> &StrColumn {
         &self.column
     }
 
@@ -244,8 +252,17 @@ impl Keys {
     /// The key of a document's smallest string.
     #[inline]
     pub fn least(&self, doc: DocId) -> Option<Key> {
-        let ord = self.column.term_ords(doc).min()?;
-        self.by_ord.get(usize::try_from(ord).ok()?).copied()
+        self.by_ord.get(usize::try_from(self.least_ordinal(doc)?).ok()?).copied()
+    }
+
+    /// The ordinal of a document's smallest string.
+    #[inline]
+    pub fn least_ordinal(&self, doc: DocId) -> Option<u64> {
+        let ords = self.column.ords();
+        match ords.index {
+            ColumnIndex::Full => Some(ords.values.get_val(doc)),
+            _ => self.column.term_ords(doc).min(),
+        }
     }
 
     /// Calls `f` with the ordinal and key of each of a document's strings.

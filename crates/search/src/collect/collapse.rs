@@ -128,6 +128,12 @@ impl Groups {
             None => Groups::Read(plan.open(view, segment, 0)?),
         })
     }
+    /// The ordinal of a document's string in the segment, where strings tell groups apart and the document has one.
+    #[inline]
+    pub(crate) fn ordinal(&self, doc: DocId) -> Option<u64> {
+        let Groups::Keyed(Some(keys)) = self else { return None };
+        keys.least_ordinal(doc)
+    }
     #[inline]
     pub(crate) fn of(&self, doc: DocId) -> Result<Group> {
         Ok(match self {

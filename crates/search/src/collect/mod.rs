@@ -3,6 +3,7 @@
 pub(crate) mod by_rank;
 pub(crate) mod collapse;
 mod divided_sink;
+pub(crate) mod group_members;
 pub mod join_keys;
 mod match_count;
 pub(crate) mod rescore;
@@ -47,6 +48,18 @@ pub struct Ranked {
     pub(crate) group: Option<Group>,
 }
 
+/// A document of a search by score alone.
+fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
+    Ranked {
+        view,
+        segment,
+        doc,
+        score,
+        keys: Vec::new(),
+        group: None,
+    }
+}
+
 /// How documents are ordered: a total order (search.md S9).
 #[derive(Default)]
 pub struct Order {
@@ -81,10 +94,15 @@ pub struct Best<'a> {
     groups: FxHashMap<Group, Ranked>,
     /// So many groups are better that nothing at or behind this can matter.
     floor: Option<Ranked>,
+    /// New groups, and groups with a new best document, since the floor was found.
+    changes: usize,
 }
 
 /// Groups beyond those wanted that are kept before the worst are dropped.
 const SPARE: usize = 16;
+/// By score the floor is found again when more than this part of the wanted groups has changed: the higher it is, the more blocks
+/// are passed over.
+const FLOOR_PART: usize = 4;
 
 impl<'a> Best<'a> {
     /// At most `limit`.
@@ -95,6 +113,7 @@ impl<'a> Best<'a> {
             heap: Vec::new(),
             groups: FxHashMap::default(),
             floor: None,
+            changes: 0,
         }
     }
     /// How many at most.
@@ -130,6 +149,7 @@ impl<'a> Best<'a> {
         heads.select_nth_unstable_by(self.limit - 1, |a, b| order.compare(a, b));
         heads.truncate(self.limit);
         self.floor = heads.last().cloned();
+        self.changes = 0;
         let named = |head: Ranked| head.group.clone().map(|group| (group, head));
         self.groups = heads.into_iter().filter_map(named).collect();
         debug_assert_eq!(
@@ -146,17 +166,26 @@ impl<'a> Best<'a> {
         if let Some(group) = &one.group {
             match self.groups.get_mut(group) {
                 Some(known) if self.order.compare(&one, known).is_ge() => {}
-                Some(known) => *known = one,
+                Some(known) => {
+                    *known = one;
+                    self.changes += 1;
+                }
                 None if self
                     .floor
                     .as_ref()
                     .is_some_and(|floor| self.order.compare(&one, floor).is_ge()) => {}
                 None => {
                     self.groups.insert(group.clone(), one);
-                    if self.groups.len() > 2 * self.limit + SPARE {
-                        self.prune();
-                    }
+                    self.changes += 1;
                 }
+            }
+            let is_due = match self.order.ascending.is_empty() {
+                true => self.groups.len() >= self.limit && self.changes > self.limit / FLOOR_PART,
+                // Nothing is passed over by the floor of another order, in which each document may be better than the one before.
+                false => self.groups.len() > 2 * self.limit + SPARE,
+            };
+            if is_due {
+                self.prune();
             }
             return;
         }
@@ -205,6 +234,7 @@ impl<'a> Best<'a> {
             groups,
             limit,
             floor: _,
+            changes: _,
         } = self;
         heap.extend(groups.into_values());
         // Only the best groups are sorted.

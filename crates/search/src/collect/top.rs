@@ -13,7 +13,7 @@ use super::collapse::Groups;
 use super::match_count::MatchCount;
 use super::shared_bound::SharedBound;
 use super::side_by_side::{self, DividedWork, Units};
-use super::{Best, Collected, Order, Ranked, Source};
+use super::{Best, Collected, Order, Ranked, Source, ranked_by_score};
 use crate::context::Context;
 use crate::interrupt::Interrupt;
 use crate::scorers::live_docs::LiveDocs;
@@ -22,6 +22,7 @@ use crate::scorers::prune::{Checks, Pruning};
 use crate::sort::Plan;
 use dsl::search::{SearchRequest, TrackTotal};
 use model::Result;
+use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::cmp::Ordering;
@@ -216,17 +217,6 @@ impl SegmentQuery<'_> {
             count.add(count_matches(self.planned, self.segment, self.sight, left, self.interrupt)?);
         }
         Ok(())
-    }
-}
-
-fn ranked_by_score(view: usize, segment: usize, doc: DocId, score: f32) -> Ranked {
-    Ranked {
-        view,
-        segment,
-        doc,
-        score,
-        keys: Vec::new(),
-        group: None,
     }
 }
 
@@ -448,19 +438,33 @@ fn collect_groups(
         let groups = Groups::open(plan, source.view, segment)?;
         let mut scorer = planned.node().scorer(segment)?;
         let mut failed = None;
+        // The best score of each group that the segment has shown, by ordinal.
+        let mut best_scores: FxHashMap<u64, f32> = FxHashMap::default();
         pruning.for_each(segment, 0, best.floor_score(), &mut |doc, score| {
             let floor = best.floor_score();
             let competes = score > floor && sight.sees(doc) && checks.pass(doc);
-            if competes && matches!(scorer.seek_danger(doc), SeekDangerResult::Found) {
-                let score = scorer.score();
-                match groups.of(doc) {
-                    Ok(group) if score > floor => best.push(Ranked {
-                        group: Some(group),
-                        ..ranked_by_score(source.no, no, doc, score)
-                    }),
-                    Ok(_) => {}
-                    Err(error) => failed = Some(error),
+            let ordinal = if competes { groups.ordinal(doc) } else { None };
+            // Documents come in order: no bound that is not above the group's best leads to a better one.
+            let is_behind = ordinal.is_some_and(|ordinal| best_scores.get(&ordinal).is_some_and(|best| score <= *best));
+            if !competes || is_behind {
+                return floor;
+            }
+            match groups.of(doc) {
+                Ok(group) if best.rival(&group).is_none_or(|rival| score > rival.score) => {
+                    if matches!(scorer.seek_danger(doc), SeekDangerResult::Found) {
+                        let score = scorer.score();
+                        if let Some(ordinal) = ordinal {
+                            let best = best_scores.entry(ordinal).or_insert(score);
+                            *best = best.max(score);
+                        }
+                        best.push(Ranked {
+                            group: Some(group),
+                            ..ranked_by_score(source.no, no, doc, score)
+                        });
+                    }
                 }
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
             }
             best.floor_score()
         })?;

@@ -3,13 +3,15 @@
 //! One more pass over what matches serves all groups of the page and all of their inner hits; where the first pass kept what
 //! it found, it goes over that.
 //!
-//! Not here: choosing the best of each group (`collect`), inner hits of clauses (`inner_hits`).
+//! Not here: choosing the best of each group (`collect`), members ordered by score alone (`collect::group_members`), inner hits of
+//! clauses (`inner_hits`).
 
 use super::Fetch;
 use super::inner_hits::{self, by_score};
 use crate::Searched;
 use crate::collect::collapse::{Group, Groups, Member, Members, collapse_key};
-use crate::collect::{Best, Order, Ranked, index_boost};
+use crate::collect::group_members::{FoundMembers, PageGroups, collect_members};
+use crate::collect::{Best, Order, Ranked, Source, index_boost};
 use crate::context::Context;
 use crate::document_reader::DocumentReader;
 use crate::fields::target::{Target, setting};
@@ -24,6 +26,7 @@ use model::{Error, Result};
 use rustc_hash::FxHashMap;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
+use std::sync::Arc;
 use tantivy::{DocId, DocSet, TERMINATED, Term};
 
 /// So many members of a group are counted.
@@ -31,7 +34,7 @@ const COUNTED: u64 = 10_000;
 
 /// One index of a search, compiled.
 pub(crate) struct CompiledCollapse<'a> {
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a Arc<Planned>,
     pub(crate) post_filter: Option<&'a Planned>,
     pub(crate) collapse: &'a Plan,
 }
@@ -88,51 +91,175 @@ pub(crate) fn expand(
         return Ok(());
     }
     let parts = parts_of(views, &specs, cx)?;
-    let mut members_found = GroupMembers::new(groups, &specs);
-    let scores = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
-    debug_assert!(
-        members.is_none_or(|all| all.is_sorted_by_key(|one| (one.view, one.segment))),
-        "members of groups stand by index and segment, as they are read"
-    );
-    let mut unread = members;
-    for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(&parts).enumerate() {
-        let boost = scores.then(|| index_boost(request, view));
-        let terms = if unread.is_some() {
-            None
-        } else {
-            terms(view, &collapse.field, keys)
-        };
-        let mut base = 0u64;
-        for (segment_no, segment) in view.segments.iter().enumerate() {
-            cx.check_cancelled()?;
-            let first = base;
-            base += u64::from(segment.reader.max_doc());
-            let here = unread.as_mut().map(|unread| {
-                let count = unread.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
-                unread.split_off(..count).unwrap_or_default()
-            });
-            if here.is_some_and(<[Member]>::is_empty) {
-                continue;
-            }
-            let readers = open_readers(parts, view, segment, first)?;
-            let mut take = |doc, score, group: &Group| members_found.take((no, segment_no, doc), score, group, &readers);
-            match here {
-                Some(here) => here
-                    .iter()
-                    .try_for_each(|one| take(one.doc, if scores { one.score } else { 0.0 }, &one.group))?,
-                None => search_members(compiled, request, (view, segment), (terms.as_deref(), boost), &mut take)?,
-            }
-        }
-        compiled.planned.check()?;
-    }
-    let GroupMembers { best, found, .. } = members_found;
-    for (at, (spec, best)) in specs.iter().zip(best).enumerate() {
-        for ((hit, of), best) in hits.iter_mut().zip(&found).zip(best) {
-            let inner = page(views, compiled, (&parts, of_clauses), at, spec, *of, best.into_sorted())?;
+    let scored = request.min_score.is_some() || specs.iter().any(|spec| needs_scores(spec.of));
+    let expansion = Expansion {
+        views,
+        compiled,
+        request,
+        field: &collapse.field,
+        groups,
+        keys,
+        specs: &specs,
+        scored,
+        cx,
+    };
+    let found = match members {
+        None if expansion.is_by_score_alone() => expansion.by_score_alone()?,
+        _ => expansion.in_order(members, &parts)?,
+    };
+    for (at, (spec, best)) in specs.iter().zip(found.best).enumerate() {
+        for ((hit, of), best) in hits.iter_mut().zip(&found.totals).zip(best) {
+            let inner = page(views, compiled, (&parts, of_clauses), at, spec, *of, best)?;
             hit.inner_hits.push((spec.name().to_owned(), inner));
         }
     }
     Ok(())
+}
+
+/// The members of the groups of a page.
+struct ExpandedGroups {
+    totals: Vec<GroupTotals>,
+    /// The best, in order: by inner hits and then by group.
+    best: Vec<Vec<Vec<Ranked>>>,
+}
+
+/// The search for the members of a page's groups.
+struct Expansion<'a> {
+    views: &'a [Searched],
+    compiled: &'a [CompiledCollapse<'a>],
+    request: &'a SearchRequest,
+    /// The field that hits are collapsed by.
+    field: &'a str,
+    groups: &'a [Group],
+    /// The value of each group.
+    keys: &'a [Key],
+    specs: &'a [Spec<'a>],
+    /// Members have scores.
+    scored: bool,
+    cx: &'a Context<'a>,
+}
+
+impl Expansion<'_> {
+    /// Whether nothing but scores orders members, and all matches of the query are members.
+    fn is_by_score_alone(&self) -> bool {
+        let has_score_order = |spec: &Spec<'_>| spec.sort.is_empty() && spec.of.collapse.is_none();
+        self.specs.iter().all(has_score_order)
+            && self.compiled.iter().all(|one| one.post_filter.is_none())
+            && self.request.min_score.is_none()
+            && !self.cx.is_profiled()
+    }
+
+    /// Finds members by score alone.
+    fn by_score_alone(&self) -> Result<ExpandedGroups> {
+        let Expansion {
+            views,
+            compiled,
+            request,
+            groups,
+            keys,
+            specs,
+            cx,
+            ..
+        } = *self;
+        let limit = specs.iter().map(Spec::window).max().unwrap_or(0);
+        let mut members: Vec<FoundMembers> = groups.iter().map(|_| FoundMembers::new(limit)).collect();
+        for (no, ((view, _), compiled)) in views.iter().zip(compiled).enumerate() {
+            let source = Source {
+                no,
+                view,
+                planned: compiled.planned,
+                post_filter: None,
+                sort: &[],
+                after: None,
+                collapse: Some(compiled.collapse),
+                boost: index_boost(request, view),
+            };
+            let page = PageGroups {
+                slots: groups.iter().enumerate().map(|(at, group)| (group, at)).collect(),
+                keys,
+                field: compiled.collapse,
+                terms: terms(view, self.field, keys),
+                limit,
+                scored: self.scored,
+            };
+            for segment in 0..view.segments.len() {
+                cx.check_cancelled()?;
+                collect_members(&page, &source, segment, request, cx, &mut members)?;
+            }
+            compiled.planned.check()?;
+        }
+        let mut found = ExpandedGroups {
+            totals: Vec::with_capacity(members.len()),
+            best: Vec::new(),
+        };
+        let mut best = Vec::with_capacity(members.len());
+        for of in members {
+            found.totals.push(GroupTotals {
+                count: of.count,
+                max_score: of.max_score,
+            });
+            best.push(of.best.into_sorted());
+        }
+        found.best = vec![best; specs.len()];
+        Ok(found)
+    }
+
+    /// Finds members in whatever order they are asked for.
+    fn in_order(&self, members: Option<&[Member]>, parts: &[Vec<Parts<'_>>]) -> Result<ExpandedGroups> {
+        let Expansion {
+            views,
+            compiled,
+            request,
+            groups,
+            keys,
+            specs,
+            scored,
+            cx,
+            ..
+        } = *self;
+        let mut members_found = GroupMembers::new(groups, specs);
+        debug_assert!(
+            members.is_none_or(|all| all.is_sorted_by_key(|one| (one.view, one.segment))),
+            "members of groups stand by index and segment, as they are read"
+        );
+        let mut unread = members;
+        for (no, (((view, _), compiled), parts)) in views.iter().zip(compiled).zip(parts).enumerate() {
+            let boost = scored.then(|| index_boost(request, view));
+            let terms = if unread.is_some() {
+                None
+            } else {
+                terms(view, self.field, keys)
+            };
+            let mut base = 0u64;
+            for (segment_no, segment) in view.segments.iter().enumerate() {
+                cx.check_cancelled()?;
+                let first = base;
+                base += u64::from(segment.reader.max_doc());
+                let here = unread.as_mut().map(|unread| {
+                    let count = unread.partition_point(|one| (one.view, one.segment) <= (no, segment_no));
+                    unread.split_off(..count).unwrap_or_default()
+                });
+                if here.is_some_and(<[Member]>::is_empty) {
+                    continue;
+                }
+                let readers = open_readers(parts, view, segment, first)?;
+                let mut take = |doc, score, group: &Group| members_found.take((no, segment_no, doc), score, group, &readers);
+                match here {
+                    Some(here) => here
+                        .iter()
+                        .try_for_each(|one| take(one.doc, if scored { one.score } else { 0.0 }, &one.group))?,
+                    None => search_members(compiled, request, (view, segment), (terms.as_deref(), boost), &mut take)?,
+                }
+            }
+            compiled.planned.check()?;
+        }
+        let GroupMembers { best, found, .. } = members_found;
+        let sorted = |best: Vec<Best<'_>>| best.into_iter().map(Best::into_sorted).collect();
+        Ok(ExpandedGroups {
+            totals: found,
+            best: best.into_iter().map(sorted).collect(),
+        })
+    }
 }
 
 /// How the hits of each index are ordered and shown, by index and then by inner hits.
@@ -173,10 +300,7 @@ struct GroupMembers<'a> {
 
 impl<'a> GroupMembers<'a> {
     fn new(groups: &'a [Group], specs: &'a [Spec<'a>]) -> GroupMembers<'a> {
-        let best = |spec: &'a Spec<'a>| {
-            let window = spec.request.from.saturating_add(spec.request.size);
-            groups.iter().map(|_| Best::new(&spec.order, window)).collect()
-        };
+        let best = |spec: &'a Spec<'a>| groups.iter().map(|_| Best::new(&spec.order, spec.window())).collect();
         GroupMembers {
             slots: groups.iter().enumerate().map(|(at, group)| (group, at)).collect(),
             best: specs.iter().map(best).collect(),
@@ -245,7 +369,7 @@ fn search_members(
 /// Refuses windows beyond `index.max_result_window`: members of groups are found as a search of their own would.
 fn check_window(view: &IndexView, spec: &Spec<'_>) -> Result<()> {
     let most = setting(view, "index.max_result_window", 10_000);
-    let window = spec.request.from.saturating_add(spec.request.size);
+    let window = spec.window();
     if window > most {
         return Err(Error::illegal(format!(
             "Inner result window of [collapse] is too large, the inner hit definition's [{}]'s from + size must be less than or equal \
@@ -337,6 +461,10 @@ impl<'a> Spec<'a> {
                 ascending: sort.iter().map(|s| s.ascending).collect(),
             },
         }
+    }
+    /// So many of the best are looked for.
+    fn window(&self) -> usize {
+        self.request.from.saturating_add(self.request.size)
     }
     fn name(&self) -> &str {
         self.of.name.as_deref().unwrap_or_default()
