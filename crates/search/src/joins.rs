@@ -12,9 +12,9 @@ use dsl::query::JoinValues;
 use mapping::tree::{Tree, TreePart};
 use mapping::{Kind, TreeField};
 use model::{Error, ErrorKind, Result};
-use segment::error::broken;
 use segment::key_columns::{ByKey, Key, Keys};
-use segment::keyed_rows::KeyedRows;
+use segment::keyed_rows::{KeyedRows, NamedColumn};
+use segment::open_columns;
 use segment::schema::Slot;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
@@ -273,6 +273,21 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The stored column of a segment that has the keys; the directories of a tree have none that stays as it is.
+    pub(crate) fn column(&self, segment: &SegmentView) -> Option<NamedColumn> {
+        let name = match self {
+            Place::Id { .. } => "_id",
+            Place::Column { name, .. } => name,
+            Place::Tree { .. } => return None,
+        };
+        Some(NamedColumn {
+            core: segment.core.clone(),
+            name: name.into(),
+        })
+    }
+}
+
 /// A field's keys in one segment.
 pub(crate) enum KeyReader {
     Text(Keys),
@@ -296,23 +311,22 @@ impl KeyReader {
                 return Ok(tree_columns::keys(segment, slot, *field, tree)?.map(KeyReader::Text));
             }
         };
-        let fast = segment.reader.fast_fields();
         Ok(match kind {
-            Kind::DateNanos => fast.column_opt(name).map_err(broken)?.map(KeyReader::Nanos),
-            Kind::Date => fast.column_opt(name).map_err(broken)?.map(KeyReader::Whole),
-            Kind::UnsignedLong => fast.column_opt(name).map_err(broken)?.map(KeyReader::Unsigned),
-            kind if kind.is_integer() => fast.column_opt(name).map_err(broken)?.map(KeyReader::Whole),
-            kind if kind.is_float() => fast.column_opt(name).map_err(broken)?.map(KeyReader::Fraction),
-            Kind::Boolean => fast.column_opt(name).map_err(broken)?.map(KeyReader::Bool),
-            Kind::Ip => fast.column_opt(name).map_err(broken)?.map(KeyReader::Ip),
+            Kind::DateNanos => open_columns::values(segment, name)?.map(KeyReader::Nanos),
+            Kind::Date => open_columns::values(segment, name)?.map(KeyReader::Whole),
+            Kind::UnsignedLong => open_columns::values(segment, name)?.map(KeyReader::Unsigned),
+            kind if kind.is_integer() => open_columns::values(segment, name)?.map(KeyReader::Whole),
+            kind if kind.is_float() => open_columns::values(segment, name)?.map(KeyReader::Fraction),
+            Kind::Boolean => open_columns::values(segment, name)?.map(KeyReader::Bool),
+            Kind::Ip => open_columns::values(segment, name)?.map(KeyReader::Ip),
             _ => Keys::open(segment, name, false)?.map(KeyReader::Text),
         })
     }
 
-    /// The rows of documents that may have a key of a set; `None`: they are looked at one by one.
-    pub(crate) fn rows<V>(&self, set: &ByKey<V>) -> Option<KeyedRows> {
+    /// The rows of documents that may have a key of a set; `None`: they are looked at one by one. `column` has the strings of texts.
+    pub(crate) fn rows<V>(&self, set: &ByKey<V>, column: Option<&NamedColumn>) -> Option<KeyedRows> {
         match self {
-            KeyReader::Text(keys) => Some(KeyedRows::of_text(keys.clone(), set)),
+            KeyReader::Text(keys) => Some(KeyedRows::of_text(keys.clone(), set, column)),
             KeyReader::Whole(column) => Some(KeyedRows::of_whole(column.clone(), set)),
             KeyReader::Unsigned(column) => Some(KeyedRows::of_unsigned(column.clone(), set)),
             KeyReader::Nanos(_) | KeyReader::Fraction(_) | KeyReader::Bool(_) | KeyReader::Ip(_) => None,

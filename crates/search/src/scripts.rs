@@ -12,6 +12,7 @@ use model::Result;
 use model::compat::IndexRules;
 use parking_lot::Mutex;
 use script::{Budget, DocValues, Env, Host, Program, Value};
+use segment::open_columns;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -119,12 +120,9 @@ impl ValueLocation {
                 let (kind, column) = (&field.kind, field.open(segment)?);
                 Some((kind.kind, kind.doc_values && !kind.kind.is_text() || kind.fielddata, column))
             }
-            ValueLocation::SeqNo => {
-                let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
-                Some((Kind::Long, true, Some(Column::U64(column))))
-            }
+            ValueLocation::SeqNo => Some((Kind::Long, true, Some(Column::U64(segment.core.seq_no().clone())))),
             ValueLocation::Envelope(name) => {
-                let column = segment.reader.fast_fields().str(name).map_err(segment::error::broken)?;
+                let column = open_columns::strings(segment, name)?;
                 Some((Kind::Keyword, true, column.map(Column::Str)))
             }
         })

@@ -25,6 +25,8 @@ pub mod impacts;
 pub mod key_columns;
 pub mod keyed_rows;
 pub mod merge;
+pub mod open_columns;
+pub mod ordinal_docs;
 pub mod ordinals;
 pub mod schema;
 pub mod scratch;

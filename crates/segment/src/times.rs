@@ -2,7 +2,7 @@
 //!
 //! Not here: how they come to be (`mapping::Times`), the log (`pending`).
 
-use crate::error::broken;
+use crate::open_columns;
 use crate::searchable::IndexView;
 use crate::segment_view::SegmentView;
 use mapping::{TIMESTAMP, TTL, Times};
@@ -21,7 +21,7 @@ pub fn times_of(view: &IndexView, segment: &SegmentView, doc: DocId) -> Result<T
         let Some(name) = view.schema.slot(path).and_then(|slot| slot.column.as_deref()) else {
             return Ok(None);
         };
-        let column = segment.reader.fast_fields().column_opt::<i64>(name).map_err(broken)?;
+        let column = open_columns::values::<i64>(segment, name)?;
         Ok(column.and_then(|column| column.first(doc)))
     };
     Ok(Times {

@@ -7,6 +7,7 @@ use crate::derived::Footprint;
 use crate::error::broken;
 use crate::fielddata::{Strings, strings};
 use crate::key_columns::Keys;
+use crate::open_columns;
 use crate::schema::Slot;
 use crate::segment_view::SegmentView;
 use mapping::TreeField;
@@ -43,7 +44,7 @@ pub fn directories(segment: &SegmentView, slot: &Slot) -> Result<Option<Column<u
     let Some(name) = slot.column.as_deref() else {
         return Ok(None);
     };
-    segment.reader.fast_fields().column_opt::<u64>(name).map_err(broken)
+    open_columns::values(segment, name)
 }
 
 /// The texts of a part.

@@ -15,7 +15,7 @@ use mapping::{FieldType, FieldValue, Kind};
 use model::compat::IndexRules;
 use model::date::DateFormat;
 use model::{Error, ErrorKind, Result};
-use segment::error::broken;
+use segment::open_columns;
 use segment::searchable::IndexView;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -437,8 +437,7 @@ impl ValuesSource {
             Some(target) => {
                 self.nanos = target.kind.kind == Kind::DateNanos;
                 if target.kind.kind.is_range() {
-                    let fast = at.segment.reader.fast_fields();
-                    let column = |name: &str| fast.column_opt::<Ipv6Addr>(name).map_err(broken);
+                    let column = |name: &str| open_columns::values::<Ipv6Addr>(at.segment, name);
                     let lows = target.slot.column.as_deref().map(column).transpose()?.flatten();
                     let highs = target
                         .slot
@@ -456,10 +455,7 @@ impl ValuesSource {
                 name = target.own_column().map(str::to_owned);
                 Column::open(at.segment, &target)?
             }
-            None if path == "_seq_no" && !at.view.rules().lacks_seq_no => {
-                let numbers = at.segment.reader.fast_fields().u64("_seq_no").map_err(broken)?;
-                Some(Column::U64(numbers))
-            }
+            None if path == "_seq_no" && !at.view.rules().lacks_seq_no => Some(Column::U64(at.segment.core.seq_no().clone())),
             None if path == "_index" => {
                 self.interner.leave_direct()?;
                 self.reader = Reader::Constant(self.interner.intern(at.view.name.as_str()));
@@ -468,7 +464,7 @@ impl ValuesSource {
             None => match metadata_column(at.view, path) {
                 Some(own) => {
                     name = Some(own.to_owned());
-                    at.segment.reader.fast_fields().str(own).map_err(broken)?.map(Column::Str)
+                    open_columns::strings(at.segment, own)?.map(Column::Str)
                 }
                 None => None,
             },

@@ -11,6 +11,7 @@ use crate::scorers::node::Shared;
 use model::Result;
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::error::broken;
+use segment::open_columns;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::columnar::StrColumn;
@@ -97,7 +98,7 @@ impl Planner<'_> {
             boost,
             what,
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let Some(column) = segment.reader.fast_fields().str(&name).map_err(broken)? else {
+                let Some(column) = open_columns::strings(segment, &name)? else {
                     return Ok(Box::new(NoScorer));
                 };
                 let found = choose(&column)?;

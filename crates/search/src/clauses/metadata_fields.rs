@@ -63,7 +63,7 @@ impl Planner<'_> {
             boost,
             what: format!("_seq_no:[{low} TO {high}]"),
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let column = segment.reader.fast_fields().u64("_seq_no").map_err(segment::error::broken)?;
+                let column = segment.core.seq_no().clone();
                 crate::scorers::column_range::column_range(segment, "_seq_no", column, low, high)
             },
         })

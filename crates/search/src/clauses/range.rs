@@ -16,6 +16,7 @@ use model::{Error, Result};
 use segment::doc_bits::{BitsDocs, DocBits};
 use segment::error::broken;
 use segment::filter_cache::FilterKey;
+use segment::open_columns;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
@@ -342,9 +343,8 @@ impl Planner<'_> {
             boost,
             what,
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let fast = segment.reader.fast_fields();
-                let lows = fast.column_opt::<std::net::Ipv6Addr>(&name).map_err(broken)?;
-                let highs = fast.column_opt::<std::net::Ipv6Addr>(&upper).map_err(broken)?;
+                let lows = open_columns::values::<std::net::Ipv6Addr>(segment, &name)?;
+                let highs = open_columns::values::<std::net::Ipv6Addr>(segment, &upper)?;
                 let (Some(lows), Some(highs)) = (lows, highs) else {
                     return Ok(Box::new(NoScorer));
                 };
@@ -435,7 +435,7 @@ impl Planner<'_> {
             boost,
             what,
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let column = segment.reader.fast_fields().column_opt::<T>(&name).map_err(broken)?;
+                let column = open_columns::values::<T>(segment, &name)?;
                 Ok(match column {
                     Some(column) => column_range(segment, &name, column, low, high)?,
                     None => Box::new(NoScorer),

@@ -10,7 +10,7 @@ use crate::scorers::rescored::rescore;
 use dsl::search::Slice;
 use mapping::FieldValue;
 use model::{Error, Result};
-use segment::error::broken;
+use segment::open_columns;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::DocId;
@@ -86,7 +86,7 @@ impl Planner<'_> {
             what: format!("slice {id} of {max}"),
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
                 let by = match &number {
-                    None => SliceColumn::Ids(segment.reader.fast_fields().str("_id").map_err(broken)?.map(Column::Str)),
+                    None => SliceColumn::Ids(open_columns::strings(segment, "_id")?.map(Column::Str)),
                     Some(field) => SliceColumn::Numbers(field.open(segment)?),
                 };
                 let slicer = Slicer { id, max, by, typed };

@@ -13,6 +13,7 @@ use dsl::query::TermQuery;
 use mapping::{FieldValue, Kind};
 use model::{Error, Result};
 use segment::error::broken;
+use segment::open_columns;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
 use std::sync::Arc;
@@ -141,7 +142,7 @@ impl Planner<'_> {
             boost,
             what,
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
-                let column = segment.reader.fast_fields().str(&name).map_err(broken)?;
+                let column = open_columns::strings(segment, &name)?;
                 let Some(column) = column else {
                     return Ok(Box::new(crate::scorers::constant::NoScorer));
                 };
@@ -161,7 +162,7 @@ impl Planner<'_> {
             boost,
             what: format!("{}:{flag}", target.path),
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
-                let column = segment.reader.fast_fields().column_opt::<bool>(&name).map_err(broken)?;
+                let column = open_columns::values::<bool>(segment, &name)?;
                 Ok(match column {
                     Some(column) => column_range(segment, &name, column, flag, flag)?,
                     None => Box::new(crate::scorers::constant::NoScorer),
@@ -259,8 +260,7 @@ impl Planner<'_> {
             boost,
             what: format!("{}:[{low} TO {high}]", target.path),
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
-                let column = segment.reader.fast_fields().column_opt::<std::net::Ipv6Addr>(&name);
-                let Some(column) = column.map_err(segment::error::broken)? else {
+                let Some(column) = open_columns::values::<std::net::Ipv6Addr>(segment, &name)? else {
                     return Ok(Box::new(crate::scorers::constant::NoScorer));
                 };
                 Ok(address_range(column, low.into(), high.into()))

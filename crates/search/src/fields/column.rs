@@ -5,6 +5,7 @@ use mapping::tree::TreePart;
 use mapping::{FieldValue, Kind};
 use model::Result;
 use segment::error::broken;
+use segment::open_columns;
 use segment::segment_view::SegmentView;
 use segment::tree_columns;
 use std::net::Ipv6Addr;
@@ -85,24 +86,23 @@ impl Column {
             let ids = crate::fields::parent_ids::column(segment, target.path, target.kind, target.slot)?;
             return Ok(ids.map(Column::Str));
         }
-        let fast = segment.reader.fast_fields();
         Ok(match target.kind.kind {
-            Kind::Date => fast.column_opt::<i64>(name).map_err(broken)?.map(Column::Date),
-            Kind::DateNanos => fast.column_opt::<i64>(name).map_err(broken)?.map(Column::DateNanos),
-            Kind::UnsignedLong => fast.column_opt::<u64>(name).map_err(broken)?.map(Column::U64),
-            kind if kind.is_integer() => fast.column_opt::<i64>(name).map_err(broken)?.map(Column::I64),
-            kind if kind.is_float() => fast.column_opt::<f64>(name).map_err(broken)?.map(Column::F64),
-            Kind::Boolean => fast.column_opt::<bool>(name).map_err(broken)?.map(Column::Bool),
-            Kind::Ip => fast.column_opt::<Ipv6Addr>(name).map_err(broken)?.map(Column::Ip),
+            Kind::Date => open_columns::values(segment, name)?.map(Column::Date),
+            Kind::DateNanos => open_columns::values(segment, name)?.map(Column::DateNanos),
+            Kind::UnsignedLong => open_columns::values(segment, name)?.map(Column::U64),
+            kind if kind.is_integer() => open_columns::values(segment, name)?.map(Column::I64),
+            kind if kind.is_float() => open_columns::values(segment, name)?.map(Column::F64),
+            Kind::Boolean => open_columns::values(segment, name)?.map(Column::Bool),
+            Kind::Ip => open_columns::values(segment, name)?.map(Column::Ip),
             Kind::GeoPoint => {
-                let lat = fast.column_opt::<f64>(name).map_err(broken)?;
+                let lat = open_columns::values(segment, name)?;
                 let lon = match &target.slot.second {
-                    Some((_, lon)) => fast.column_opt::<f64>(lon).map_err(broken)?,
+                    Some((_, lon)) => open_columns::values(segment, lon)?,
                     None => None,
                 };
                 lat.zip(lon).map(|(lat, lon)| Column::Geo(lat, lon))
             }
-            _ => fast.str(name).map_err(broken)?.map(Column::Str),
+            _ => open_columns::strings(segment, name)?.map(Column::Str),
         })
     }
 

@@ -14,6 +14,7 @@ use dsl::query::{BoostMode, DecayKind, Modifier, MultiValueMode, ScoreMode};
 use mapping::FieldType;
 use mapping::tree::Tree;
 use model::{Error, Result};
+use segment::open_columns;
 use segment::schema::Slot;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -290,7 +291,7 @@ impl FunctionNode {
                         RandomSource::Place => Salt::Place(segment.core.clone()),
                         RandomSource::SeqNo => Salt::SeqNo(segment.core.clone()),
                         RandomSource::Id => {
-                            let ids = segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?;
+                            let ids = open_columns::strings(segment, "_id")?;
                             Salt::Values(ids.map(Column::Str))
                         }
                         RandomSource::Field(field) => Salt::Values(field.open(segment)?),

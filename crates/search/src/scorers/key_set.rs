@@ -9,7 +9,7 @@ use crate::joins::{Joined, JoinedKeys, KeyReader, Place};
 use dsl::query::ScoreMode;
 use model::Result;
 use segment::key_columns::Key;
-use segment::keyed_rows::KeyedRows;
+use segment::keyed_rows::{KeyedRows, NamedColumn};
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
@@ -30,6 +30,8 @@ pub(crate) struct JoinNode {
 /// The keys of documents, and the scores that they have by them.
 pub(crate) struct KeyScores {
     reader: KeyReader,
+    /// The column of the reader, where the documents of its strings may be looked up.
+    column: Option<NamedColumn>,
     keys: Arc<Joined>,
     mode: ScoreMode,
     boost: f32,
@@ -41,9 +43,15 @@ pub(crate) struct KeyScores {
 
 impl KeyScores {
     /// The documents of a segment that have one of the keys score by all of theirs.
-    pub(crate) fn new(reader: KeyReader, keys: Arc<Joined>, mode: ScoreMode, boost: f32) -> KeyScores {
+    pub(crate) fn new(
+        (reader, column): (KeyReader, Option<NamedColumn>),
+        keys: Arc<Joined>,
+        mode: ScoreMode,
+        boost: f32,
+    ) -> KeyScores {
         KeyScores {
             reader,
+            column,
             keys,
             mode,
             boost,
@@ -88,9 +96,18 @@ impl KeyScores {
     /// The rows of documents that may have a key, where [`KeyScores::rows_cost`] says that there are some.
     pub(crate) fn rows(&self) -> Option<KeyedRows> {
         match &self.keys.kind {
-            JoinedKeys::Plain(set) => self.reader.rows(set),
-            JoinedKeys::Scored(set) => self.reader.rows(set),
+            JoinedKeys::Plain(set) => self.reader.rows(set, self.column.as_ref()),
+            JoinedKeys::Scored(set) => self.reader.rows(set, self.column.as_ref()),
         }
+    }
+
+    /// Notes the score of a document that has a key, where it is the same for all of them.
+    pub(crate) fn note_one_score(&mut self) -> bool {
+        let is_one = matches!(self.keys.kind, JoinedKeys::Plain(_));
+        if is_one {
+            self.score = Totals::NONE.score(self.mode) * self.boost;
+        }
+        is_one
     }
 }
 
@@ -145,7 +162,8 @@ impl Node for JoinNode {
             return Ok(Box::new(NoScorer));
         };
         let max_doc = segment.reader.max_doc();
-        let scores = KeyScores::new(reader, self.keys.clone(), self.mode, self.boost);
+        let column = self.place.column(segment);
+        let scores = KeyScores::new((reader, column), self.keys.clone(), self.mode, self.boost);
         let candidates = match &self.terms {
             Some(terms) if terms.len() as u64 * LOOKUP < u64::from(max_doc) => any_of(segment, terms)?,
             _ => return Ok(Box::new(KeyedDocs::new(scores, max_doc))),

@@ -15,7 +15,11 @@ use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 /// Documents of a window.
 const WINDOW: DocId = if cfg!(test) { 64 } else { 16_384 };
 /// To look for the keys of one document takes as long as for so many keys that stand in a row.
-const LOOK_TIMES: usize = 12;
+const LOOK_TIMES: usize = 32;
+/// No more documents are looked at one by one: a search that ends early has counted 10,000 by then.
+const LOOKS_MAX: usize = 1 << 14;
+/// A look that finds nothing counts so many times: where few documents have a key, a search will look at all of them.
+const MISS_TIMES: usize = 16;
 /// The first documents are looked at one by one in any case.
 const FIRST_LOOKS: usize = if cfg!(debug_assertions) { 3 } else { 64 };
 
@@ -42,6 +46,9 @@ impl Windows {
     /// The first document from one on, which rises. No document is behind `max_doc`.
     fn next(&mut self, mut from: DocId, max_doc: DocId) -> DocId {
         debug_assert!(from >= self.start, "search.md S8: windows are made in the order of documents");
+        if let Some(doc) = self.rows.next(from) {
+            return doc;
+        }
         loop {
             if from < self.end {
                 let place = self.window.next(from - self.start);
@@ -80,7 +87,7 @@ impl KeyedDocs {
     /// The documents below `max_doc`.
     pub(crate) fn new(scores: KeyScores, max_doc: DocId) -> KeyedDocs {
         let cost = scores.rows_cost();
-        let looks_left = cost.map_or(usize::MAX, |cost| FIRST_LOOKS.max(cost / LOOK_TIMES));
+        let looks_left = cost.map_or(usize::MAX, |cost| (cost / LOOK_TIMES).clamp(FIRST_LOOKS, LOOKS_MAX));
         let mut docs = KeyedDocs {
             scores,
             doc: 0,
@@ -100,17 +107,26 @@ impl KeyedDocs {
                 self.windows = self.scores.rows().map(Windows::new);
             }
             let from = self.doc;
+            let mut has_key = false;
             match &mut self.windows {
-                Some(windows) => self.doc = windows.next(from, self.max_doc),
+                Some(windows) => {
+                    self.doc = windows.next(from, self.max_doc);
+                    has_key = self.doc != TERMINATED && windows.rows.is_exact() && self.scores.note_one_score();
+                }
                 None => self.looks_left = self.looks_left.saturating_sub(1),
             }
             debug_assert!(
                 (from..self.doc.min(self.max_doc)).all(|doc| !self.scores.look(doc)),
                 "search.md S15: a document that a window passes over has no key of the set"
             );
-            if self.doc == TERMINATED || self.scores.look(self.doc) {
+            debug_assert!(
+                !has_key || self.scores.look(self.doc),
+                "search.md S15: a document of exact rows has a key of the set"
+            );
+            if self.doc == TERMINATED || has_key || self.scores.look(self.doc) {
                 return self.doc;
             }
+            self.looks_left = self.looks_left.saturating_sub(MISS_TIMES - 1);
             self.doc += 1;
         }
         self.doc = TERMINATED;
@@ -247,9 +263,13 @@ mod tests {
                     budget: Arc::default(),
                     reserved: 0,
                 };
-                let reader = KeyReader::open(segment, &place).unwrap().unwrap();
-                let scores = KeyScores::new(reader, Arc::new(joined), ScoreMode::None, 1.0);
-                check(KeyedDocs::new(scores, segment.reader.max_doc()), &expected, &mut random);
+                let joined = Arc::new(joined);
+                // Documents of strings are read from rows at first, and then looked up.
+                for _ in 0..3 {
+                    let reader = KeyReader::open(segment, &place).unwrap().unwrap();
+                    let scores = KeyScores::new((reader, place.column(segment)), joined.clone(), ScoreMode::None, 1.0);
+                    check(KeyedDocs::new(scores, segment.reader.max_doc()), &expected, &mut random);
+                }
             }
         }
     }

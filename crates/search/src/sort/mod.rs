@@ -9,6 +9,7 @@ use dsl::query::MultiValueMode;
 use dsl::search::{FieldSort, ScriptSortKind, Sort, SortBy};
 use mapping::FieldValue;
 use model::{Error, ErrorKind, Result};
+use segment::open_columns;
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
@@ -365,13 +366,12 @@ impl Plan {
             By::Score => ReadBy::Score,
             By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
             By::Type => {
-                let column = segment.reader.fast_fields().str("_type").map_err(segment::error::broken)?;
+                let column = open_columns::strings(segment, "_type")?;
                 ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::Text("_doc".into())))
             }
             By::Constant(key) => ReadBy::Constant(key.clone()),
             By::SeqNo => {
-                let fields = segment.reader.fast_fields();
-                let column = fields.u64("_seq_no").map_err(segment::error::broken)?;
+                let column = segment.core.seq_no().clone();
                 ReadBy::Column(ColumnReader::least(Some(Column::U64(column)), Key::Int(-1)))
             }
             By::Script {
@@ -402,7 +402,7 @@ impl Plan {
             By::Field(key) if key.path == "_id" || key.path == "_uid" => {
                 let column = match view.rules().ids_have_no_order && key.path == "_id" {
                     true => None,
-                    false => segment.reader.fast_fields().str("_id").map_err(segment::error::broken)?,
+                    false => open_columns::strings(segment, "_id")?,
                 };
                 ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::None { first: false }))
             }
