@@ -188,20 +188,18 @@ impl Expansion<'_> {
             }
             compiled.planned.check()?;
         }
-        let mut found = ExpandedGroups {
-            totals: Vec::with_capacity(members.len()),
-            best: Vec::new(),
-        };
-        let mut best = Vec::with_capacity(members.len());
-        for of in members {
-            found.totals.push(GroupTotals {
+        let of_group = |of: FoundMembers| {
+            let totals = GroupTotals {
                 count: of.count,
                 max_score: of.max_score,
-            });
-            best.push(of.best.into_sorted());
-        }
-        found.best = vec![best; specs.len()];
-        Ok(found)
+            };
+            (totals, of.best.into_sorted())
+        };
+        let (totals, best): (Vec<_>, Vec<_>) = members.into_iter().map(of_group).unzip();
+        Ok(ExpandedGroups {
+            totals,
+            best: vec![best; specs.len()],
+        })
     }
 
     /// Finds members in whatever order they are asked for.
