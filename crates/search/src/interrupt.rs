@@ -23,6 +23,10 @@ const HOLDS_LITTLE: Duration = Duration::from_millis(2);
 const YIELDS_AFTER: Duration = Duration::from_millis(2);
 /// Between two such moments. The kernel looks for others once a tick, 4 ms: a short request that has used up its slice waits for that.
 const YIELDS_EACH: Duration = Duration::from_micros(500);
+/// A thread that ran for so long meanwhile is no short request, and does not yield itself: it writes or merges.
+const LONG_AWAY: Duration = Duration::from_millis(1);
+/// Beside such threads a search yields less often. Who yields gives up the rest of its slice; with [`YIELDS_EACH`] it got half of its share.
+const YIELDS_BESIDE_WRITES: Duration = Duration::from_millis(10);
 const NEVER: u64 = u64::MAX;
 
 /// Asked whether to go on; clones are the same.
@@ -43,8 +47,8 @@ struct Inner {
     /// The thread's time was over before the request's.
     overdrawn: AtomicBool,
     runs: AtomicU32,
-    /// Nanoseconds after `started` when a thread of it last left its processor to others.
-    yielded: AtomicU64,
+    /// Nanoseconds after `started` from which on a thread of it leaves its processor to others.
+    next_yield: AtomicU64,
 }
 
 impl Default for Interrupt {
@@ -72,7 +76,7 @@ impl Interrupt {
             own: own.map_or(NEVER, nanos),
             overdrawn: AtomicBool::new(false),
             runs: AtomicU32::new(0),
-            yielded: AtomicU64::new(0),
+            next_yield: AtomicU64::new(nanos(YIELDS_AFTER)),
         }))
     }
 
@@ -112,14 +116,15 @@ impl Interrupt {
 
     /// Threads of one search take turns: each yields about every [`YIELDS_EACH`] times their number.
     fn yield_if_long(&self, elapsed: Duration) {
-        if elapsed < YIELDS_AFTER {
+        if nanos(elapsed) < self.0.next_yield.load(Ordering::Relaxed) {
             return;
         }
-        let last = self.0.yielded.load(Ordering::Relaxed);
-        if nanos(elapsed).saturating_sub(last) >= nanos(YIELDS_EACH) {
-            self.0.yielded.store(nanos(elapsed), Ordering::Relaxed);
-            std::thread::yield_now();
-        }
+        self.0.next_yield.store(nanos(elapsed + YIELDS_EACH), Ordering::Relaxed);
+        std::thread::yield_now();
+        let resumed = self.0.started.elapsed();
+        let away = resumed.saturating_sub(elapsed);
+        let next = resumed + pause_after(away);
+        self.0.next_yield.store(nanos(next), Ordering::Relaxed);
     }
 
     /// Books bytes that the search is about to hold, until [`Interrupt::release`] or its end.
@@ -170,6 +175,11 @@ impl Interrupt {
         let until = nanos(self.0.started.elapsed() + GRACE);
         self.0.deadline.fetch_max(until, Ordering::Relaxed);
     }
+}
+
+/// How long a search goes on before it yields again, after other threads ran for so long.
+fn pause_after(away: Duration) -> Duration {
+    if away < LONG_AWAY { YIELDS_EACH } else { YIELDS_BESIDE_WRITES }
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -226,15 +236,21 @@ mod tests {
     #[test]
     fn a_long_search_lets_others_go_first_now_and_then() {
         let work = Interrupt::new(Cancellation::default(), Some(Duration::from_secs(60)), None);
-        let yielded = || work.0.yielded.load(Ordering::Relaxed);
+        let next = || work.0.next_yield.load(Ordering::Relaxed);
+        assert_eq!(next(), nanos(YIELDS_AFTER));
         std::thread::sleep(YIELDS_AFTER);
-        assert_eq!(yielded(), 0);
         work.check().expect("it goes on");
-        let first = yielded();
-        assert!(first >= nanos(YIELDS_AFTER), "it yielded after {first} ns");
-        std::thread::sleep(YIELDS_EACH);
+        let second = next();
+        assert!(second >= nanos(YIELDS_AFTER + YIELDS_EACH), "it yields again at {second} ns");
+        std::thread::sleep(YIELDS_BESIDE_WRITES);
         work.yield_to_others();
-        assert!(yielded() >= first + nanos(YIELDS_EACH), "again after {} ns", yielded());
+        assert!(next() >= second + nanos(YIELDS_EACH), "and then at {} ns", next());
+    }
+
+    #[test]
+    fn beside_writes_a_search_yields_less_often() {
+        assert_eq!(pause_after(Duration::from_micros(300)), YIELDS_EACH);
+        assert_eq!(pause_after(Duration::from_millis(4)), YIELDS_BESIDE_WRITES);
     }
 
     #[test]
