@@ -42,7 +42,7 @@ where
     T: HasAssociatedColumnType + Send + Sync,
     DynamicColumn: Into<Option<Column<T>>>,
 {
-    kept(segment, name, |fields| fields.column_opt::<T>(name))
+    open_once(segment, name, |fields| fields.column_opt::<T>(name))
 }
 
 /// The column of strings of a name; `None` if the segment has none.
@@ -50,10 +50,10 @@ where
 /// # Errors
 /// Unreadable files.
 pub fn strings(segment: &SegmentView, name: &str) -> Result<Option<StrColumn>> {
-    kept(segment, name, |fields| fields.str(name))
+    open_once(segment, name, |fields| fields.str(name))
 }
 
-fn kept<C: Clone + Send + Sync + 'static>(
+fn open_once<C: Clone + Send + Sync + 'static>(
     segment: &SegmentView,
     name: &str,
     open: impl FnOnce(&FastFieldReaders) -> tantivy::Result<Option<C>>,
