@@ -94,22 +94,17 @@ pub(crate) fn collect_members(
         "all matches of the query are members of their groups"
     );
     let segment = &source.view.segments[segment_no];
-    let mut sink = MemberSink {
-        search: MemberSearch {
-            planned: source.planned.clone(),
-            segment: segment.clone(),
-            at: (source.no, segment_no),
-            boost: page.scored.then_some(source.boost),
-            one_score: source.planned.node().most_score().is_some(),
-            limit: page.limit,
-            groups: members.len(),
-        },
-        slots: slots_of(page, source.view, segment)?,
-        scorer: None,
-        members: std::mem::take(members),
-        ordinals: Vec::new(),
+    let search = MemberSearch {
+        planned: source.planned.clone(),
+        segment: segment.clone(),
+        at: (source.no, segment_no),
+        boost: page.scored.then_some(source.boost),
+        one_score: source.planned.node().most_score().is_some(),
+        limit: page.limit,
+        groups: members.len(),
     };
-    sink.open()?;
+    let slots = slots_of(page, source.view, segment)?;
+    let mut sink = search.sink(slots, std::mem::take(members))?;
     let mut found = Collected::default();
     let mut set = source.planned.scorer(segment)?;
     match few_members(page, segment, set.cost())? {
@@ -212,7 +207,7 @@ impl OrdinalSlots {
     }
 }
 
-/// What each thread of a segment needs.
+/// The search for members in one segment; threads that divide the segment have a clone each.
 #[derive(Clone)]
 struct MemberSearch {
     planned: Arc<Planned>,
@@ -236,16 +231,22 @@ struct MemberSink {
     ordinals: Vec<u64>,
 }
 
-impl MemberSink {
-    fn open(&mut self) -> Result<()> {
-        if self.search.boost.is_some() {
-            self.scorer = Some(self.search.planned.node().scorer(&self.search.segment)?);
-        }
-        Ok(())
-    }
-}
-
 impl MemberSearch {
+    /// A sink that adds to `members`.
+    fn sink(self, slots: Slots, members: Vec<FoundMembers>) -> Result<MemberSink> {
+        let scorer = match self.boost {
+            Some(_) => Some(self.planned.node().scorer(&self.segment)?),
+            None => None,
+        };
+        Ok(MemberSink {
+            search: self,
+            slots,
+            scorer,
+            members,
+            ordinals: Vec::new(),
+        })
+    }
+
     /// Counts a member, and keeps it if it is among the best of its group. Members of a thread come in order.
     #[inline]
     fn take(&self, doc: DocId, scorer: Option<&mut (dyn Scorer + 'static)>, of: &mut FoundMembers) {
@@ -330,16 +331,9 @@ struct MemberFork {
 
 impl SinkFork for MemberFork {
     fn collect(&self, feed: &mut dyn FnMut(&mut dyn DocSink) -> Result<()>) -> Result<SinkPart> {
-        let mut sink = MemberSink {
-            search: self.search.clone(),
-            slots: Slots::Ordinals(self.slots.clone()),
-            scorer: None,
-            members: (0..self.search.groups)
-                .map(|_| FoundMembers::new(self.search.limit))
-                .collect(),
-            ordinals: Vec::new(),
-        };
-        sink.open()?;
+        let MemberSearch { groups, limit, .. } = self.search;
+        let members = (0..groups).map(|_| FoundMembers::new(limit)).collect();
+        let mut sink = self.search.clone().sink(Slots::Ordinals(self.slots.clone()), members)?;
         feed(&mut sink)?;
         Ok(Box::new(sink.members))
     }
