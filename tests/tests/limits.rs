@@ -152,6 +152,7 @@ fn row(name: &str) -> Option<Row> {
         "http.http2.max_concurrent_streams" | "http.http2.max_header_list_size" | "http.http2.max_resets" => {
             Elsewhere("network: http2_is_bounded")
         }
+        "threads.preemption_tick" => Elsewhere("server: it_ticks_while_long_work_runs"),
         "http.busy_poll" => Elsewhere("rest: nothing_is_lost_between_looking_and_sleeping"),
         name if name.starts_with("cluster.routing.allocation.disk.") || name == "cluster.info.update.interval" => {
             Elsewhere("watermarks")

@@ -4,6 +4,7 @@ use crate::log::Retention;
 use disk::Disk;
 use engine::Clock;
 use engine::breaker::CircuitBreakers;
+use engine::long_work::LongWork;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct Limits {
     /// Called once by a thread of the engine that has worked and now rests: an allocator may have memory to give back that
     /// only this thread can reach.
     pub at_rest: Option<fn()>,
+    /// Jobs of pools and maintenance count themselves here.
+    pub long_work: LongWork,
 }
 
 impl Default for Limits {
@@ -68,6 +71,7 @@ impl Default for Limits {
             s3_clients: Arc::default(),
             breakers: CircuitBreakers::without_limits(),
             at_rest: None,
+            long_work: LongWork::default(),
         }
     }
 }

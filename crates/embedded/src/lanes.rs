@@ -84,7 +84,7 @@ impl Lanes {
                     threads,
                     limited_max: limits.concurrent_searches,
                 },
-                limits.at_rest,
+                limits,
             )?,
             gauge: Arc::new(Gauge {
                 pace: Pace::default(),

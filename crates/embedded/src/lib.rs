@@ -221,7 +221,7 @@ impl EmbeddedEngine {
                 threads,
                 limited_max: limits.concurrent_searches,
             },
-            limits.at_rest,
+            limits,
         )?;
         let lanes = Lanes::start(threads, limits)?;
         let writers = Workers::start(
@@ -231,7 +231,7 @@ impl EmbeddedEngine {
                 threads: threads.min(4),
                 limited_max: usize::MAX,
             },
-            limits.at_rest,
+            limits,
         )?;
         let copiers = Workers::start(
             &Pool {
@@ -240,7 +240,7 @@ impl EmbeddedEngine {
                 threads: COPIERS,
                 limited_max: usize::MAX,
             },
-            limits.at_rest,
+            limits,
         )?;
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {

@@ -87,7 +87,10 @@ impl Store {
         if publish.is_empty() {
             return;
         }
-        let together = catch_unwind(AssertUnwindSafe(|| self.publish(&publish, 0)));
+        let together = {
+            let _running = self.env.limits().long_work.begin();
+            catch_unwind(AssertUnwindSafe(|| self.publish(&publish, 0)))
+        };
         for no in publish {
             match together {
                 Ok(Ok(())) => self.maintenance.failures().record_success(Work::Refresh, no),
@@ -147,6 +150,7 @@ impl Store {
 
     /// Does work that nobody waits for. What fails, by a panic too, is kept and tried again later.
     fn attempt<T>(&self, work: Work, no: u32, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        let _running = self.env.limits().long_work.begin();
         let done = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panic_error("it")));
         match done {
             Ok(done) => {

@@ -40,7 +40,7 @@ impl SearchHelpers {
                     threads: processors.saturating_sub(1),
                     limited_max: usize::MAX,
                 },
-                limits.at_rest,
+                limits,
             )?,
             running: Arc::default(),
             processors,

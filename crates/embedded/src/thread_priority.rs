@@ -2,7 +2,7 @@
 //!
 //! A thread that wakes preempts one of a lower priority at once. Beside one of the same priority it waits for the end of a slice, 3 ms:
 //! a GET in a hundred did so beside bulks and builds. One that has used up its own slice waits for the kernel's next tick, also beside a
-//! lower priority; long searches yield for its sake (`search::interrupt`).
+//! lower priority. While long work runs, `server::preemption_tick` makes the kernel choose each half millisecond.
 //!
 //! Beside other services they lose nothing, because Linux divides time between control groups and sessions first.
 //!

@@ -3,8 +3,10 @@
 //! The queue is bounded by whoever submits: searches by `search.max_concurrent`, the rest by the requests in
 //! flight. Not here: what is run.
 
+use crate::environment::Limits;
 use crate::thread_priority;
 use engine::PoolStats;
+use engine::long_work::LongWork;
 use model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -103,8 +105,8 @@ struct WorkerQueue {
 }
 
 impl Workers {
-    /// Starts the threads of a pool. `at_rest`: called once by a thread that has worked and now rests.
-    pub(crate) fn start(pool: &Pool, at_rest: Option<fn()>) -> Result<Workers> {
+    /// Starts the threads of a pool. Of the limits it takes `at_rest` and `long_work`.
+    pub(crate) fn start(pool: &Pool, limits: &Limits) -> Result<Workers> {
         let Pool {
             name,
             nice,
@@ -118,11 +120,12 @@ impl Workers {
         let mut threads = Vec::new();
         for n in 0..count {
             let shared = shared.clone();
+            let (at_rest, long_work) = (limits.at_rest, limits.long_work.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("pleach-{name}-{n}"))
                 .spawn(move || {
                     thread_priority::lower(nice);
-                    shared.work(at_rest);
+                    shared.work(at_rest, &long_work);
                 })
                 .map_err(|e| Error::new(ErrorKind::Internal, format!("starting a thread failed: {e}")))?;
             threads.push(thread);
@@ -207,7 +210,7 @@ impl Workers {
 const RESTS_AFTER: Duration = Duration::from_millis(200);
 
 impl WorkerQueue {
-    fn work(&self, at_rest: Option<fn()>) {
+    fn work(&self, at_rest: Option<fn()>, long_work: &LongWork) {
         let mut rested = true;
         loop {
             let job = {
@@ -228,7 +231,10 @@ impl WorkerQueue {
             };
             rested = job.is_none();
             match (job, at_rest) {
-                (Some(job), _) => job(),
+                (Some(job), _) => {
+                    let _running = long_work.begin();
+                    job();
+                }
                 (None, Some(at_rest)) => at_rest(),
                 (None, None) => {}
             }

@@ -28,6 +28,7 @@ mod expect;
 pub mod histogram;
 pub mod joins;
 pub mod keys;
+pub mod long_work;
 pub mod memory;
 mod numbered;
 pub mod snapshots;

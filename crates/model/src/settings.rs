@@ -53,6 +53,7 @@ settings! {
     HTTP2_MAX_HEADERS: "http.http2.max_header_list_size" = "64kb", Node, "Headers of one request over HTTP/2, as RFC 9113 counts them; more are answered 431.";
     HTTP2_MAX_RESETS: "http.http2.max_resets" = "20", Node, "Requests of one HTTP/2 connection that its client took back before they were looked at; more end the connection.";
     HTTP_BUSY_POLL: "http.busy_poll" = "50micros", Node, "How long a connection whose client is alone and asks again at once looks for its next request before it sleeps, at most 1ms. 0: not at all.";
+    PREEMPTION_TICK: "threads.preemption_tick" = "500micros", Node, "While long work runs on half of the processors: how often the kernel is made to choose which thread runs, so that short requests do not wait for its own tick. 100micros to 100ms. 0: never.";
     LOGIN_MAX_WAITING: "security.login.max_waiting" = "64", Node, "Requests that wait at once for their password to be compared; more are answered 429.";
     CREDENTIALS_CACHE: "security.credentials_cache.size" = "10000", Node, "Credentials that were compared lately and are kept, as a keyed hash.";
     CREDENTIALS_CACHE_TTL: "security.credentials_cache.ttl" = "1m", Node, "How long they are kept. A changed password, a disabled user and an ended key are noticed at once.";
@@ -211,6 +212,9 @@ pub fn is_duration(setting: Setting) -> bool {
 
 /// The most that `http.busy_poll` may be.
 pub const BUSY_POLL_MOST: Duration = Duration::from_millis(1);
+
+/// What `threads.preemption_tick` may be, if it is not 0.
+pub const PREEMPTION_TICKS: std::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(100);
 
 /// A node setting as a time: as fixed for this process, else its default.
 pub fn node_duration(setting: Setting) -> Duration {

@@ -7,6 +7,7 @@
 //! Not here: the handlers of long requests (`long_requests`), the threads (the server makes them).
 
 use crate::long_requests::{LONG_BODY_BYTES, LongRequests};
+use engine::long_work::LongWork;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,25 +48,42 @@ pub(crate) fn spawn(task: Task, home: Arc<HomeRuntime>, long: &LongRequests) {
     match &long.threads {
         Some(threads) => {
             let short = Handle::current();
-            short.spawn(stay([short.clone(), threads.clone()], false, task, home));
+            let place = Place {
+                runtimes: [short.clone(), threads.clone()],
+                long_work: long.long_work.clone(),
+                home,
+            };
+            short.spawn(place.stay(false, task));
         }
         None => drop(tokio::spawn(task)),
     }
 }
 
-/// Polls the task for as long as its home is here, then has the other runtime do so.
-fn stay(runtimes: [Handle; 2], is_long: bool, mut task: Task, home: Arc<HomeRuntime>) -> Task {
-    Box::pin(async move {
-        let is_over = poll_fn(|cx| match task.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(true),
-            Poll::Pending if home.is_long.load(Ordering::Relaxed) == is_long => Poll::Pending,
-            Poll::Pending => Poll::Ready(false),
-        });
-        if !is_over.await {
-            let other = runtimes[usize::from(!is_long)].clone();
-            other.spawn(stay(runtimes, !is_long, task, home));
-        }
-    })
+/// The two runtimes of a connection, and the choice between them.
+struct Place {
+    runtimes: [Handle; 2],
+    long_work: LongWork,
+    home: Arc<HomeRuntime>,
+}
+
+impl Place {
+    /// Polls the task for as long as its home is here, then has the other runtime do so.
+    fn stay(self, is_long: bool, mut task: Task) -> Task {
+        Box::pin(async move {
+            let is_over = poll_fn(|cx| {
+                let _running = is_long.then(|| self.long_work.begin());
+                match task.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(true),
+                    Poll::Pending if self.home.is_long.load(Ordering::Relaxed) == is_long => Poll::Pending,
+                    Poll::Pending => Poll::Ready(false),
+                }
+            });
+            if !is_over.await {
+                let other = self.runtimes[usize::from(!is_long)].clone();
+                other.spawn(self.stay(!is_long, task));
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +121,7 @@ mod tests {
         let (short, long) = (runtime("short"), runtime("long"));
         let requests = LongRequests {
             threads: Some(long.handle().clone()),
+            ..LongRequests::default()
         };
         let (tell, mut told) = mpsc::unbounded_channel();
         let home = Arc::<HomeRuntime>::default();

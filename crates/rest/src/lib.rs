@@ -234,10 +234,16 @@ impl Rest {
         self.with(|shared| shared.clients = clients)
     }
 
-    /// With requests of long bodies on the threads of this runtime, which takes several. Before anything is answered.
+    /// With requests of long bodies on the threads of this runtime, which takes several, and counted as long work. Before anything is
+    /// answered.
     #[must_use]
-    pub fn with_long_requests_on(self, threads: tokio::runtime::Handle) -> Rest {
-        self.with(|shared| shared.long_requests = long_requests::LongRequests { threads: Some(threads) })
+    pub fn with_long_requests_on(self, threads: tokio::runtime::Handle, long_work: engine::long_work::LongWork) -> Rest {
+        self.with(|shared| {
+            shared.long_requests = long_requests::LongRequests {
+                threads: Some(threads),
+                long_work,
+            };
+        })
     }
 
     /// With these hosts and origins allowed. Before anything is answered.

@@ -7,6 +7,7 @@
 //! (`embedded::lanes`); single steps (`blocking`).
 
 use crate::blocking::{Through, beside_requests};
+use engine::long_work::LongWork;
 use model::{Cancellation, Error, ErrorKind, Result};
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -27,6 +28,8 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 pub(crate) struct LongRequests {
     /// `None`: the runtime of the connections, whose other tasks move to another thread.
     pub(crate) threads: Option<Handle>,
+    /// Each step of them counts itself here.
+    pub(crate) long_work: LongWork,
 }
 
 impl LongRequests {
@@ -35,6 +38,13 @@ impl LongRequests {
         match &self.threads {
             Some(threads) => drop(threads.spawn(work)),
             None => drop(tokio::spawn(work)),
+        }
+    }
+
+    fn steps<T>(&self, work: Work<T>) -> StepsBesideRequests<T> {
+        StepsBesideRequests {
+            work,
+            long_work: self.long_work.clone(),
         }
     }
 
@@ -54,7 +64,7 @@ impl LongRequests {
         let is_long = bytes > LONG_BODY_BYTES;
         match &self.threads {
             Some(threads) if is_long => {
-                let task = threads.spawn(StepsBesideRequests { work });
+                let task = threads.spawn(self.steps(work));
                 let _ends = (!is_carried_through).then(|| EndsWithClient {
                     client_gone: client_gone.clone(),
                     task: task.abort_handle(),
@@ -70,7 +80,7 @@ impl LongRequests {
             }
             _ => {
                 let work: Work<T> = match is_long {
-                    true => Box::pin(StepsBesideRequests { work }),
+                    true => Box::pin(self.steps(work)),
                     false => work,
                 };
                 match is_carried_through {
@@ -98,11 +108,13 @@ impl Drop for EndsWithClient {
 /// Work whose steps each hand the other tasks of their thread over to another one.
 struct StepsBesideRequests<T> {
     work: Work<T>,
+    long_work: LongWork,
 }
 
 impl<T> Future for StepsBesideRequests<T> {
     type Output = Result<T>;
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let _running = self.long_work.begin();
         let work = self.work.as_mut();
         beside_requests(|| work.poll(cx))
     }
@@ -143,6 +155,7 @@ mod tests {
             .expect("a runtime");
         let requests = LongRequests {
             threads: Some(threads.handle().clone()),
+            ..LongRequests::default()
         };
         let name = Box::pin(async { Ok(std::thread::current().name().map(str::to_owned)) });
         let name = requests
@@ -168,6 +181,7 @@ mod tests {
             .expect("a runtime");
         let requests = LongRequests {
             threads: Some(threads.handle().clone()),
+            ..LongRequests::default()
         };
         let client_gone = Cancellation::default();
         let seen = client_gone.clone();
@@ -213,6 +227,7 @@ mod tests {
             .expect("a runtime");
         let requests = LongRequests {
             threads: Some(threads.handle().clone()),
+            ..LongRequests::default()
         };
         let gone = Cancellation::default();
         let work: Work<()> = Box::pin(async { panic!("a fault") });

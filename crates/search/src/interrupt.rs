@@ -19,14 +19,6 @@ const GRACE: Duration = Duration::from_millis(50);
 const RUNS_BETWEEN: u32 = 8;
 /// Work that began less than this ago holds little memory: it goes on while others are stopped for what they hold.
 const HOLDS_LITTLE: Duration = Duration::from_millis(2);
-/// A search that takes longer than this leaves its processor to threads that wait for it, again and again.
-const YIELDS_AFTER: Duration = Duration::from_millis(2);
-/// Between two such moments. The kernel looks for others once a tick, 4 ms: a short request that has used up its slice waits for that.
-const YIELDS_EACH: Duration = Duration::from_micros(500);
-/// A thread that ran for so long meanwhile is no short request, and does not yield itself: it writes or merges.
-const LONG_AWAY: Duration = Duration::from_millis(1);
-/// Beside such threads a search yields less often. Who yields gives up the rest of its slice; with [`YIELDS_EACH`] it got half of its share.
-const YIELDS_BESIDE_WRITES: Duration = Duration::from_millis(10);
 const NEVER: u64 = u64::MAX;
 
 /// Asked whether to go on; clones are the same.
@@ -47,8 +39,6 @@ struct Inner {
     /// The thread's time was over before the request's.
     overdrawn: AtomicBool,
     runs: AtomicU32,
-    /// Nanoseconds after `started` from which on a thread of it leaves its processor to others.
-    next_yield: AtomicU64,
 }
 
 impl Default for Interrupt {
@@ -76,11 +66,10 @@ impl Interrupt {
             own: own.map_or(NEVER, nanos),
             overdrawn: AtomicBool::new(false),
             runs: AtomicU32::new(0),
-            next_yield: AtomicU64::new(nanos(YIELDS_AFTER)),
         }))
     }
 
-    /// Whether to go on. A long search lets other threads go first before it does.
+    /// Whether to go on.
     ///
     /// # Errors
     /// `task_cancelled_exception`; `search_timeout_exception`; `circuit_breaking_exception`.
@@ -98,7 +87,6 @@ impl Interrupt {
         {
             breakers.check("<search>")?;
         }
-        self.yield_if_long(elapsed);
         let now = nanos(elapsed);
         if now < deadline {
             return Ok(());
@@ -107,24 +95,6 @@ impl Interrupt {
             self.0.overdrawn.store(true, Ordering::Relaxed);
         }
         Err(Error::new(ErrorKind::SearchTimeout, "Time exceeded"))
-    }
-
-    /// Lets other threads go first if the search is long: for work that is not to stop in its midst.
-    pub(crate) fn yield_to_others(&self) {
-        self.yield_if_long(self.0.started.elapsed());
-    }
-
-    /// Threads of one search take turns: each yields about every [`YIELDS_EACH`] times their number.
-    fn yield_if_long(&self, elapsed: Duration) {
-        if nanos(elapsed) < self.0.next_yield.load(Ordering::Relaxed) {
-            return;
-        }
-        self.0.next_yield.store(nanos(elapsed + YIELDS_EACH), Ordering::Relaxed);
-        std::thread::yield_now();
-        let resumed = self.0.started.elapsed();
-        let away = resumed.saturating_sub(elapsed);
-        let next = resumed + pause_after(away);
-        self.0.next_yield.store(nanos(next), Ordering::Relaxed);
     }
 
     /// Books bytes that the search is about to hold, until [`Interrupt::release`] or its end.
@@ -177,11 +147,6 @@ impl Interrupt {
     }
 }
 
-/// How long a search goes on before it yields again, after other threads ran for so long.
-fn pause_after(away: Duration) -> Duration {
-    if away < LONG_AWAY { YIELDS_EACH } else { YIELDS_BESIDE_WRITES }
-}
-
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(NEVER - 1)
 }
@@ -231,26 +196,6 @@ mod tests {
         std::thread::sleep(2 * HOLDS_LITTLE);
         let refused = work.check().expect_err("the process holds twice as much");
         assert_eq!(refused.kind(), ErrorKind::CircuitBreaking);
-    }
-
-    #[test]
-    fn a_long_search_lets_others_go_first_now_and_then() {
-        let work = Interrupt::new(Cancellation::default(), Some(Duration::from_secs(60)), None);
-        let next = || work.0.next_yield.load(Ordering::Relaxed);
-        assert_eq!(next(), nanos(YIELDS_AFTER));
-        std::thread::sleep(YIELDS_AFTER);
-        work.check().expect("it goes on");
-        let second = next();
-        assert!(second >= nanos(YIELDS_AFTER + YIELDS_EACH), "it yields again at {second} ns");
-        std::thread::sleep(YIELDS_BESIDE_WRITES);
-        work.yield_to_others();
-        assert!(next() >= second + nanos(YIELDS_EACH), "and then at {} ns", next());
-    }
-
-    #[test]
-    fn beside_writes_a_search_yields_less_often() {
-        assert_eq!(pause_after(Duration::from_micros(300)), YIELDS_EACH);
-        assert_eq!(pause_after(Duration::from_millis(4)), YIELDS_BESIDE_WRITES);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! A request with an alignment gets more memory from mimalloc and a slower way back, whenever the size is not a power of two and
 //! more than 1 kB: it is not known there that what C's `malloc` promises would do.
 //!
-//! Zeroed memory of one size is the kernel's (`arenas`).
+//! Zeroed memory of one size is the kernel's (`arenas`), and so are the buffers of connections (`buffers`).
 
 mod arenas;
+mod buffers;
+mod places;
 
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
@@ -33,6 +35,12 @@ fn is_natural(size: usize, align: usize) -> bool {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() == buffers::BYTES
+            && layout.align() <= NATURAL_ALIGN
+            && let Some(place) = buffers::take()
+        {
+            return place;
+        }
         if is_natural(layout.size(), layout.align()) {
             // SAFETY: any size may be asked for.
             unsafe { mi_malloc(layout.size()).cast() }
@@ -65,19 +73,23 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: as the caller promises.
             return unsafe { arenas::give_back(memory) };
         }
+        if layout.size() == buffers::BYTES && buffers::holds(memory) {
+            // SAFETY: as the caller promises.
+            return unsafe { buffers::give_back(memory) };
+        }
         // SAFETY: as the caller promises.
         unsafe { MiMalloc.dealloc(memory, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if layout.size() == arenas::BYTES && arenas::holds(memory) {
+        if layout.size() == arenas::BYTES && arenas::holds(memory) || layout.size() == buffers::BYTES && buffers::holds(memory) {
             // SAFETY: both are as large as what is copied, and the old one is given back once.
             return unsafe {
                 let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
                 if !new.is_null() {
-                    new.copy_from_nonoverlapping(memory, size.min(arenas::BYTES));
-                    arenas::give_back(memory);
+                    new.copy_from_nonoverlapping(memory, size.min(layout.size()));
+                    self.dealloc(memory, layout);
                 }
                 new
             };
@@ -150,6 +162,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn buffers_are_nobody_elses() {
+        let layout = Layout::from_size_align(buffers::BYTES, 1).expect("a layout");
+        std::thread::scope(|scope| {
+            for thread in 1..5u8 {
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        // More than there are places for all threads: the others are mimalloc's.
+                        // SAFETY: each is given back once, by its layout.
+                        unsafe {
+                            let all: Vec<*mut u8> = (0..100).map(|_| Allocator.alloc(layout)).collect();
+                            for memory in &all {
+                                memory.write_bytes(thread, buffers::BYTES);
+                            }
+                            std::thread::yield_now();
+                            for (n, memory) in all.into_iter().enumerate() {
+                                let grown = layout.size() << (n % 2);
+                                let memory = Allocator.realloc(memory, layout, grown);
+                                let bytes = std::slice::from_raw_parts(memory, buffers::BYTES);
+                                assert!(bytes.iter().all(|byte| *byte == thread), "{n} of thread {thread}");
+                                Allocator.dealloc(memory, Layout::from_size_align(grown, 1).expect("a layout"));
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let place = buffers::take().expect("places come back");
+        assert!(buffers::holds(place) && !buffers::holds(std::ptr::null()));
+        // SAFETY: it was taken here, and is not used.
+        unsafe { buffers::give_back(place) };
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod index_definition;
 mod listen;
 mod logging;
 mod memory;
+mod preemption_tick;
 mod private;
 mod profiles;
 mod server_flags;

@@ -54,7 +54,7 @@ fn build(builder: &mut Builder) -> Result<Runtime> {
 /// Asks the scheduler to run this thread soon after it wakes. Threads that it starts, as those of the engine, have usual slices:
 /// were all short, none would go before another. Older kernels ignore it, and no request depends on it.
 #[cfg(target_os = "linux")]
-fn ask_for_prompt_slices() {
+pub(crate) fn ask_for_prompt_slices() {
     // SAFETY: it takes numbers only; 0 is the calling thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attr = libc::sched_attr {
@@ -72,4 +72,4 @@ fn ask_for_prompt_slices() {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask_for_prompt_slices() {}
+pub(crate) fn ask_for_prompt_slices() {}

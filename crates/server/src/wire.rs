@@ -9,7 +9,9 @@ use crate::users::FirstLogin;
 use embedded::EmbeddedEngine;
 use engine::breaker::CircuitBreakers;
 use engine::clock::SystemClock;
+use engine::long_work::LongWork;
 use engine::{Clock, Engine};
+use model::settings::{self, node_duration};
 use model::{Error, ErrorKind, Result};
 use rest::{Limits, Names, Rest};
 use std::sync::Arc;
@@ -32,15 +34,18 @@ pub(crate) struct Wired {
 /// # Errors
 /// A folder that another process has, that cannot be written, or whose data cannot be read.
 pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Result<Wired> {
-    model::settings::fix_node(config.fixed.iter().copied());
+    settings::fix_node(config.fixed.iter().copied());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     if let Err(cause) = private::mend(&config.data) {
         warn!(target: "server", "others on this machine may read files of the data folder: {cause}");
     }
     let breakers = breakers(config)?;
+    let long_work = LongWork::default();
+    crate::preemption_tick::start(node_duration(settings::PREEMPTION_TICK), long_work.clone())?;
     let engine_limits = embedded::Limits {
         breakers: breakers.clone(),
         at_rest: Some(crate::memory::give_back),
+        long_work: long_work.clone(),
         ..config.engine_limits.clone()
     };
     let engine = Arc::new(EmbeddedEngine::open(&config.data, clock.clone(), engine_limits)?);
@@ -69,7 +74,7 @@ pub(crate) fn wire(config: &Config, address: &str, long_requests: Handle) -> Res
     let shared: Arc<dyn Engine> = engine.clone();
     let mut rest = Rest::new(shared, clock.clone(), names, limits)
         .sharing_clients(engine.client_activity())
-        .with_long_requests_on(long_requests)
+        .with_long_requests_on(long_requests, long_work)
         .open_to(config.access.clone())
         .behind(config.proxies.clone())
         .with_cluster_defaults(config.cluster_defaults.clone())

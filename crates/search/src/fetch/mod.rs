@@ -343,7 +343,6 @@ impl<'a> Fetch<'a> {
                 (Some(filter), Some(value), _) => Some(filter.apply(value).to_string().into()),
                 (_, _, Some(bytes)) => {
                     self.interrupt.reserve(bytes.len())?;
-                    self.interrupt.yield_to_others();
                     Some(String::from_utf8_lossy(bytes).into())
                 }
                 _ => None,

@@ -44,6 +44,14 @@ pub(super) fn node_limits(values: &Values) -> Result<Vec<(settings::Setting, u64
                     setting.name
                 )));
             }
+            let ticks = settings::PREEMPTION_TICKS;
+            if setting.name == settings::PREEMPTION_TICK.name && !duration.is_zero() && !ticks.contains(&duration) {
+                let [least, most] = [ticks.start(), ticks.end()].map(|bound| units::render_duration(*bound));
+                return Err(Error::illegal(format!(
+                    "[{}] is [{text}] but must be [0] or between [{least}] and [{most}]",
+                    setting.name
+                )));
+            }
             let nanos = duration.as_nanos();
             out.push((setting, u64::try_from(nanos).unwrap_or(u64::MAX)));
             continue;

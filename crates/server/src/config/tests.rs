@@ -169,6 +169,12 @@ fn refusals() {
         "",
         Err("[http.busy_poll] is [2ms] but must be at most [1ms]"),
     );
+    check(
+        &["-E", "threads.preemption_tick=10micros"],
+        &[],
+        "",
+        Err("[threads.preemption_tick] is [10micros] but must be [0] or between [100micros] and [100ms]"),
+    );
     check(&["-E", "http.allowed_hosts=http://x"], &[], "", Err("must be a host name"));
     check(
         &["-E", "http.cors.allow-origin=https://a.example"],
