@@ -292,21 +292,19 @@ fn without_times(body: &mut Value) {
 
 #[test]
 fn what_is_withheld_is_in_no_answer() {
-    let seed = std::env::var("PLEACH_TEST_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0x5eed_1234);
-    let cases: u64 = std::env::var("PLEACH_TEST_CASES")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(10_000);
+    let given = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = given("PLEACH_TEST_SEED").unwrap_or(0x5eed_1234);
+    let cases = given("PLEACH_TEST_CASES").unwrap_or(10_000);
+    // What failed late in a long run: stores before this one only draw their numbers.
+    let first_store = given("PLEACH_TEST_STORE").unwrap_or(0);
     let mut secured = Secured::start(&["es8"], &[]);
     let mut random = Random(seed);
     let stores = 1 + cases / 500;
     let mut asked = 0;
     for store in 0..stores {
+        let skipped = store < first_store;
         // Each store has three indices and a user more: a long run goes on with a server that has few.
-        if store > 0 && store.is_multiple_of(40) {
+        if store > first_store && store.is_multiple_of(40) {
             secured = Secured::start(&["es8"], &[]);
         }
         let (all, part, user) = (format!("all-{store}"), format!("part-{store}"), format!("user-{store}"));
@@ -325,10 +323,17 @@ fn what_is_withheld_is_in_no_answer() {
         if several {
             grants.push(grant(&second.0));
         }
-        secured.user(&user, &json!({ "indices": grants }));
+        let admin = |method: &str, path: &str, body: Value| {
+            if !skipped {
+                secured.admin(method, path, body);
+            }
+        };
+        if !skipped {
+            secured.user(&user, &json!({ "indices": grants }));
+        }
         let mut full = mapping();
         full["settings"] = json!({ "number_of_replicas": 0 });
-        secured.admin("PUT", &format!("/{all}"), full.clone());
+        admin("PUT", &format!("/{all}"), full.clone());
         // The same fields are mapped but those that are withheld.
         let mut properties = full["mappings"]["properties"].clone();
         (shown.1)(&mut properties);
@@ -336,7 +341,7 @@ fn what_is_withheld_is_in_no_answer() {
             without(&mut properties["user"]["properties"], &["mail"]);
         }
         full["mappings"] = json!({ "dynamic": false, "properties": properties });
-        secured.admin("PUT", &format!("/{part}"), full);
+        admin("PUT", &format!("/{part}"), full);
         let (mut lines, mut seen) = (String::new(), String::new());
         for id in 0..60 {
             let doc = document(&mut random);
@@ -355,12 +360,12 @@ fn what_is_withheld_is_in_no_answer() {
             // Several segments, the same ones on both sides: phrases are scored by how many there are.
             if id % 25 == 24 || id == 59 {
                 for lines in [&mut lines, &mut seen].into_iter().filter(|lines| !lines.is_empty()) {
-                    secured.admin("POST", "/_bulk?refresh=true", Value::String(std::mem::take(lines)));
+                    admin("POST", "/_bulk?refresh=true", Value::String(std::mem::take(lines)));
                 }
             }
         }
         for _ in 0..cases / stores {
-            asked += 1;
+            asked += u64::from(!skipped);
             let (method, path, body) = match random.below(16) {
                 10 => ("GET", "/{}/_mapping", Value::Null),
                 11 => {
@@ -394,6 +399,9 @@ fn what_is_withheld_is_in_no_answer() {
                 _ => ("POST", "/{}/_search", search(&mut random)),
             };
             let id = random.below(70).to_string();
+            if skipped {
+                continue;
+            }
             let ask = |user: &str, index: &str| {
                 let path = path.replace("{}", index).replace("{id}", &id);
                 let answer = secured.call(user, method, &path, &body);
@@ -405,13 +413,21 @@ fn what_is_withheld_is_in_no_answer() {
                 "seed {seed}, store {store}: {method} {path} {body} with {grants:?}"
             );
         }
-        jobs_reach_what_is_seen(&secured, &mut random, (&all, &part), (&user, shown.0.is_null()));
+        let (updated, deleted) = (clause(&mut random, 1), clause(&mut random, 1));
+        if !skipped {
+            jobs_reach_what_is_seen(&secured, (&updated, &deleted), (&all, &part), (&user, shown.0.is_null()));
+        }
     }
-    assert!(asked + 500 > cases, "{asked}");
+    assert!(first_store > 0 || asked + 500 > cases, "{asked}");
 }
 
 /// Jobs by query over all documents by who sees some, and over those by an administrator, come to the same.
-fn jobs_reach_what_is_seen(secured: &Secured, random: &mut Random, (all, part): (&str, &str), (user, sees_fields): (&str, bool)) {
+fn jobs_reach_what_is_seen(
+    secured: &Secured,
+    (updated_query, deleted_query): (&Value, &Value),
+    (all, part): (&str, &str),
+    (user, sees_fields): (&str, bool),
+) {
     let documents = |user: &str, index: &str| {
         let body = json!({ "size": 100, "sort": ["_id"], "track_total_hits": true });
         let found = secured.call(
@@ -432,7 +448,7 @@ fn jobs_reach_what_is_seen(secured: &Secured, random: &mut Random, (all, part): 
         documents("admin", &format!("copy-{from}"))
     };
     assert_eq!(copied(user, all), copied("admin", part));
-    let query = clause(random, 1);
+    let query = updated_query;
     // 77 is in each range of `queries`: an update moves no document out of sight.
     let script = json!({ "source": "ctx._source.n = 77" });
     let update = json!({ "query": query, "script": script });
@@ -447,7 +463,7 @@ fn jobs_reach_what_is_seen(secured: &Secured, random: &mut Random, (all, part): 
     } else {
         assert_eq!(updated(user, all).status, 403);
     }
-    let query = json!({ "query": clause(random, 1) });
+    let query = json!({ "query": deleted_query });
     let deleted =
         |user: &str, index: &str| secured.call(user, "POST", &format!("/{index}/_delete_by_query?refresh=true"), &query);
     let (found, expected) = (deleted(user, all), deleted("admin", part));

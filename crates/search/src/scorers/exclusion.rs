@@ -8,6 +8,8 @@ use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 pub(crate) struct Without {
     set: Box<dyn Scorer>,
     excluded: Box<dyn Scorer>,
+    /// The document at which it stood last: none of those before it is left to be found.
+    settled: DocId,
 }
 
 /// `set` without the documents of `excluded`.
@@ -15,7 +17,11 @@ pub(crate) fn without(set: Box<dyn Scorer>, excluded: Box<dyn Scorer>) -> Box<dy
     if excluded.doc() == TERMINATED {
         return set;
     }
-    let mut without = Without { set, excluded };
+    let mut without = Without {
+        set,
+        excluded,
+        settled: 0,
+    };
     without.settle();
     Box::new(without)
 }
@@ -25,6 +31,7 @@ impl Without {
         loop {
             let doc = self.set.doc();
             if doc == TERMINATED || seek_to(self.excluded.as_mut(), doc) != doc {
+                self.settled = doc;
                 return doc;
             }
             self.set.advance();
@@ -51,6 +58,10 @@ impl DocSet for Without {
     }
     /// Looks at the one document: the next one that is left may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        // Excluded documents before it have been passed, and the set of these may have been, too. A set of values still finds them in the first.
+        if target < self.settled {
+            return SeekDangerResult::SeekLowerBound(self.settled);
+        }
         let at = self.set.seek_danger(target);
         if matches!(at, SeekDangerResult::Found) && seek_to(self.excluded.as_mut(), target) == target {
             return SeekDangerResult::SeekLowerBound(target + 1);

@@ -10,7 +10,7 @@ use super::rescored::rescore;
 use segment::doc_bits::{BitsDocs, DocBits};
 use std::sync::Arc;
 use tantivy::query::Scorer;
-use tantivy::{DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 fn bits(docs: &[u32]) -> Arc<DocBits> {
     let mut bits = DocBits::new(64);
@@ -103,5 +103,80 @@ fn unions_are_counts() {
             }
             target += 1 + random(8) as u32;
         }
+    }
+}
+
+/// A set that tells by values whether a document is in it, wherever it stands, as ranges of columns do.
+struct ByValue(Box<dyn Scorer>, Arc<DocBits>);
+
+impl DocSet for ByValue {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.0.seek(target)
+    }
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        match self.1.contains(target) {
+            true if self.0.doc() <= target => {
+                seek_to(self.0.as_mut(), target);
+                SeekDangerResult::Found
+            }
+            true => SeekDangerResult::Found,
+            false => SeekDangerResult::SeekLowerBound(target + 1),
+        }
+    }
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+}
+
+impl Scorer for ByValue {
+    fn score(&mut self) -> f32 {
+        self.0.score()
+    }
+}
+
+/// A random set of sets, and its documents.
+fn any_set(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (Box<dyn Scorer>, Vec<u32>) {
+    if depth == 0 {
+        let docs: Vec<u32> = (0..64).filter(|_| random(3) > 0).collect();
+        let leaf: Box<dyn Scorer> = match random(2) {
+            0 => set(&docs, 1.0),
+            _ => Box::new(ByValue(set(&docs, 1.0), bits(&docs))),
+        };
+        return (leaf, docs);
+    }
+    let (one, docs) = any_set(random, depth - 1);
+    let (other, others) = any_set(random, depth - 1);
+    let left = |keeps: bool| docs.iter().copied().filter(|doc| others.contains(doc) == keeps).collect();
+    match random(3) {
+        0 => (without(one, other), left(false)),
+        1 => (among(one, bits(&others)), left(true)),
+        _ => (and(vec![(one, true), (other, false)]), left(true)),
+    }
+}
+
+/// A set in another one is asked for documents by themselves, and finds those that it has.
+#[test]
+fn sets_find_single_documents() {
+    let mut random = model::random::random(11);
+    for round in 0..2_000 {
+        let depth = 1 + random(3) as u32;
+        let (mut asked, docs) = any_set(&mut random, depth);
+        for target in (0..64).filter(|_| random(3) > 0) {
+            let found = matches!(asked.seek_danger(target), SeekDangerResult::Found);
+            assert_eq!(found, docs.contains(&target), "round {round}: {target} in {docs:?}");
+        }
+        let (mut walked, docs) = any_set(&mut random, depth);
+        let mut seen = Vec::new();
+        while walked.doc() != TERMINATED {
+            seen.push(walked.doc());
+            walked.advance();
+        }
+        assert_eq!(seen, docs, "round {round}");
     }
 }
