@@ -5,7 +5,7 @@
 //! scanned until enough are counted, and only the rest is pruned. Where every match has the same score, the first ones are the
 //! best. Counting ends at `track_total_hits`.
 //!
-//! Scores that are shown come from `scorers` in every case: those of pruning only choose (search.md S10 to S13).
+//! Scores that are shown are those of `scorers`: those of pruning choose, and are shown where their sum is exact (search.md S10 to S13).
 //!
 //! Not here: every other search (`collect`).
 
@@ -16,6 +16,7 @@ use super::side_by_side::{self, DividedWork, Units};
 use super::{Best, Collected, Order, Ranked, Source, ranked_by_score};
 use crate::context::Context;
 use crate::interrupt::Interrupt;
+use crate::scorers::block_max::Candidates;
 use crate::scorers::live_docs::LiveDocs;
 use crate::scorers::planned::Planned;
 use crate::scorers::prune::{Checks, Pruning};
@@ -29,6 +30,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// Whether a search asks for nothing but the best by score and how many match.
@@ -379,33 +381,68 @@ fn collect_conjunction(
 /// The best of one segment from a document on, by pruning.
 fn prune_from(from: DocId, pruning: &Pruning, at: &SegmentQuery<'_>, mut checks: Checks, best: &mut Best<'_>) -> Result<()> {
     let mut nearest = Nearest::above(best, at.bound);
-    // Pruning adds scores up in another order. It only chooses: who is near the threshold gets the score that is shown.
-    let mut scorer = at.planned.node().scorer(at.segment)?;
-    pruning.for_each(at.segment, from, nearest.threshold(), &mut |doc, score| {
+    let candidates = pruning.open(at.segment)?;
+    let mut shown = ShownScore::open(&candidates, pruning, at)?;
+    candidates.for_each(from, nearest.threshold(), &mut |doc, score| {
         debug_assert!(doc >= from, "search.md S10: documents before [{from}] have been looked at");
         if score > nearest.threshold() && at.sight.sees(doc) && checks.pass(doc) {
-            let matches = matches!(scorer.seek_danger(doc), SeekDangerResult::Found);
-            debug_assert!(
-                matches || pruning.is_conjunction(),
-                "search.md S11: the scorer finds the documents that pruning chooses"
-            );
-            if matches {
-                let found = scorer.score();
-                debug_assert!(
-                    found <= score,
-                    "search.md S11: a match scores [{found}], its terms together [{score}]"
-                );
-                if found > nearest.threshold() {
-                    nearest.push(found, doc);
-                }
+            let found = shown.score(doc, score);
+            if let Some(found) = found.filter(|found| *found > nearest.threshold()) {
+                nearest.push(found, doc);
             }
         }
         nearest.threshold()
-    })?;
+    });
     for HitCandidate(score, doc) in nearest.heap {
         best.push(at.rank(doc, score));
     }
     Ok(())
+}
+
+/// The score that is shown of a document that pruning chose, in which scores may be added up in another order. Where the
+/// sum is exact the scorer is not asked, but by assertions.
+struct ShownScore {
+    scorer: Option<Box<dyn Scorer>>,
+    is_exact: bool,
+    /// Documents with all terms may be no matches: a phrase also asks for their places.
+    may_miss: bool,
+}
+
+impl ShownScore {
+    fn open(candidates: &Candidates<'_>, pruning: &Pruning, at: &SegmentQuery<'_>) -> Result<ShownScore> {
+        let is_exact = candidates.scores_are_exact();
+        let scorer = match is_exact && !cfg!(debug_assertions) {
+            true => None,
+            false => Some(at.planned.node().scorer(at.segment)?),
+        };
+        Ok(ShownScore {
+            scorer,
+            is_exact,
+            may_miss: pruning.is_conjunction(),
+        })
+    }
+
+    /// `None`: it is no match. Documents are asked for in ascending order. `most`: the sum by pruning.
+    fn score(&mut self, doc: DocId, most: f32) -> Option<f32> {
+        let Some(scorer) = &mut self.scorer else {
+            return Some(most);
+        };
+        let matches = matches!(scorer.seek_danger(doc), SeekDangerResult::Found);
+        debug_assert!(
+            matches || self.may_miss && !self.is_exact,
+            "search.md S11: the scorer finds the documents that pruning chooses"
+        );
+        let found = matches.then(|| scorer.score());
+        debug_assert!(
+            found.is_none_or(|found| found <= most),
+            "search.md S11: a match scores {found:?}, its terms together [{most}]"
+        );
+        debug_assert!(
+            !self.is_exact || found == Some(most),
+            "search.md S11: a match scores {found:?} where the exact sum is [{most}]"
+        );
+        found
+    }
 }
 
 /// Whether groups are found by pruning: a conjunction and a selective filter are scanned.
@@ -437,10 +474,11 @@ fn collect_groups(
         };
         let groups = Groups::open(plan, source.view, segment)?;
         let mut scorer = planned.node().scorer(segment)?;
+        let candidates = pruning.open(segment)?;
         let mut failed = None;
         // The best score of each group that the segment has shown, by ordinal.
         let mut best_scores: FxHashMap<u64, f32> = FxHashMap::default();
-        pruning.for_each(segment, 0, best.floor_score(), &mut |doc, score| {
+        candidates.for_each(0, best.floor_score(), &mut |doc, score| {
             let floor = best.floor_score();
             let competes = score > floor && sight.sees(doc) && checks.pass(doc);
             let ordinal = if competes { groups.ordinal(doc) } else { None };
@@ -467,7 +505,7 @@ fn collect_groups(
                 Err(error) => failed = Some(error),
             }
             best.floor_score()
-        })?;
+        });
         if let Some(error) = failed {
             return Err(error);
         }

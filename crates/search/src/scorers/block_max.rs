@@ -94,9 +94,9 @@ impl BoundedList {
         }))
     }
 
-    /// No document of the list scores less: a term that is there more often scores more.
-    fn least(&self) -> f32 {
-        self.once[255]
+    /// Every score of the list is a multiple of the last place of this.
+    fn unit(&self) -> f32 {
+        self.bm25.unit()
     }
 
     /// The block that would hold a document: its last document, and its bound. Asked for in ascending order.
@@ -610,44 +610,65 @@ impl ScoredClauses {
     }
 }
 
-/// Shows, in their order, at least the documents of a segment from `from` on that score more than the threshold: those that have the
-/// terms of all clauses where all are required, else of any.
-///
-/// # Errors
-/// Unreadable files.
-pub(crate) fn for_each(
-    scored: &ScoredClauses,
-    segment: &SegmentView,
-    (from, threshold): (DocId, f32),
-    show: &mut ShowCandidate<'_>,
-) -> Result<()> {
-    let ScoredClauses {
-        clauses,
-        all_required,
-        roundings,
-    } = scored;
-    let mut lists = Vec::new();
-    for (number, clause) in clauses.iter().enumerate() {
-        for term in &clause.terms {
-            match BoundedList::open(term, &clause.bm25, segment)? {
-                Some(list) => lists.push((number, list)),
-                None if *all_required => return Ok(()),
-                None => {}
+/// The lists of clauses in one segment.
+pub struct Candidates<'a> {
+    scored: &'a ScoredClauses,
+    /// For each its clause.
+    lists: Vec<(usize, BoundedList)>,
+    bounds: SumBound,
+}
+
+impl Candidates<'_> {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(crate) fn open<'a>(scored: &'a ScoredClauses, segment: &SegmentView) -> Result<Candidates<'a>> {
+        let mut lists = Vec::new();
+        for (number, clause) in scored.clauses.iter().enumerate() {
+            for term in &clause.terms {
+                match BoundedList::open(term, &clause.bm25, segment)? {
+                    Some(list) => lists.push((number, list)),
+                    None if scored.all_required => {
+                        return Ok(Candidates {
+                            scored,
+                            lists: Vec::new(),
+                            bounds: SumBound::new(0, 0.0, 0.0),
+                        });
+                    }
+                    None => {}
+                }
+            }
+        }
+        let unit = lists.iter().map(|(_, list)| list.unit()).fold(f32::MAX, f32::min);
+        let most = lists.iter().map(|(_, list)| f64::from(list.most)).sum();
+        Ok(Candidates {
+            scored,
+            lists,
+            bounds: SumBound::new(scored.roundings, unit, most),
+        })
+    }
+
+    /// Each document that is shown matches, and its score is the one of the scorers: terms alone, whose sum is the same in any order.
+    pub fn scores_are_exact(&self) -> bool {
+        self.bounds.is_exact() && self.scored.clauses.iter().all(|clause| clause.terms.len() == 1)
+    }
+
+    /// Shows, in their order, at least the documents from `from` on that score more than the threshold: those that have the
+    /// terms of all clauses where all are required, else of any. `show` answers the threshold from there on.
+    pub fn for_each(mut self, from: DocId, threshold: f32, show: &mut ShowCandidate<'_>) {
+        match self.lists.as_mut_slice() {
+            [] => {}
+            [(_, one)] => for_each_of_one(one, from, threshold, show),
+            _ if self.scored.all_required => {
+                if let Some(mut required) = Required::new(self.lists, &self.scored.clauses, self.bounds) {
+                    required.for_each(from, threshold, show);
+                }
+            }
+            _ => {
+                let lists = self.lists.into_iter().map(|(_, list)| list).collect();
+                TermChoice::new(lists, self.bounds).for_each(from, threshold, show);
             }
         }
     }
-    let least = lists.iter().map(|(_, list)| list.least()).fold(f32::MAX, f32::min);
-    let most = lists.iter().map(|(_, list)| f64::from(list.most)).sum();
-    let bounds = SumBound::new(*roundings, least, most);
-    match lists.as_mut_slice() {
-        [] => {}
-        [(_, one)] => for_each_of_one(one, from, threshold, show),
-        _ if *all_required => {
-            if let Some(mut required) = Required::new(lists, clauses, bounds) {
-                required.for_each(from, threshold, show);
-            }
-        }
-        _ => TermChoice::new(lists.into_iter().map(|(_, list)| list).collect(), bounds).for_each(from, threshold, show),
-    }
-    Ok(())
 }

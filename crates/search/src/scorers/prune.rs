@@ -5,7 +5,7 @@
 //!
 //! Not here: the bounds (`block_max`), what is done with the documents (`collect::top`).
 
-use super::block_max::{self, ScoredClauses, ShowCandidate};
+use super::block_max::{Candidates, ScoredClauses};
 use super::constant::ConstantScorer;
 use super::node::Shared;
 use model::Result;
@@ -109,12 +109,11 @@ impl Pruning {
         checks.docs_max.saturating_mul(SELECTIVE) < self.docs()
     }
 
-    /// Shows at least the documents of a segment from `from` on that score more than the threshold, in order; the answer is the
-    /// threshold from there on. Others are left out where that is cheap.
+    /// The lists of a segment, which show at least the documents that score more than a threshold. Others are left out where that is cheap.
     ///
     /// # Errors
     /// Unreadable files.
-    pub fn for_each(&self, segment: &SegmentView, from: DocId, threshold: f32, show: &mut ShowCandidate<'_>) -> Result<()> {
-        block_max::for_each(&self.scored, segment, (from, threshold), show)
+    pub fn open(&self, segment: &SegmentView) -> Result<Candidates<'_>> {
+        Candidates::open(&self.scored, segment)
     }
 }

@@ -72,6 +72,11 @@ pub struct Bm25 {
     inverse_norms: Arc<[f32; 256]>,
 }
 
+/// The distance to the next number.
+fn last_place(number: f32) -> f32 {
+    number.next_up() - number
+}
+
 impl Bm25 {
     /// With the usual numbers; `factor` is k1 + 1 (Elasticsearch, OpenSearch before 3) or 1.
     pub fn new(field: FieldStatistics, rarities: Vec<Rarity>, boost: f32, factor: f32) -> Bm25 {
@@ -114,7 +119,20 @@ impl Bm25 {
     /// The score of a frequency in a field of a length. Fields without norms count as of length 1.
     #[inline]
     pub fn score(&self, freq: f32, norm: u8) -> f32 {
-        self.weight - self.weight / (1.0 + freq * self.inverse_norms[usize::from(norm)])
+        let score = self.weight - self.weight / (1.0 + freq * self.inverse_norms[usize::from(norm)]);
+        debug_assert!(
+            !score.is_finite() || (f64::from(score) / f64::from(last_place(self.unit()))).fract() == 0.0,
+            "search.md S11: a score of {score} is a multiple of the last place of {}",
+            self.unit()
+        );
+        score
+    }
+
+    /// Each score is a multiple of the last place of this, half of the weight. What is taken from the weight is at most the weight. If it is no
+    /// less than half of it, it is such a multiple, and the difference is exact (P. Sterbenz: Floating-point computation, 1974); otherwise the
+    /// difference is more than half of the weight.
+    pub(crate) fn unit(&self) -> f32 {
+        self.weight / 2.0
     }
 
     /// How the score came about; `counted` says what the frequency counts.

@@ -11,7 +11,7 @@
 const ANY_ORDER: f64 = 1e-12;
 /// More than what one rounding to `f32` adds, as a part of the sum.
 const ROUNDING: f64 = 1.0 / (1 << 23) as f64;
-/// A score is a multiple of the last place of the least one, and `f64` holds 2⁵³ of these. The least score has up to 2²⁴ of them.
+/// A score is a multiple of the last place of the unit, and `f64` holds 2⁵³ of these. The unit has up to 2²⁴ of them.
 const EXACT_TIMES: f64 = (1 << 29) as f64;
 
 /// Bounds of sums of scores.
@@ -21,9 +21,10 @@ pub(crate) struct SumBound {
 }
 
 impl SumBound {
-    /// `roundings`: how deep sums are inside of sums, each rounded by itself. No score is less than `least`, no sum is more than `most`.
-    pub(crate) fn new(roundings: u32, least: f32, most: f64) -> SumBound {
-        let is_exact = least.is_normal() && most < f64::from(least) * EXACT_TIMES;
+    /// `roundings`: how deep sums are inside of sums, each rounded by itself. Each score is a multiple of the last place of `unit`, as
+    /// it is where none is less; no sum is more than `most`.
+    pub(crate) fn new(roundings: u32, unit: f32, most: f64) -> SumBound {
+        let is_exact = unit.is_normal() && most < f64::from(unit) * EXACT_TIMES;
         let any_order = if is_exact { 0.0 } else { ANY_ORDER };
         SumBound {
             raised: 1.0 + any_order + ROUNDING * f64::from(roundings),
@@ -34,6 +35,11 @@ impl SumBound {
     #[inline]
     pub(crate) fn of(self, sum: f64) -> f32 {
         (sum * self.raised) as f32
+    }
+
+    /// The sum is what every scorer gives.
+    pub(crate) fn is_exact(self) -> bool {
+        self.raised == 1.0
     }
 
     /// A score that together with `others` does not exceed the threshold, nor does a lower one.
@@ -65,7 +71,9 @@ mod tests {
             order.sort_by(|a, b| b.total_cmp(a));
             let (flat, bound) = (sum_of(&order) as f32, SumBound::new(0, least, sum).of(sum));
             assert!(flat <= bound, "{scores:?}: {flat} is above {bound}");
-            assert!(!is_exact || flat == bound, "{scores:?}: {flat} is not {bound}");
+            let says_exact = SumBound::new(0, least, sum).is_exact();
+            assert!(says_exact || !is_exact, "{scores:?} are close to each other");
+            assert!(!says_exact || flat == bound, "{scores:?}: {flat} is not {bound}");
             let groups: Vec<f32> = scores.chunks(1 + next(4) as usize).map(|some| sum_of(some) as f32).collect();
             let nested = sum_of(&groups) as f32;
             assert!(
