@@ -76,7 +76,7 @@ impl DocSet for Conjunction {
     }
     /// Looks at the one document: the next one that all sets have may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        // The sets have been asked for documents up to this one, and are not asked for earlier ones.
+        // The sets were asked for documents up to this one. They cannot be asked for earlier ones.
         if target < self.doc {
             return SeekDangerResult::SeekLowerBound(self.doc);
         }

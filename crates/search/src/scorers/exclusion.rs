@@ -8,7 +8,7 @@ use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 pub(crate) struct Without {
     set: Box<dyn Scorer>,
     excluded: Box<dyn Scorer>,
-    /// The document at which it stood last: none of those before it is left to be found.
+    /// The document that [`Without::settle`] found last. Nothing before it is in the set and not excluded.
     settled: DocId,
 }
 
@@ -58,7 +58,8 @@ impl DocSet for Without {
     }
     /// Looks at the one document: the next one that is left may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        // Excluded documents before it have been passed, and the set of these may have been, too. A set of values still finds them in the first.
+        // Documents before it were excluded, and `excluded` stands behind them: it cannot say so again. A range of a column would still
+        // find them, because it looks at their values.
         if target < self.settled {
             return SeekDangerResult::SeekLowerBound(self.settled);
         }
