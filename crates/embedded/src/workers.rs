@@ -105,7 +105,7 @@ struct WorkerQueue {
 }
 
 impl Workers {
-    /// Starts the threads of a pool. Of the limits it takes `at_rest` and `long_work`.
+    /// Starts the threads of a pool. They use `at_rest` and `long_work` of the limits.
     pub(crate) fn start(pool: &Pool, limits: &Limits) -> Result<Workers> {
         let Pool {
             name,

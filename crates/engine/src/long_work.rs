@@ -1,7 +1,7 @@
 //! How many threads do work that takes longer than a short request.
 //!
-//! Pools of threads, long requests and maintenance count themselves. The server divides the slices of such work while they run
-//! (`server::scheduler_tick`).
+//! Pools of threads, long requests and maintenance count themselves. While some of it runs, the server makes the kernel choose between
+//! threads more often (`server::preemption_tick`).
 //!
 //! Not here: which work is long (`embedded::lanes`, `rest::long_requests`).
 

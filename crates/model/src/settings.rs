@@ -213,7 +213,7 @@ pub fn is_duration(setting: Setting) -> bool {
 /// The most that `http.busy_poll` may be.
 pub const BUSY_POLL_MOST: Duration = Duration::from_millis(1);
 
-/// What `threads.preemption_tick` may be, if it is not 0.
+/// The values of `threads.preemption_tick` beside 0, which is never.
 pub const PREEMPTION_TICKS: std::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(100);
 
 /// A node setting as a time: as fixed for this process, else its default.

@@ -9,6 +9,8 @@ mod arenas;
 mod buffers;
 mod places;
 
+use arenas::ARENAS;
+use buffers::BUFFERS;
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -37,7 +39,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() == buffers::BYTES
             && layout.align() <= NATURAL_ALIGN
-            && let Some(place) = buffers::take()
+            && let Some(place) = BUFFERS.take()
         {
             return place;
         }
@@ -54,7 +56,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if layout.size() == arenas::BYTES
             && layout.align() <= NATURAL_ALIGN
-            && let Some(place) = arenas::take()
+            && let Some(place) = ARENAS.take()
         {
             return place;
         }
@@ -69,13 +71,13 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if layout.size() == arenas::BYTES && arenas::holds(memory) {
+        if layout.size() == arenas::BYTES && ARENAS.holds(memory) {
             // SAFETY: as the caller promises.
             return unsafe { arenas::give_back(memory) };
         }
-        if layout.size() == buffers::BYTES && buffers::holds(memory) {
+        if layout.size() == buffers::BYTES && BUFFERS.holds(memory) {
             // SAFETY: as the caller promises.
-            return unsafe { buffers::give_back(memory) };
+            return unsafe { BUFFERS.give_back(memory) };
         }
         // SAFETY: as the caller promises.
         unsafe { MiMalloc.dealloc(memory, layout) }
@@ -83,7 +85,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if layout.size() == arenas::BYTES && arenas::holds(memory) || layout.size() == buffers::BYTES && buffers::holds(memory) {
+        if layout.size() == arenas::BYTES && ARENAS.holds(memory) || layout.size() == buffers::BYTES && BUFFERS.holds(memory) {
             // SAFETY: both are as large as what is copied, and the old one is given back once.
             return unsafe {
                 let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
@@ -191,10 +193,10 @@ mod tests {
                 });
             }
         });
-        let place = buffers::take().expect("places come back");
-        assert!(buffers::holds(place) && !buffers::holds(std::ptr::null()));
+        let place = BUFFERS.take().expect("places come back");
+        assert!(BUFFERS.holds(place) && !BUFFERS.holds(std::ptr::null()));
         // SAFETY: it was taken here, and is not used.
-        unsafe { buffers::give_back(place) };
+        unsafe { BUFFERS.give_back(place) };
     }
 
     #[test]

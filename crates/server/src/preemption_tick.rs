@@ -19,7 +19,7 @@ const LOOKS_EACH: Duration = Duration::from_millis(4);
 const TICKS_ON: Duration = Duration::from_millis(20);
 /// After so long without long work nothing looks until some begins.
 const RESTS_AFTER: Duration = Duration::from_secs(1);
-/// What the threads of ticks have for a stack.
+/// The stack of each thread.
 const STACK_BYTES: usize = 64 << 10;
 
 /// Starts the threads. They end with the process.

@@ -625,19 +625,18 @@ impl Candidates<'_> {
     /// Unreadable files.
     pub(crate) fn open<'a>(scored: &'a ScoredClauses, segment: &SegmentView) -> Result<Candidates<'a>> {
         let mut lists = Vec::new();
-        for (number, clause) in scored.clauses.iter().enumerate() {
-            for term in &clause.terms {
-                match BoundedList::open(term, &clause.bm25, segment)? {
-                    Some(list) => lists.push((number, list)),
-                    None if scored.all_required => {
-                        return Ok(Candidates {
-                            scored,
-                            lists: Vec::new(),
-                            bounds: SumBound::new(0, 0.0, 0.0),
-                        });
-                    }
-                    None => {}
+        let terms = scored.clauses.iter().enumerate();
+        for (number, clause, term) in
+            terms.flat_map(|(number, clause)| clause.terms.iter().map(move |term| (number, clause, term)))
+        {
+            match BoundedList::open(term, &clause.bm25, segment)? {
+                Some(list) => lists.push((number, list)),
+                // No document has all terms.
+                None if scored.all_required => {
+                    lists.clear();
+                    break;
                 }
+                None => {}
             }
         }
         let unit = lists.iter().map(|(_, list)| list.unit()).fold(f32::MAX, f32::min);

@@ -128,9 +128,9 @@ impl Bm25 {
         score
     }
 
-    /// Each score is a multiple of the last place of this, half of the weight. What is taken from the weight is at most the weight. If it is no
-    /// less than half of it, it is such a multiple, and the difference is exact (P. Sterbenz: Floating-point computation, 1974); otherwise the
-    /// difference is more than half of the weight.
+    /// Half of the weight. Each score is a multiple of its last place. A score is the weight less a part of it. A part of at least half is such
+    /// a multiple, and that difference is exact (P. Sterbenz: Floating-point computation, 1974). A smaller part leaves more than half
+    /// of the weight, where numbers are no nearer to each other.
     pub(crate) fn unit(&self) -> f32 {
         self.weight / 2.0
     }

@@ -11,24 +11,13 @@ use super::places::Places;
 /// The one size that is served: a page of `tantivy_stacker`'s arena.
 pub(super) const BYTES: usize = 1 << 20;
 
-/// 16 of them.
-static ARENAS: Places<BYTES, 1> = Places::new(16);
+/// 16 arenas. What is taken is zeroed and aligned to a page of the system; [`give_back`] takes it back.
+pub(super) static ARENAS: Places<BYTES, 1> = Places::new(16);
 
-/// Zeroed memory of [`BYTES`], aligned to a page of the system; `None` if every place is taken.
-pub(super) fn take() -> Option<*mut u8> {
-    ARENAS.take()
-}
-
-/// Whether memory lies in one of the places.
-#[inline]
-pub(super) fn holds(memory: *const u8) -> bool {
-    ARENAS.holds(memory)
-}
-
-/// Takes a place back.
+/// Takes a place back, zeroed.
 ///
 /// # Safety
-/// It was given by [`take`], once, and nobody uses it any more.
+/// It was given by [`ARENAS`], once, and nobody uses it any more.
 pub(super) unsafe fn give_back(memory: *mut u8) {
     // SAFETY: the place is mapped for as long as the process runs, and the caller says that it is not used.
     unsafe {

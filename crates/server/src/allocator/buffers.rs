@@ -11,25 +11,5 @@ use super::places::Places;
 /// The one size that is served: the first size of hyper's buffers.
 pub(super) const BYTES: usize = 8 << 10;
 
-/// 256 of them.
-static BUFFERS: Places<BYTES, 4> = Places::new(64);
-
-/// Memory of [`BYTES`], with any content; `None` if every place is taken.
-pub(super) fn take() -> Option<*mut u8> {
-    BUFFERS.take()
-}
-
-/// Whether memory lies in one of the places.
-#[inline]
-pub(super) fn holds(memory: *const u8) -> bool {
-    BUFFERS.holds(memory)
-}
-
-/// Takes a place back.
-///
-/// # Safety
-/// It was given by [`take`], once, and nobody uses it any more.
-pub(super) unsafe fn give_back(memory: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe { BUFFERS.give_back(memory) };
-}
+/// 256 buffers. What is taken has any content.
+pub(super) static BUFFERS: Places<BYTES, 4> = Places::new(64);
