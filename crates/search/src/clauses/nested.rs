@@ -5,7 +5,8 @@ use crate::fields::target::query_shard;
 use crate::scorers::bool::BoolNode;
 use crate::scorers::nested::NestedNode;
 use crate::scorers::node::Shared;
-use dsl::query::{NestedQuery, ScoreMode};
+use dsl::query::{Clause, NestedQuery, Query, ScoreMode, ZeroTerms};
+use mapping::{Kind, Mapping};
 use model::{Error, ErrorKind, Result, nearest};
 use segment::searchable::IndexView;
 use std::sync::Arc;
@@ -22,6 +23,34 @@ pub(crate) fn no_nested(view: &IndexView, path: &str) -> String {
         false => nearest::hint(path, view.mapping.nested_paths()),
     };
     format!("[nested] failed to find nested object under path [{path}]{hint}")
+}
+
+/// The kind of a field that has values in documents of the nested path alone.
+fn kind_only_in(mapping: &Mapping, field: &str, path: &str) -> Option<Kind> {
+    let (own, field) = mapping.resolve(field)?;
+    let object = mapping.object(path)?;
+    let is_copied = object.include_in_parent || object.include_in_root;
+    (mapping.nested_path_of(own) == Some(path) && !is_copied).then_some(field.kind)
+}
+
+/// Whether a query can only find documents of the nested path, so that no filter is needed for it. It says so of the clauses for which
+/// Lucene's `NestedHelper` does; of no other.
+fn finds_only_nested(mapping: &Mapping, query: &Query, path: &str) -> bool {
+    let all = |queries: &[Query]| queries.iter().all(|query| finds_only_nested(mapping, query, path));
+    let any = |queries: &[Query]| queries.iter().any(|query| finds_only_nested(mapping, query, path));
+    let kind = |field: &str| kind_only_in(mapping, field, path);
+    match &query.clause {
+        Clause::MatchNone => true,
+        Clause::Term(q) => kind(&q.field).is_some(),
+        Clause::Terms(q) => kind(&q.field).is_some(),
+        Clause::Match(q) => q.fuzziness.is_none() && q.zero_terms_query == ZeroTerms::None && kind(&q.field).is_some(),
+        Clause::Range(q) => kind(&q.field).is_some_and(|kind| kind.is_numeric() || kind.is_date()),
+        Clause::ConstantScore { filter } => finds_only_nested(mapping, filter, path),
+        // Options are required where nothing else is.
+        Clause::Bool(q) if q.must.is_empty() && q.filter.is_empty() => !q.should.is_empty() && all(&q.should),
+        Clause::Bool(q) => any(&q.must) || any(&q.filter),
+        _ => false,
+    }
 }
 
 impl Planner<'_> {
@@ -42,13 +71,18 @@ impl Planner<'_> {
             Ok((node, planner.named.borrow().clone()))
         })?;
         let (child, _names) = child;
-        let path = Term::from_field_text(self.view.schema.nested_path, &q.path);
-        let filter = self.filter(vec![path], 1.0, format!("_nested_path:{}", q.path));
-        let child: Shared = Arc::new(BoolNode {
-            must: vec![child],
-            filter: vec![filter],
-            ..BoolNode::default()
-        });
+        // Of 2015 the filter shows in explanations.
+        let child: Shared = if !self.view.typed && finds_only_nested(&self.view.mapping, &q.query, &q.path) {
+            child
+        } else {
+            let path = Term::from_field_text(self.view.schema.nested_path, &q.path);
+            let filter = self.filter(vec![path], 1.0, format!("_nested_path:{}", q.path));
+            Arc::new(BoolNode {
+                must: vec![child],
+                filter: vec![filter],
+                ..BoolNode::default()
+            })
+        };
         // In the objects of the path itself it asks each for itself: there is nothing to join.
         if self.path.as_deref() == Some(q.path.as_str()) {
             return Ok(match q.score_mode {

@@ -31,6 +31,10 @@ pub(crate) fn enclosing(segment: &SegmentView, schema: &IndexSchema, path: Optio
 /// More documents are counted one by one, between looks at the clock.
 const COUNTED_AT_ONCE_MAX: u64 = 1_000_000;
 
+/// Fewer nested documents of the segment match: their parents are looked up one by one. A set of bits for them goes over all words of
+/// the segment.
+const DOCS_PER_CHILD_OF_BITS_MAX: u32 = 128;
+
 pub(crate) struct NestedNode {
     pub(crate) child: Shared,
     pub(crate) schema: Arc<IndexSchema>,
@@ -176,14 +180,15 @@ impl Node for NestedNode {
     }
 
     fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        if self.most_score() == Some(0.0)
-            && let Some(bits) = self.bits(segment)?
-        {
-            return Ok(Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)));
-        }
         let child = self.child.scorer(segment)?;
         if child.doc() == TERMINATED {
             return Ok(Box::new(NoScorer));
+        }
+        if self.most_score() == Some(0.0)
+            && child.size_hint() > segment.reader.max_doc() / DOCS_PER_CHILD_OF_BITS_MAX
+            && let Some(bits) = self.bits(segment)?
+        {
+            return Ok(Box::new(ConstantScorer::new(BitsDocs::new(bits), 0.0)));
         }
         let parents = enclosing(segment, &self.schema, self.parent_path.as_deref())?;
         let mut join = ToParent {
