@@ -56,10 +56,8 @@ pub(super) fn relations(options: &Options, report: &mut Report) {
     let folder = super::folder();
     let server = super::started(folder.path());
     let drawn = load(&server, options.copies.unwrap_or(1));
-    let merged = server
-        .send("POST", "/_forcemerge?max_num_segments=1", "")
-        .expect("the server answers");
-    assert_eq!(merged.status, 200, "{:?}", merged.body);
+    let mut http = Http::open(server.address(""));
+    http.timed("POST", "/_forcemerge?max_num_segments=1", "");
     let page = |query: Value| json!({ "size": 10, "_source": false, "query": query });
     let single = |index: &str, body: Value| vec![(format!("/{index}/_search"), body)];
     let each = |f: &dyn Fn(&Question) -> Vec<(String, Value)>| drawn.iter().map(f).collect::<Vec<_>>();
@@ -114,7 +112,6 @@ pub(super) fn relations(options: &Options, report: &mut Report) {
             }),
         ),
     ];
-    let mut http = Http::open(server.address(""));
     for class in &classes {
         class.once(&mut http);
     }

@@ -163,7 +163,7 @@ impl TreeCell {
         self.state.lock()
     }
     /// The directories of paths, and the number of operations of the tree that they are texts of. What is missing is made.
-    fn intern(&self, read_by: &ReadBy, paths: &PathsOf, nodes_max: u64) -> Result<Placed> {
+    fn intern(&self, read_by: &ReadBy, paths: &PathsOf, nodes_max: &dyn Fn() -> u64) -> Result<Placed> {
         let mut state = self.state.lock();
         // A write that was evaluated during more moves than are kept is one after all of them.
         let older = match read_by {
@@ -199,7 +199,7 @@ impl TreeCell {
 
 impl TreeState {
     /// [`TreeState::intern`] of a path that was read by the newest tree.
-    fn intern_newest(&mut self, paths: &PathsOf, path: &str, nodes_max: u64) -> Result<DirId> {
+    fn intern_newest(&mut self, paths: &PathsOf, path: &str, nodes_max: &dyn Fn() -> u64) -> Result<DirId> {
         let last_move_seq = self.newest.last_move_seq();
         if let Some(dir) = self.recent.find(&paths.field, path, last_move_seq) {
             debug_assert_eq!(
@@ -219,7 +219,14 @@ impl TreeState {
         Ok(dir)
     }
 
-    fn intern(&mut self, older: Option<&Tree>, paths: &PathsOf, path: &str, nodes_max: u64) -> Result<DirId> {
+    /// The directory of a path. `nodes_max` is read from the settings of the index only where directories are made.
+    fn intern(
+        &mut self,
+        older: Option<&Tree>,
+        paths: &PathsOf,
+        path: &str,
+        nodes_max: &dyn Fn() -> u64,
+    ) -> Result<DirId> {
         let components = paths.syntax.components(path)?;
         let then = older.unwrap_or(&self.newest);
         let made = self.newest.make_path(then, &paths.field, paths.syntax, &components);
@@ -229,6 +236,7 @@ impl TreeState {
         // Only what is made is bounded: a path that is there may be longer after a move.
         paths.syntax.new_components(path)?;
         let nodes = self.newest.len() as u64 + made.operations.len() as u64;
+        let nodes_max = nodes_max();
         if nodes > nodes_max {
             let name = settings::TREE_MAX_NODES.name;
             let reason =
@@ -311,8 +319,8 @@ impl Trees {
             return Ok(Box::default());
         }
         let cell = self.get_or_make(entry.no);
-        let nodes_max = settings::number(&entry.settings, settings::TREE_MAX_NODES).min(u64::from(DirId::MAX - 1));
-        paths.iter().map(|paths| cell.intern(read_by, paths, nodes_max)).collect()
+        let nodes_max = || settings::number(&entry.settings, settings::TREE_MAX_NODES).min(u64::from(DirId::MAX - 1));
+        paths.iter().map(|paths| cell.intern(read_by, paths, &nodes_max)).collect()
     }
     /// The tree as of a position, which is durable, if the manifest has another. It may have directories that no record has yet:
     /// their numbers are not given again (trees.md D9).
