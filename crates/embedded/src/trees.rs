@@ -220,13 +220,7 @@ impl TreeState {
     }
 
     /// The directory of a path. `nodes_max` is read from the settings of the index only where directories are made.
-    fn intern(
-        &mut self,
-        older: Option<&Tree>,
-        paths: &PathsOf,
-        path: &str,
-        nodes_max: &dyn Fn() -> u64,
-    ) -> Result<DirId> {
+    fn intern(&mut self, older: Option<&Tree>, paths: &PathsOf, path: &str, nodes_max: &dyn Fn() -> u64) -> Result<DirId> {
         let components = paths.syntax.components(path)?;
         let then = older.unwrap_or(&self.newest);
         let made = self.newest.make_path(then, &paths.field, paths.syntax, &components);
