@@ -207,7 +207,7 @@ fn words(random: Random<'_>, most: u64) -> String {
 
 fn leaf(random: Random<'_>) -> Value {
     let low = random(1_000);
-    match random(22) {
+    match random(33) {
         0 => json!({ "term": { "group": format!("g{}", random(12)) } }),
         1 => json!({ "terms": { "tags": [format!("t{}", random(8)), format!("t{}", random(8))] } }),
         2 => json!({ "match": { "text": words(random, 3) } }),
@@ -253,6 +253,40 @@ fn leaf(random: Random<'_>) -> Value {
             json!({ "has_parent": { "parent_type": "entry", "score": random(2) == 0, "query": { "match": { "text": word(random) } } } })
         }
         20 => json!({ "distance_feature": { "field": "day", "origin": low * 3_000, "pivot": "1000s" } }),
+        21 => {
+            json!({ "intervals": { "text": { "match": { "query": words(random, 3), "max_gaps": random(4), "ordered": random(2) == 0 } } } })
+        }
+        22 => {
+            let clauses: Vec<Value> = (0..2).map(|_| json!({ "span_term": { "text": word(random) } })).collect();
+            json!({ "span_near": { "clauses": clauses, "slop": random(4), "in_order": random(2) == 0 } })
+        }
+        23 => {
+            let kind = ["best_fields", "most_fields", "cross_fields"][random(3) as usize];
+            json!({ "multi_match": { "query": words(random, 3), "fields": ["text", "said^2"], "type": kind } })
+        }
+        24 => {
+            json!({ "simple_query_string": { "query": format!("{} +{} -{}", word(random), word(random), word(random)), "fields": ["text"] } })
+        }
+        25 => json!({ "match_phrase_prefix": { "text": format!("{} w1", word(random)) } }),
+        26 => {
+            let terms: Vec<String> = (0..1 + random(4)).map(|_| format!("t{}", random(7))).collect();
+            json!({ "terms_set": { "tags": { "terms": terms, "minimum_should_match_script": { "source": "2" } } } })
+        }
+        27 => {
+            let query = json!({ "match": { "text": words(random, 2) } });
+            json!({ "script_score": { "query": query, "script": { "source": "_score * 2 + doc['no'].value % 3" } } })
+        }
+        28 => {
+            let factor = json!({ "field": "n", "missing": 1, "modifier": "ln2p" });
+            json!({ "function_score": { "query": { "match": { "text": words(random, 2) } }, "field_value_factor": factor } })
+        }
+        29 => {
+            let kind = ["semi", "anti"][random(2) as usize];
+            let query = json!({ "term": { "group": format!("g{}", random(12)) } });
+            json!({ "join": { "index": "docs", "on": { "n": "no" }, "type": kind, "query": query } })
+        }
+        30 => json!({ "match_bool_prefix": { "text": format!("{} w1", word(random)) } }),
+        31 => json!({ "match": { "text": { "query": words(random, 4), "minimum_should_match": 1 + random(3) } } }),
         _ => json!({ "regexp": { "group": format!("g[0-{}]", random(10)) } }),
     }
 }
