@@ -27,7 +27,7 @@ pub(super) fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<Agg
     }
     let mut filters = Vec::with_capacity(nodes.len());
     for (name, query) in nodes {
-        filters.push((name, Query::parse(query, &mut Parsing::new(dialect))?));
+        filters.push((name, Query::parse(query, &mut Parsing::of_filter(dialect))?));
     }
     if filters.is_empty() {
         return Err(Error::illegal("[filters] cannot be empty."));
@@ -48,7 +48,7 @@ pub(super) fn parse_filters(fields: &mut Fields, dialect: Dialect) -> Result<Agg
 }
 
 pub(super) fn parse_adjacency(fields: &mut Fields, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = Parsing::new(dialect);
+    let mut cx = Parsing::of_filter(dialect);
     let separator = fields.take_string("separator")?.unwrap_or_else(|| "&".into());
     let show_only_intersecting = fields.take_bool("show_only_intersecting")?.unwrap_or(false);
     let mut filters: Vec<(String, Query)> = Vec::new();

@@ -108,7 +108,7 @@ pub(super) fn text(fields: &mut Fields, name: &str, dialect: Dialect) -> Result<
 
 fn take_background(fields: &mut Fields, dialect: Dialect) -> Result<Option<Query>> {
     fields.read("background_filter", &["START_OBJECT"], |node| {
-        Query::parse(node.clone(), &mut Parsing::new(dialect))
+        Query::parse(node.clone(), &mut Parsing::of_filter(dialect))
     })
 }
 

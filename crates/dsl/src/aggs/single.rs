@@ -10,7 +10,7 @@ use model::{Dialect, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn filter(body: Node, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = Parsing::new(dialect);
+    let mut cx = Parsing::of_filter(dialect);
     let filter = if dialect.rules.allows_empty_clauses {
         Query::parse_optional(body, &mut cx)?.unwrap_or_else(Query::all)
     } else {

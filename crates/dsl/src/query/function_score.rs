@@ -185,9 +185,11 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
     let mut fields = node.fields("function_score")?;
     let filter = fields
         .take("filter")
-        .map(|n| match cx.dialect.rules.allows_empty_clauses {
-            true => Query::parse_optional(n, cx),
-            false => Query::parse(n, cx).map(Some),
+        .map(|n| {
+            cx.filtering(|cx| match cx.dialect.rules.allows_empty_clauses {
+                true => Query::parse_optional(n, cx),
+                false => Query::parse(n, cx).map(Some),
+            })
         })
         .transpose()?
         .flatten();

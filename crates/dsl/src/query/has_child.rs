@@ -26,7 +26,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         &["type"]
     });
     let child_type = child_type.map(|n| n.string("type")).transpose()?;
-    let query = cx.related_query(&mut fields)?;
+    let query = cx.related_query(&mut fields, Parsing::inner)?;
     let mode = fields.take_any(if rules.takes_former_options {
         &["score_mode", "score_type"]
     } else {

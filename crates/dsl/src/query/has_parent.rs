@@ -24,7 +24,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
         &["parent_type"]
     });
     let parent_type = parent_type.map(|n| n.string("parent_type")).transpose()?;
-    let query = cx.related_query(&mut fields)?;
+    let query = cx.related_query(&mut fields, Parsing::inner)?;
     let mut score = if former {
         false
     } else {

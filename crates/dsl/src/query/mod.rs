@@ -67,7 +67,7 @@ pub use match_query::{HighFrequency, MatchQuery, Operator, ZeroTerms};
 pub use more_like_this::{Like, MoreLikeThisQuery};
 pub use multi_match::{MultiMatchQuery, MultiMatchType};
 pub use nested::NestedQuery;
-pub use parse::{Parsing, is_clause, parse_query_bytes, too_many_clauses, too_many_filters};
+pub use parse::{Parsing, is_clause, parse_filter_bytes, parse_query_bytes, too_many_clauses, too_many_filters};
 pub use pattern::PatternQuery;
 pub use place::Place;
 pub use query_string::QueryStringQuery;

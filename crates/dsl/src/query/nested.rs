@@ -18,7 +18,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
     let at = (node.line, node.col);
     let mut fields = cx.options(node, "nested")?;
     let path = fields.take_string("path")?;
-    let query = cx.related_query(&mut fields)?;
+    let query = cx.related_query(&mut fields, Parsing::inner_filter)?;
     let score_mode = match words::take_score_mode(&mut fields)? {
         Some(word) if cx.dialect.rules.query_parsing_exceptions => ScoreMode::of_children(&word, cx.dialect).map_err(|_| {
             let said = format!("illegal score_mode for nested query [{word}]");

@@ -45,6 +45,15 @@ impl Parsing {
         }
     }
 
+    /// The same for a filter that stands in no query, as that of an alias or of an aggregation: in 2015 one of the options of a `bool`
+    /// had to match in filters.
+    pub fn of_filter(dialect: Dialect) -> Parsing {
+        Parsing {
+            in_filter: true,
+            ..Parsing::new(dialect)
+        }
+    }
+
     /// Counts a clause before it is read. Planning counts the same ones, and what texts become besides.
     ///
     /// # Errors
@@ -185,15 +194,19 @@ impl Parsing {
         self.filtering(|cx| cx.inner(node))
     }
 
-    /// The query of a clause about related documents; 2015 wrote `filter` too.
-    pub(super) fn related_query(&mut self, fields: &mut Fields) -> Result<Option<Query>> {
+    /// The query of a clause about related documents. 2015 wrote `filter` too, which `read` reads.
+    pub(super) fn related_query(
+        &mut self,
+        fields: &mut Fields,
+        read: fn(&mut Parsing, Node) -> Result<Query>,
+    ) -> Result<Option<Query>> {
         let query = fields.take("query").map(|n| self.inner(n)).transpose()?;
         let filter = if self.dialect.rules.has_legacy_clauses {
             fields.take("filter")
         } else {
             None
         };
-        let filter = filter.map(|n| self.inner_filter(n)).transpose()?;
+        let filter = filter.map(|n| read(self, n)).transpose()?;
         Ok(query.or(filter))
     }
 
@@ -349,12 +362,25 @@ fn unknown(name: &str, at: &Node, dialect: Dialect) -> Error {
 /// # Errors
 /// They are no JSON or no query.
 pub fn parse_query_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
+    parse_bytes(bytes, Parsing::new(dialect))
+}
+
+/// Reads the bytes of one filter, as that of an alias.
+///
+/// # Errors
+/// As [`parse_query_bytes`].
+pub fn parse_filter_bytes(bytes: &[u8], dialect: Dialect) -> Result<Query> {
+    parse_bytes(bytes, Parsing::of_filter(dialect))
+}
+
+fn parse_bytes(bytes: &[u8], mut parsing: Parsing) -> Result<Query> {
+    let dialect = parsing.dialect;
     let how = Reading {
         lenient: dialect.rules.reads_loose_json,
         duplicates: dialect.rules.takes_duplicate_keys,
         depth_max: usize::from(dialect.depths.json),
     };
-    Query::parse(json::read(bytes, how)?, &mut Parsing::new(dialect))
+    Query::parse(json::read(bytes, how)?, &mut parsing)
 }
 
 /// The error of an object parser whose member failed.

@@ -387,9 +387,9 @@ fn take_own_key(out: &mut SearchRequest, key: &str, value: Node) -> Result<()> {
     }
     match key {
         "query" => out.query = Some(Query::parse(value, &mut Parsing::new(dialect))?),
-        "post_filter" => out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
+        "post_filter" => out.post_filter = Some(Query::parse(value, &mut Parsing::of_filter(dialect))?),
         "filter" | "postFilter" if dialect.rules.takes_former_options => {
-            out.post_filter = Some(Query::parse(value, &mut Parsing::new(dialect))?)
+            out.post_filter = Some(Query::parse(value, &mut Parsing::of_filter(dialect))?)
         }
         "search_after" => out.search_after = Some(parse_search_after(value)?),
         "aggs" | "aggregations" => out.aggs = aggs::parse(value, dialect)?,

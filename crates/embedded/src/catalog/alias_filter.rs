@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The query of one filter.
 pub(crate) fn parse(filter: &Value, typed: bool) -> Result<Query> {
     let dialect = Dialect::default().with_types(typed);
-    dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)
+    dsl::query::parse_filter_bytes(filter.to_string().as_bytes(), dialect)
 }
 
 /// Refuses a filter that is no query, or one that could not be resolved by itself.

@@ -187,7 +187,7 @@ fn read_filters(entry: &Entry, filters: Option<&[Value]>) -> Result<Option<Vec<Q
         Dialect::default()
     };
     let read = |filter: &Value| {
-        let query = dsl::query::parse_query_bytes(filter.to_string().as_bytes(), dialect)?;
+        let query = dsl::query::parse_filter_bytes(filter.to_string().as_bytes(), dialect)?;
         query::check(&query)?;
         Ok(query)
     };

@@ -339,7 +339,11 @@ pub(crate) fn read(call: &Call, place: PercolateTarget, content: &[u8], existing
                 "query" | "filter" if rest.contains_key("query") => {
                     return Err(parse("Either specify query or filter, not both"));
                 }
-                "query" | "filter" => drop(rest.insert("query".into(), value.into_value())),
+                "query" => drop(rest.insert("query".into(), value.into_value())),
+                "filter" => {
+                    let constant = json!({ "constant_score": { "filter": value.into_value() } });
+                    rest.insert("query".into(), constant);
+                }
                 "aggs" | "aggregations" => drop(rest.insert(name, value.into_value())),
                 // 2015 passed over what it did not know.
                 _ => {}

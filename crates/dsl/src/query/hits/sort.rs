@@ -362,7 +362,9 @@ impl NestedOptions {
         match key {
             "nested" => self.nested = Some(parse_nested(value.clone(), dialect)?),
             "nested_path" | "nestedPath" => self.path = Some(value.clone().string("nested_path")?),
-            "nested_filter" | "nestedFilter" => self.filter = Some(Query::parse(value.clone(), &mut Parsing::new(dialect))?),
+            "nested_filter" | "nestedFilter" => {
+                self.filter = Some(Query::parse(value.clone(), &mut Parsing::of_filter(dialect))?)
+            }
             _ => return Ok(false),
         }
         if self.nested.is_some() && (self.path.is_some() || self.filter.is_some()) {
@@ -396,7 +398,7 @@ fn parse_nested(node: Node, dialect: Dialect) -> Result<NestedSort> {
     for (key, value) in shape::object(node, "nested_sort")? {
         match key.as_str() {
             "path" => out.path = value.string("path")?,
-            "filter" => out.filter = Some(Query::parse(value, &mut Parsing::new(dialect))?),
+            "filter" => out.filter = Some(Query::parse(value, &mut Parsing::of_filter(dialect))?),
             "max_children" => out.max_children = Some(value.u32("max_children")?),
             "nested" => out.nested = Some(Box::new(parse_nested(value, dialect)?)),
             _ => {

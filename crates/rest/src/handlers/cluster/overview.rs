@@ -391,7 +391,7 @@ pub(crate) async fn search_shards(mut call: Call) -> Result<Answer> {
                 let filters: Option<Vec<&Value>> = used.iter().map(|a| i.aliases[*a].get("filter")).collect();
                 let read = |filter: &&Value| {
                     let node = dsl::json::Node::from_value((*filter).clone());
-                    let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::new(call.dialect)).ok()?;
+                    let query = dsl::query::Query::parse(node, &mut dsl::query::Parsing::of_filter(call.dialect)).ok()?;
                     Some(with_defaults(query))
                 };
                 let filters: Vec<Value> = filters.unwrap_or_default().iter().filter_map(read).collect();

@@ -170,7 +170,7 @@ async fn check_filter(call: &Call, target: &Target, alias: &str, filter: &Value)
             1,
         )));
     }
-    let mut parsing = dsl::query::Parsing::new(call.dialect);
+    let mut parsing = dsl::query::Parsing::of_filter(call.dialect);
     let query = Query::parse(dsl::json::Node::from_value(filter.clone()), &mut parsing).map_err(failed)?;
     let mut asks_others = false;
     query.visit(&mut |query| asks_others |= matches!(query.clause, Clause::Join(_) | Clause::TermsLookup(_)));
@@ -224,7 +224,7 @@ fn check_of_2015(node: &dsl::json::Node, call: &Call) -> Result<()> {
             return Err(Error::illegal(format!("Alias action [{name}] not supported")));
         }
         if let Some(filter) = action.get("filter").filter(|f| f.is_object()) {
-            let mut parsing = dsl::query::Parsing::new(call.dialect);
+            let mut parsing = dsl::query::Parsing::of_filter(call.dialect);
             if let Err(cause) = dsl::query::Query::parse(dsl::json::Node::from_value(filter.clone()), &mut parsing) {
                 let alias = action.get("alias").and_then(Value::as_str).unwrap_or_default();
                 return Err(Error::illegal(format!("failed to parse filter for alias [{alias}]")).with_cause(cause));
