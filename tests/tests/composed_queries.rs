@@ -783,7 +783,6 @@ fn check_dialect(dialect: Dialect, persona: &str) {
             _ => check_explained(&store, &query, &expected, random),
         }
     }
-    println!("{cases} queries of {} documents", store.docs.len());
 }
 
 #[test]

@@ -119,6 +119,12 @@ pub enum Clause {
     Exists {
         field: String,
     },
+    /// `missing` of 2015 with `null_value`: the value that stands for null in a field, or with `existence` no value. Without `existence` it
+    /// restricts nothing where the field has no such value.
+    NullValue {
+        field: String,
+        existence: bool,
+    },
     Prefix(PatternQuery),
     Wildcard(PatternQuery),
     Regexp(PatternQuery),

@@ -29,6 +29,10 @@ impl Query {
             Clause::TermsLookup(q) => ("terms", terms::render_lookup(q)),
             Clause::Range(q) => return self.of_field("range", &q.field, range::render(q)),
             Clause::Exists { field } => ("exists", object(json!({"field": field}))),
+            Clause::NullValue { field, existence } => {
+                let body = json!({ "field": field, "existence": existence, "null_value": true });
+                ("missing", object(body))
+            }
             Clause::Prefix(q) => return self.of_field("prefix", &q.field, pattern::render(q)),
             Clause::Wildcard(q) => return self.of_field("wildcard", &q.field, pattern::render(q)),
             Clause::Regexp(q) => return self.of_field("regexp", &q.field, pattern::render(q)),

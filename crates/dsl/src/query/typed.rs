@@ -143,7 +143,7 @@ pub(super) fn not(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     })
 }
 
-/// `missing`: a value that is null is indexed nowhere, so both of its options mean the same to us.
+/// `missing`: documents without a value (`existence`), those with the value that stands for null (`null_value`), or both.
 pub(super) fn missing(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let no_field = body.error("missing must be provided with a [field]");
     let neither = body.error("missing must have either existence, or null_value, or both set to true");
@@ -151,22 +151,15 @@ pub(super) fn missing(_: &str, body: Node, cx: &mut Parsing) -> Result<Query> {
     let field = fields.take("field").map(|n| n.string("field")).transpose()?.ok_or(no_field)?;
     let existence = fields.take_bool("existence")?.unwrap_or(true);
     let null_value = fields.take_bool("null_value")?.unwrap_or(false);
-    if !existence && !null_value {
-        return Err(neither);
-    }
-    if !existence {
-        // Only values that stand for null were asked for; without such a value nothing is filtered.
-        return cx.finish(fields, "missing", Clause::MatchAll);
-    }
-    let exists = Query::from(Clause::Exists { field });
-    cx.finish(
-        fields,
-        "missing",
-        Clause::Bool(BoolQuery {
-            must_not: vec![exists],
+    let clause = match (existence, null_value) {
+        (false, false) => return Err(neither),
+        (true, false) => Clause::Bool(BoolQuery {
+            must_not: vec![Clause::Exists { field }.into()],
             ..BoolQuery::default()
         }),
-    )
+        (existence, true) => Clause::NullValue { field, existence },
+    };
+    cx.finish(fields, "missing", clause)
 }
 
 /// `indices`: one query in the indices named, another (or none, or all) in the others.

@@ -29,6 +29,7 @@ mod more_like_this;
 mod multi_match;
 mod multi_term;
 pub(crate) mod nested;
+mod null_value;
 mod parent_child;
 mod parent_id;
 mod query_norm;
@@ -366,6 +367,7 @@ impl<'a> Planner<'a> {
             Clause::Routed { routings } => Ok(self.routing(routings, boost)),
             Clause::Range(q) => self.range(q, boost),
             Clause::Exists { field } => self.exists(field, boost),
+            Clause::NullValue { field, existence } => self.null_value(field, *existence, boost),
             Clause::Prefix(q) => self.prefix(q, boost),
             Clause::Wildcard(q) => self.wildcard(q, boost),
             Clause::Regexp(q) => self.regexp(q, boost),

@@ -227,6 +227,7 @@ fn plain(clause: &Clause) -> &'static str {
     match clause {
         Clause::Term(_) | Clause::Match(_) | Clause::Range(_) => "IndexOrDocValuesQuery",
         Clause::Terms(_) | Clause::KeySet(_) => "TermInSetQuery",
+        Clause::NullValue { .. } => "TermQuery",
         Clause::Exists { .. } => "DocValuesFieldExistsQuery",
         Clause::Prefix(_) | Clause::Wildcard(_) | Clause::Regexp(_) | Clause::Fuzzy(_) => "MultiTermQueryConstantScoreWrapper",
         Clause::Ids { .. } => "MultiTermQueryConstantScoreBlendedWrapper",
