@@ -45,6 +45,8 @@ impl<'a> Planner<'a> {
             return Ok(self.nothing("No matching clauses"));
         }
         node.least = match &q.minimum_should_match {
+            // Exclusions alone stand beside all documents, in a query that says nothing of options.
+            Some(_) if excludes => 0,
             Some(text) => minimum_should_match::minimum_should_match(text, node.should.len())?,
             None => usize::from(node.must.is_empty() && node.filter.is_empty() && !node.should.is_empty()),
         };

@@ -212,9 +212,7 @@ impl PhraseScorer {
                 at[moved] = position;
                 end = end.max(position);
             }
-            if moved != current {
-                next = lowest(&at, places, Some(current)).map_or(i64::MAX, |i| at[i]);
-            }
+            // `next` stays what it was before another place moved on, as in Lucene.
             if at[current] > next {
                 if length <= slop {
                     freq += 1.0 / (1.0 + length as f32);
