@@ -256,8 +256,16 @@ fn combine_trees(mut parts: Vec<Tree>, max_gaps: i32, mode: IntervalMode) -> Opt
     })
 }
 
-/// Parts under an operator; equal parts (next to each other, if order counts) must be found that often.
+/// Parts under an operator; equal parts (next to each other, if order counts) must be found that often. Parts in any order of a part in
+/// any order are parts of the whole, as in Lucene.
 fn group_trees(op: Op, parts: Vec<Tree>, adjacent: bool) -> Tree {
+    let is_unordered = |op: &Op| matches!(op, Op::Unordered);
+    let parts = parts
+        .into_iter()
+        .flat_map(|part| match is_unordered(&op) && is_unordered(&part.op) {
+            true => part.below,
+            false => vec![part],
+        });
     let mut groups: Vec<(Tree, usize)> = Vec::new();
     for part in parts {
         let known = if adjacent {

@@ -84,7 +84,6 @@ impl Tree {
             Op::Words(_) => 1,
             Op::Any | Op::AnyMinimal => below.min().unwrap_or(0),
             Op::Block | Op::Ordered | Op::Unordered | Op::Near { .. } => below.sum(),
-            Op::Repeated(times) => below.next().unwrap_or(0) * i64::try_from(*times).unwrap_or(1),
             Op::Extended(before) => below.next().unwrap_or(0) + before,
             _ => below.next().unwrap_or(0),
         }
@@ -159,6 +158,7 @@ impl Matcher {
         let empty = Vec::new();
         let first = lists.first().unwrap_or(&empty);
         let second = lists.get(1).unwrap_or(&empty);
+        let is_repeated = |n: usize| matches!(self.below[n].op, Op::Repeated(_));
         Ok(match &self.op {
             Op::Words(_) => empty,
             Op::Near {
@@ -187,8 +187,8 @@ impl Matcher {
             Op::Within => positions::within(first, second),
             Op::AnyMinimal => positions::any_minimal(&lists),
             Op::Block => positions::block(&lists),
-            Op::Ordered => positions::in_order(&lists),
-            Op::Unordered => positions::in_any_order(&lists),
+            Op::Ordered => positions::in_order(&lists, is_repeated),
+            Op::Unordered => positions::in_any_order(&lists, is_repeated),
             Op::Repeated(times) => positions::repeat(first, *times),
             Op::Extended(before) => first
                 .iter()

@@ -222,27 +222,35 @@ pub(crate) fn block(lists: &[Vec<Span>]) -> Vec<Span> {
     out
 }
 
-/// Rules in order, the smallest stretches that have them all.
-pub(crate) fn in_order(lists: &[Vec<Span>]) -> Vec<Span> {
+/// How much of a stretch a part of it covers: a repeated rule covers no more than its repetitions.
+fn covered(span: Span, is_repeated: bool) -> i64 {
+    match is_repeated {
+        true => span.length() - span.gaps,
+        false => span.length(),
+    }
+}
+
+/// Rules in order, the smallest stretches that have them all. `is_repeated`: which of the lists come from [`repeat`].
+pub(crate) fn in_order(lists: &[Vec<Span>], is_repeated: impl Fn(usize) -> bool) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     let Some((first, rest)) = lists.split_first() else {
         return out;
     };
     let mut at = vec![0usize; rest.len()];
     'starts: for begin in first {
-        let (mut end, mut covered) = (begin.end, begin.length());
-        for (list, at) in rest.iter().zip(&mut at) {
+        let (mut end, mut sum) = (begin.end, covered(*begin, is_repeated(0)));
+        for (n, (list, at)) in rest.iter().zip(&mut at).enumerate() {
             while list.get(*at).is_some_and(|s| s.start < end) {
                 *at += 1;
             }
             let Some(next) = list.get(*at) else { break 'starts };
-            covered += next.length();
+            sum += covered(*next, is_repeated(n + 1));
             end = next.end;
         }
         let found = Span {
             start: begin.start,
             end,
-            gaps: end - begin.start - covered,
+            gaps: end - begin.start - sum,
         };
         // A later start with the same end is the smaller interval.
         match out.last_mut() {
@@ -254,8 +262,8 @@ pub(crate) fn in_order(lists: &[Vec<Span>]) -> Vec<Span> {
     out
 }
 
-/// Rules in any order, the smallest stretches that have them all.
-pub(crate) fn in_any_order(lists: &[Vec<Span>]) -> Vec<Span> {
+/// The same in any order.
+pub(crate) fn in_any_order(lists: &[Vec<Span>], is_repeated: impl Fn(usize) -> bool) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     let mut at = vec![0usize; lists.len()];
     let Some(mut here) = lists.iter().map(|l| l.first().copied()).collect::<Option<Vec<Span>>>() else {
@@ -263,10 +271,12 @@ pub(crate) fn in_any_order(lists: &[Vec<Span>]) -> Vec<Span> {
     };
     let mut end = here.iter().map(|s| s.end).max().unwrap_or(0);
     while let Some(top) = (0..here.len()).min_by_key(|i| (here[*i].start, std::cmp::Reverse(here[*i].end))) {
+        let parts = here.iter().enumerate();
+        let sum: i64 = parts.map(|(n, span)| covered(*span, is_repeated(n))).sum();
         let found = Span {
             start: here[top].start,
             end,
-            gaps: end - here[top].start - here.iter().map(|s| s.length()).sum::<i64>(),
+            gaps: end - here[top].start - sum,
         };
         match out.last_mut() {
             Some(last) if last.end == end => *last = found,
@@ -343,11 +353,14 @@ mod tests {
     #[test]
     fn intervals() {
         let (a, b) = (words(&[0, 1, 6]), words(&[3, 4]));
-        check(&in_order(&[a.clone(), b.clone()]), &[(1, 4)]);
-        check(&in_any_order(&[a.clone(), b.clone()]), &[(1, 4), (4, 7)]);
+        check(&in_order(&[a.clone(), b.clone()], |_| false), &[(1, 4)]);
+        check(&in_any_order(&[a.clone(), b.clone()], |_| false), &[(1, 4), (4, 7)]);
         check(&block(&[a.clone(), words(&[2, 7])]), &[(1, 3), (6, 8)]);
         check(&repeat(&a, 2), &[(0, 2), (1, 7)]);
-        check(&any_minimal(&[in_order(&[a.clone(), b]), words(&[2])]), &[(2, 3)]);
+        // From 1 to 7 with one at 4: two repetitions and it cover three of six positions.
+        let gaps = in_any_order(&[repeat(&a, 2), words(&[4])], |n| n == 0).last().unwrap().gaps;
+        assert_eq!(gaps, 3);
+        check(&any_minimal(&[in_order(&[a.clone(), b], |_| false), words(&[2])]), &[(2, 3)]);
         check(&filter_by_relation(&a, &words(&[1]), IntervalRelation::Before), &[(0, 1)]);
         check(
             &filter_by_relation(&a, &words(&[1]), IntervalRelation::NotOverlapping),
