@@ -71,8 +71,7 @@ impl Planner<'_> {
             Ok((node, planner.named.borrow().clone()))
         })?;
         let (child, _names) = child;
-        // Of 2015 the filter shows in explanations.
-        let child: Shared = if !self.view.typed && finds_only_nested(&self.view.mapping, &q.query, &q.path) {
+        let child: Shared = if finds_only_nested(&self.view.mapping, &q.query, &q.path) {
             child
         } else {
             let path = Term::from_field_text(self.view.schema.nested_path, &q.path);

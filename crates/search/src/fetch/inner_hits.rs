@@ -191,7 +191,7 @@ pub(crate) struct CompiledInnerHits<'a> {
 }
 
 /// The documents to look for, segment by segment.
-struct Candidates {
+struct MemberDocs {
     segment: usize,
     docs: Box<dyn Scorer>,
     /// Documents from here on are not of the hit.
@@ -373,7 +373,7 @@ impl<'a> CompiledInnerHits<'a> {
     }
 
     /// Documents that may be an inner hit of a document.
-    fn candidates(&self, of: &Hit, segment: usize, doc: DocId) -> Result<Vec<Candidates>> {
+    fn candidates(&self, of: &Hit, segment: usize, doc: DocId) -> Result<Vec<MemberDocs>> {
         let here = &self.view.segments[segment];
         match (&self.wanted.of, &self.family) {
             (Of::Nested { path }, _) => {
@@ -383,7 +383,7 @@ impl<'a> CompiledInnerHits<'a> {
                 let own = Box::new(ConstantScorer::new(BitsDocs::new(level), 0.0));
                 let mut docs = conjunction::and(vec![(self.part.node.scorer(here)?, true), (own, false)]);
                 seek_to(docs.as_mut(), first);
-                Ok(vec![Candidates { segment, docs, end: doc }])
+                Ok(vec![MemberDocs { segment, docs, end: doc }])
             }
             (Of::Relatives { relation }, Some(family)) => {
                 let own = of.id.doc_type.as_deref().unwrap_or_default();
@@ -402,7 +402,7 @@ impl<'a> CompiledInnerHits<'a> {
     }
 
     /// The parent of a document, if it matches.
-    fn parent_of(&self, family: &Family, relation: &str, here: &SegmentView, doc: DocId) -> Result<Vec<Candidates>> {
+    fn parent_of(&self, family: &Family, relation: &str, here: &SegmentView, doc: DocId) -> Result<Vec<MemberDocs>> {
         let Some(keys) = family.parents(here)? else {
             return Ok(Vec::new());
         };
@@ -412,7 +412,7 @@ impl<'a> CompiledInnerHits<'a> {
     }
 
     /// Root documents with a term, of a relation, that match the clause; in all segments.
-    fn candidates_of(&self, family: &Family, relation: &str, terms: &[Term]) -> Result<Vec<Candidates>> {
+    fn candidates_of(&self, family: &Family, relation: &str, terms: &[Term]) -> Result<Vec<MemberDocs>> {
         let mut out = Vec::new();
         for (no, segment) in self.view.segments.iter().enumerate() {
             let tied = term_set::any_of(segment, terms)?;
@@ -423,7 +423,7 @@ impl<'a> CompiledInnerHits<'a> {
             let matching = self.part.node.scorer(segment)?;
             let docs = conjunction::and(vec![(matching, true), (tied, false), (of_relation, false)]);
             let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
-            out.push(Candidates {
+            out.push(MemberDocs {
                 segment: no,
                 docs: crate::scorers::live_docs::Visible::of(docs, sight),
                 end: TERMINATED,

@@ -165,20 +165,7 @@ impl Matcher {
                 slop,
                 in_order: true,
                 gaps,
-            } => {
-                let mut parts: Vec<NearPart<'_>> = Vec::new();
-                for (i, list) in lists.iter().enumerate() {
-                    parts.extend(
-                        gaps.iter()
-                            .filter(|(before, _)| *before == i)
-                            .map(|(_, width)| NearPart::Gap(*width)),
-                    );
-                    parts.push(NearPart::Spans(list));
-                }
-                let behind = gaps.iter().filter(|(before, _)| *before >= lists.len());
-                parts.extend(behind.map(|(_, width)| NearPart::Gap(*width)));
-                positions::near_in_order(&parts, *slop)
-            }
+            } => positions::near_in_order(&near_parts(&lists, gaps), *slop),
             Op::Near { slop, .. } => positions::near_in_any_order(&lists, *slop),
             Op::Any => positions::any(&lists),
             Op::First(end) => first.iter().copied().filter(|s| s.end <= *end).collect(),
@@ -210,6 +197,22 @@ impl Matcher {
             }
         })
     }
+}
+
+/// The operands of an ordered `span_near`, with so many positions of anything before some of them, or behind all.
+fn near_parts<'l>(lists: &'l [Vec<Span>], gaps: &[(usize, i64)]) -> Vec<NearPart<'l>> {
+    let gaps_before = |i: usize| {
+        let own = gaps.iter().filter(move |(before, _)| *before == i);
+        own.map(|(_, width)| NearPart::Gap(*width))
+    };
+    let mut parts: Vec<NearPart<'l>> = Vec::new();
+    for (i, list) in lists.iter().enumerate() {
+        parts.extend(gaps_before(i));
+        parts.push(NearPart::Spans(list));
+    }
+    let behind = gaps.iter().filter(|(before, _)| *before >= lists.len());
+    parts.extend(behind.map(|(_, width)| NearPart::Gap(*width)));
+    parts
 }
 
 /// How found positions become a score.

@@ -223,7 +223,7 @@ pub(crate) fn block(lists: &[Vec<Span>]) -> Vec<Span> {
 }
 
 /// How much of a stretch a part of it covers: a repeated rule covers no more than its repetitions.
-fn covered(span: Span, is_repeated: bool) -> i64 {
+fn coverage(span: Span, is_repeated: bool) -> i64 {
     match is_repeated {
         true => span.length() - span.gaps,
         false => span.length(),
@@ -238,13 +238,13 @@ pub(crate) fn in_order(lists: &[Vec<Span>], is_repeated: impl Fn(usize) -> bool)
     };
     let mut at = vec![0usize; rest.len()];
     'starts: for begin in first {
-        let (mut end, mut sum) = (begin.end, covered(*begin, is_repeated(0)));
+        let (mut end, mut sum) = (begin.end, coverage(*begin, is_repeated(0)));
         for (n, (list, at)) in rest.iter().zip(&mut at).enumerate() {
             while list.get(*at).is_some_and(|s| s.start < end) {
                 *at += 1;
             }
             let Some(next) = list.get(*at) else { break 'starts };
-            sum += covered(*next, is_repeated(n + 1));
+            sum += coverage(*next, is_repeated(n + 1));
             end = next.end;
         }
         let found = Span {
@@ -272,7 +272,7 @@ pub(crate) fn in_any_order(lists: &[Vec<Span>], is_repeated: impl Fn(usize) -> b
     let mut end = here.iter().map(|s| s.end).max().unwrap_or(0);
     while let Some(top) = (0..here.len()).min_by_key(|i| (here[*i].start, std::cmp::Reverse(here[*i].end))) {
         let parts = here.iter().enumerate();
-        let sum: i64 = parts.map(|(n, span)| covered(*span, is_repeated(n))).sum();
+        let sum: i64 = parts.map(|(n, span)| coverage(*span, is_repeated(n))).sum();
         let found = Span {
             start: here[top].start,
             end,
