@@ -34,7 +34,7 @@ struct Doc {
     tags: BTreeSet<String>,
 }
 
-/// What a query finds: ids with their scores.
+/// The ids of the documents that a query finds, with their scores.
 type Found = BTreeMap<String, f64>;
 
 /// A clause that is asked alone.
@@ -62,18 +62,18 @@ enum Composed {
 }
 
 fn some(random: Random<'_>, most: u64, depth: u32) -> Vec<Composed> {
-    (0..random(most + 1)).map(|_| composed(random, depth)).collect()
+    (0..random(most + 1)).map(|_| any_query(random, depth)).collect()
 }
 
-fn composed(random: Random<'_>, depth: u32) -> Composed {
+fn any_query(random: Random<'_>, depth: u32) -> Composed {
     if depth == 0 || random(4) == 0 {
         return Composed::Leaf(random(LEAVES as u64) as usize);
     }
-    let inner = |random: Random<'_>| Box::new(composed(random, depth - 1));
+    let inner = |random: Random<'_>| Box::new(any_query(random, depth - 1));
     match random(12) {
         0 => Composed::Constant(inner(random), 0.5 + random(4) as f64),
         1 => Composed::DisMax(
-            (0..1 + random(3)).map(|_| composed(random, depth - 1)).collect(),
+            (0..1 + random(3)).map(|_| any_query(random, depth - 1)).collect(),
             random(3) as f64 / 2.0,
         ),
         2 => Composed::Boosting(inner(random), inner(random), 0.25 * (1 + random(3)) as f64),
@@ -84,7 +84,7 @@ fn composed(random: Random<'_>, depth: u32) -> Composed {
             let mut should = some(random, 3, depth - 1);
             let must_not = some(random, 2, depth - 1);
             if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
-                should.push(composed(random, depth - 1));
+                should.push(any_query(random, depth - 1));
             }
             let least = (random(3) == 0 && !should.is_empty()).then(|| random(should.len() as u64 + 1) as usize);
             let boost = [1.0, 1.0, 1.0, 2.0, 0.5][random(5) as usize];
@@ -107,7 +107,7 @@ enum Dialect {
     Of2015,
 }
 
-/// What a query is evaluated for.
+/// The clauses and documents that a query is evaluated with, and the place where it stands.
 #[derive(Clone, Copy)]
 struct Within<'a> {
     leaves: &'a [Leaf],
@@ -540,7 +540,7 @@ impl Store<'_> {
         (found, order)
     }
 
-    fn sorted<'f>(&self, found: &'f Found) -> Vec<&'f String> {
+    fn by_number<'f>(&self, found: &'f Found) -> Vec<&'f String> {
         let mut ids: Vec<&String> = found.keys().collect();
         ids.sort_by_key(|id| self.docs[*id].no);
         ids
@@ -614,7 +614,7 @@ fn check_pruned(store: &Store<'_>, query: &Value, expected: &Found, random: Rand
 fn check_sorted(store: &Store<'_>, query: &Value, expected: &Found, filtered: &Found, random: Random<'_>) {
     let is_filter = random(2) == 0;
     let expected = if is_filter { filtered } else { expected };
-    let mut ids = store.sorted(expected);
+    let mut ids = store.by_number(expected);
     let order = ["asc", "desc"][random(2) as usize];
     if order == "desc" {
         ids.reverse();
@@ -760,7 +760,7 @@ fn check_dialect(dialect: Dialect, persona: &str) {
                 .collect();
         }
         let depth = 1 + random(3) as u32;
-        let composed = composed(random, depth);
+        let composed = any_query(random, depth);
         let query = composed.query(&leaves, dialect);
         let within = Within {
             leaves: &leaves,

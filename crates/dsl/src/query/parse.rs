@@ -194,7 +194,7 @@ impl Parsing {
         self.filtering(|cx| cx.inner(node))
     }
 
-    /// The query of a clause about related documents. 2015 wrote `filter` too, which `read` reads.
+    /// The query of a clause about related documents. 2015 also wrote `filter`; `read` reads that one.
     pub(super) fn related_query(
         &mut self,
         fields: &mut Fields,

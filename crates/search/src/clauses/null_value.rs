@@ -11,8 +11,8 @@ use model::Result;
 use std::sync::Arc;
 
 impl Planner<'_> {
-    /// The field has its `null_value`, or with `existence` none. Nothing is restricted where it has no such value and no other documents are
-    /// asked for: such a clause was dropped. Objects and patterns have none.
+    /// Documents whose field has its `null_value`; with `existence` also those in which the field has no value. Without `existence` every
+    /// document matches if the mapping has no `null_value` for the field: 2015 dropped such a clause. Objects and patterns have none.
     pub(super) fn null_value(&self, name: &str, existence: bool, boost: f32) -> Result<Shared> {
         let value = self.view.mapping.field(name).and_then(|field| field.null_value.clone());
         let mut should = Vec::new();

@@ -11,7 +11,7 @@ use super::places::Places;
 /// The one size that is served: a page of `tantivy_stacker`'s arena.
 pub(super) const BYTES: usize = 1 << 20;
 
-/// 16 arenas. What is taken is zeroed and aligned to a page of the system; [`give_back`] takes it back.
+/// 16 arenas. An arena that is taken is zeroed and aligned to a page of the system; [`give_back`] takes it back.
 pub(super) static ARENAS: Places<BYTES, 1> = Places::new(16);
 
 /// Takes a place back, zeroed.

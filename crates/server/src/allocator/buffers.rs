@@ -11,5 +11,5 @@ use super::places::Places;
 /// The one size that is served: the first size of hyper's buffers.
 pub(super) const BYTES: usize = 8 << 10;
 
-/// 256 buffers. What is taken has any content.
+/// 256 buffers. A buffer that is taken has any content.
 pub(super) static BUFFERS: Places<BYTES, 4> = Places::new(64);
