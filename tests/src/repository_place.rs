@@ -135,6 +135,8 @@ fn folder_files(dir: &Path, below: &str) -> BTreeMap<String, u64> {
 pub struct ObjectServer {
     child: Child,
     address: String,
+    /// The authority of its certificate, if it speaks TLS.
+    authority: Option<PathBuf>,
     /// The name of a key and the key.
     key: (String, String),
 }
@@ -142,8 +144,22 @@ pub struct ObjectServer {
 impl ObjectServer {
     /// `None`: it cannot be installed here.
     pub fn start() -> Option<ObjectServer> {
+        ObjectServer::start_with(None)
+    }
+
+    /// One that speaks TLS, with `ca.crt`, `server.crt` and `server.key` of a folder. It is asked by `curl`.
+    pub fn start_tls(certificates: &Path) -> Option<ObjectServer> {
+        ObjectServer::start_with(Some(certificates))
+    }
+
+    fn start_with(certificates: Option<&Path>) -> Option<ObjectServer> {
         let home = python("moto", &crate::root().join("tests/clients/python/moto.txt"))?;
-        let mut child = Command::new(home.join("bin/moto_server"))
+        let mut command = Command::new(home.join("bin/moto_server"));
+        if let Some(folder) = certificates {
+            command.arg("-c").arg(folder.join("server.crt"));
+            command.arg("-k").arg(folder.join("server.key"));
+        }
+        let mut child = command
             .args(["-H", "127.0.0.1", "-p", "0"])
             .env("PYTHONUNBUFFERED", "1")
             .stdin(Stdio::null())
@@ -154,13 +170,15 @@ impl ObjectServer {
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"))
             .lines()
             .map_while(Result::ok);
-        let shown = lines.find_map(|line| line.split_once("http://").map(|(_, address)| address.trim().to_owned()));
+        let scheme = if certificates.is_some() { "https://" } else { "http://" };
+        let shown = lines.find_map(|line| line.split_once(scheme).map(|(_, address)| address.trim().to_owned()));
         let address = shown.expect("moto says where it listens");
         // Read on, so that it never writes into a closed pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let server = ObjectServer {
             child,
             address,
+            authority: certificates.map(|folder| folder.join("ca.crt")),
             key: ("test".to_owned(), "test".to_owned()),
         };
         let (status, _) = server.ask("PUT", &format!("/{BUCKET}"), b"");
@@ -201,10 +219,14 @@ impl ObjectServer {
         (&self.key.0, &self.key.1)
     }
 
+    fn scheme(&self) -> &'static str {
+        if self.authority.is_some() { "https" } else { "http" }
+    }
+
     /// Settings of a server with a client for this one.
     pub fn client_settings(&self, client: &str, name: &str, key: &str) -> Vec<String> {
         vec![
-            format!("s3.client.{client}.endpoint=http://{}", self.address),
+            format!("s3.client.{client}.endpoint={}://{}", self.scheme(), self.address),
             format!("s3.client.{client}.access_key={name}"),
             format!("s3.client.{client}.secret_key={key}"),
         ]
@@ -244,10 +266,20 @@ impl ObjectServer {
 
     /// With a signature that nobody looks at: it says for which service the request is.
     fn send_signed(&self, method: &str, path: &str, service: &str, media: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let signature = format!(
+            "authorization: AWS4-HMAC-SHA256 Credential=test/20200101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0"
+        );
+        if let Some(authority) = &self.authority {
+            return self.send_by_curl(
+                authority,
+                &[method, path],
+                &[&signature, &format!("content-type: {media}")],
+                body,
+            );
+        }
         let mut stream = TcpStream::connect(&self.address).expect("moto listens");
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\ncontent-type: {media}\r\nauthorization: \
-             AWS4-HMAC-SHA256 Credential=test/20200101/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=0\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\ncontent-type: {media}\r\n{signature}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -266,6 +298,45 @@ impl ObjectServer {
             .and_then(|status| status.parse().ok())
             .expect("moto speaks HTTP");
         (status, bytes[end + 4..].to_vec())
+    }
+}
+
+impl ObjectServer {
+    fn send_by_curl(&self, authority: &Path, request: &[&str; 2], headers: &[&str], body: &[u8]) -> (u16, Vec<u8>) {
+        let [method, path] = request;
+        let mut curl = Command::new("curl");
+        curl.args([
+            "-sS",
+            "--max-time",
+            "20",
+            "--data-binary",
+            "@-",
+            "-w",
+            "\n%{http_code}",
+            "-X",
+            method,
+        ]);
+        curl.arg("--cacert")
+            .arg(authority)
+            .arg(format!("https://{}{path}", self.address));
+        for header in headers {
+            curl.args(["-H", header]);
+        }
+        let mut child = curl
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("curl starts");
+        let mut input = child.stdin.take().expect("stdin is piped");
+        input.write_all(body).expect("curl reads");
+        drop(input);
+        let mut out = child.wait_with_output().expect("curl ends").stdout;
+        let end = out.iter().rposition(|byte| *byte == b'\n').expect("curl says the status");
+        let status = String::from_utf8_lossy(&out[end + 1..])
+            .parse()
+            .expect("a status is a number");
+        out.truncate(end);
+        (status, out)
     }
 }
 

@@ -411,3 +411,42 @@ fn head(address: &str, path: &str) -> String {
     stream.read_to_string(&mut text).unwrap();
     text.to_lowercase()
 }
+
+/// Snapshots go to a bucket by TLS, where the server's certificate is of an authority that the process trusts, and nowhere else.
+#[test]
+fn a_bucket_by_https_needs_an_authority_that_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = folder.path().join("certs");
+    let made = tests::command().arg("cert").arg(&certificates).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let Some(objects) = ObjectServer::start_tls(&certificates) else {
+        return;
+    };
+    let place = Place::Bucket(objects);
+    let settings = place.server_settings();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let authority = certificates.join("ca.crt");
+    let trusting = [("SSL_CERT_FILE", authority.to_str().unwrap())];
+    {
+        let server = Server::start_among(&folder.path().join("data"), &["es8"], &settings, &trusting);
+        make(&server, "i");
+        fill(&server, "i", 64);
+        let count = server.ok("GET", "/i/_count", &Value::Null)["count"].clone();
+        assert_ne!(count, 0);
+        place.register(&server, &json!({}));
+        take(&server, "one");
+        assert!(!place.files("").is_empty(), "the bucket has the snapshot");
+        server.ok("DELETE", "/i", &Value::Null);
+        server.ok(
+            "POST",
+            "/_snapshot/r/one/_restore?wait_for_completion=true",
+            &json!({ "indices": "i" }),
+        );
+        assert_eq!(server.ok("GET", "/i/_count", &Value::Null)["count"], count);
+    }
+    // The authorities of the machine have not signed it.
+    let server = Server::start_with(&folder.path().join("other"), &["es8"], &settings);
+    let mut said = String::new();
+    check_unusable(&server, &json!({ "base_path": "deep/r" }), "certificate", &mut said);
+    assert!(!said.contains("secret"), "{said}");
+}

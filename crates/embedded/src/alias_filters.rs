@@ -8,7 +8,7 @@
 
 use crate::catalog::alias_filter::parse;
 use crate::catalog::resolve::{Resolved, Through};
-use crate::scan::ScanAt;
+use crate::scan::{Scan, ScanAt};
 use crate::store::Store;
 use async_trait::async_trait;
 use dsl::query::{BoolQuery, Clause, InnerHits, Keys, Query};
@@ -188,10 +188,14 @@ impl JoinSides for FilterSides<'_> {
             values: vec![lookup.at.id.id.to_string()],
             types: types.clone(),
         };
-        let (mut found, _) = self
-            .store
-            .scan_part(&views, &by_id.into(), See::Plain, &types, ScanAt::default(), 1)?;
-        Ok(found.drain(..).next())
+        let scan = Scan {
+            views,
+            query: by_id.into(),
+            see: See::Plain,
+            types,
+            reads_again: false,
+        };
+        Ok(self.store.scan_part(&scan, ScanAt::default(), 1)?.documents.pop())
     }
 
     async fn show(&mut self, _: ResolvedJoin, _: Option<Box<InnerHits>>, _: Vec<()>) -> Result<Vec<()>> {

@@ -581,7 +581,7 @@ impl Newest for Reading<'_> {
         let entry: Arc<IndexEntry> = catalog.write_index(name, false, self.store.env.wall_ms())?;
         Ok(WriteIndex {
             name: entry.name.clone(),
-            uuid: entry.uuid.clone(),
+            uuid: entry.uuid.as_str().into(),
             typed: entry.has_types(),
             settings: entry.settings.clone(),
         })

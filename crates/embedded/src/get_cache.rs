@@ -13,7 +13,8 @@ use mapping::tree::Tree;
 use model::{DocAddress, Result, Stamp};
 use segment::cache::Cache;
 use segment::searchable::IndexView;
-use segment::stored_document::{Location, load_document_as_of, locate};
+use segment::segment_view::SegmentView;
+use segment::stored_document::{load_document_as_of, locate};
 use std::sync::Arc;
 use tantivy::DocId;
 
@@ -43,9 +44,9 @@ struct Rest {
 }
 
 impl CachedDocument {
-    fn of(location: &Location, document: &Document, moved: u64) -> CachedDocument {
+    fn of(segment: &SegmentView, root: DocId, document: &Document, moved: u64) -> CachedDocument {
         debug_assert!(
-            location.segment.is_root(location.root()),
+            segment.is_root(root),
             "search.md S6: a document is read by the root of its block"
         );
         let rest = Rest {
@@ -56,8 +57,8 @@ impl CachedDocument {
             hidden: document.hidden.clone(),
         };
         CachedDocument {
-            segment: location.segment.id,
-            root: location.root(),
+            segment: segment.id,
+            root,
             stamp: document.stamp,
             source: document.source.clone(),
             moved,
@@ -138,7 +139,17 @@ pub(crate) fn read(
         return Ok(None);
     }
     let document = load_document_as_of(view, tree, &location, at)?;
-    let kept = CachedDocument::of(&location, &document, tree.last_move_seq());
+    let kept = CachedDocument::of(&location.segment, location.root(), &document, tree.last_move_seq());
     lately.replace(key, kept.bytes(), || Arc::new(kept));
     Ok(Some(document))
+}
+
+/// Keeps a document that was read from a view of all documents and fields.
+pub(crate) fn put(lately: &GetCache, view: &IndexView, segment: &SegmentView, root: DocId, key: Key, document: &Document) {
+    debug_assert!(
+        view.granted.is_none(),
+        "security.md S6: what is kept for reads by id is whole"
+    );
+    let kept = CachedDocument::of(segment, root, document, view.tree.last_move_seq());
+    lately.replace(key, kept.bytes(), || Arc::new(kept));
 }

@@ -91,7 +91,7 @@ use crate::durability::{is_of_the_moment, names_of};
 use crate::index_state::IndexState;
 use crate::lanes::{Lanes, Turn};
 use crate::plain_writes::{WriteDone, WrittenInPart};
-use crate::scan::ScanAt;
+use crate::scan::Scan;
 use crate::scheduler::Upkeep;
 use crate::store::{Store, lacks_room};
 use crate::thread_priority::{REQUESTS, SNAPSHOTS, WRITES};
@@ -108,8 +108,7 @@ use engine::{
     Inspected, Inspection, JoinKeys, KeysOf, Looker, NodeStats, Numbered, Outcome, Part, Read, Refresh, See, Seen, Stage, Staged,
     Staging, TxnBody, TxnOptions, TxnResult, Unrefreshed, View, ViewPromise, Write, WriteOp,
 };
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target};
 use parking_lot::Mutex;
 use search::interrupt::Interrupt;
@@ -133,14 +132,12 @@ const CHANGES_INLINE_BYTES: u64 = 64 << 10;
 const COPIERS: usize = 2;
 /// Requests that wait for the servers of repositories at once; others wait for them.
 const REPOSITORY_REQUESTS: usize = 8;
-/// Documents that a scan reads at once.
-const SCAN_BATCH: usize = 256;
 
 /// An engine over one data folder. Dropping it ends it as a crash would, but with everything acknowledged on
 /// disk; [`EmbeddedEngine::close`] ends it cleanly.
 pub struct EmbeddedEngine {
     store: Arc<Store>,
-    workers: Workers,
+    workers: Arc<Workers>,
     /// Threads of their own, so that writes do not wait behind searches.
     writers: Workers,
     /// Snapshots and restores, which take long.
@@ -245,7 +242,7 @@ impl EmbeddedEngine {
         let upkeep = Upkeep::start(&store)?;
         Ok(EmbeddedEngine {
             store,
-            workers,
+            workers: Arc::new(workers),
             writers,
             copiers,
             repository_requests: tokio::sync::Semaphore::new(REPOSITORY_REQUESTS),
@@ -741,21 +738,16 @@ impl EmbeddedEngine {
         view: Option<String>,
     ) -> Result<BoxStream<'static, Result<Document>>> {
         let (store, aim) = (self.store.clone(), target.clone());
-        let views = Arc::new(self.workers.run(move || store.views_of(&aim, view.as_deref())).await?);
-        let (store, types) = (self.store.clone(), target.types.clone());
-        let parts = stream::try_unfold(Some(ScanAt::default()), move |at| {
-            let part = at
-                .map(|at| store.scan_part(&views, &query, see, &types, at, SCAN_BATCH))
-                .transpose()
-                .map_err(|e| store.settle(e));
-            async move { Ok::<_, Error>(part?.map(|(documents, next)| (stream::iter(documents.into_iter().map(Ok)), next))) }
-        });
-        Ok(parts
-            .flat_map(|part: Result<_>| match part {
-                Ok(documents) => documents.boxed(),
-                Err(e) => stream::once(async move { Err(e) }).boxed(),
-            })
-            .boxed())
+        let reads_again = view.is_none();
+        let views = self.workers.run(move || store.views_of(&aim, view.as_deref())).await?;
+        let scan = Scan {
+            views,
+            query,
+            see,
+            types: target.types.clone(),
+            reads_again,
+        };
+        Ok(scan::documents(self.store.clone(), self.workers.clone(), scan))
     }
 }
 

@@ -76,7 +76,7 @@ impl Store {
         let empty = |segment: &Arc<SegmentView>| BitSet::with_max_value(segment.reader.max_doc());
         let mut sets: Vec<BitSet> = view.segments.iter().map(empty).collect();
         self.with_context(See::Everything, Dialect::default(), &[], &Interrupt::default(), |cx| {
-            search::scan(view, Some(query), None, cx, &mut |no, doc| {
+            search::scan(view, Some(query), None, cx, (0, 0), &mut |no, doc| {
                 let (segment, set) = (&view.segments[no], &mut sets[no]);
                 if segment.is_alive(doc) && segment.is_root(doc) {
                     let _ = set.insert(doc);

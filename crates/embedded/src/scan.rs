@@ -1,61 +1,128 @@
 //! Scans: every document of a view that matches, part by part.
+//!
+//! A part is read by a worker, and the next one while the caller works on what it has: so two parts are in memory at most.
+//!
+//! Not here: searching (`search`), scans in the order of sequence numbers (`scan_by_seq_no`).
 
 use crate::evaluate::visible;
+use crate::get_cache;
 use crate::store::Store;
+use crate::workers::Workers;
 use dsl::query::Query;
 use engine::{Document, See};
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
 use model::{Dialect, Result};
 use search::Searched;
 use search::interrupt::Interrupt;
+use segment::searchable::IndexView;
 use segment::stored_document::root_document;
+use std::sync::Arc;
+use tantivy::DocId;
+
+/// Documents of a part, at most.
+const PART_DOCUMENTS: usize = 1_000;
+/// Bytes of their sources, about.
+const PART_BYTES: usize = 1 << 20;
+
+/// What is scanned.
+pub(crate) struct Scan {
+    pub(crate) views: Vec<Searched>,
+    pub(crate) query: Query,
+    pub(crate) see: See,
+    /// Documents of these types; empty: of all.
+    pub(crate) types: Vec<String>,
+    /// Who scans reads the newest state of each document by its id soon, to write it: the cache of documents by id gets them all.
+    pub(crate) reads_again: bool,
+}
 
 /// Where a scan goes on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanAt {
     view: usize,
     segment: usize,
-    doc: u32,
+    doc: DocId,
+}
+
+/// Some documents of a scan, in index order.
+pub(crate) struct ScanPart {
+    pub(crate) documents: Vec<Document>,
+    /// Where the next part begins; `None`: there is none.
+    pub(crate) next: Option<ScanAt>,
 }
 
 impl Store {
-    /// The documents of a target that match, in index order, from one view, at most `max` from `from` on.
-    pub(crate) fn scan_part(
-        &self,
-        views: &[Searched],
-        query: &Query,
-        see: See,
-        types: &[String],
-        from: ScanAt,
-        max: usize,
-    ) -> Result<(Vec<Document>, Option<ScanAt>)> {
-        let mut out = Vec::new();
-        let mut next = None;
-        self.with_context(see, Dialect::default(), types, &Interrupt::default(), |cx| {
-            for (n, (view, filter)) in views.iter().enumerate().skip(from.view) {
-                let mut failed = Ok(());
-                search::scan(view, Some(query), filter.as_ref(), cx, &mut |segment, doc| {
-                    let at = ScanAt { view: n, segment, doc };
-                    if n == from.view && (segment, doc) < (from.segment, from.doc) {
-                        return Ok(true);
-                    }
-                    if out.len() >= max {
-                        next = Some(at);
+    /// The documents of a scan from a place on: at most `max`, or so many that their sources are about [`PART_BYTES`].
+    ///
+    /// # Errors
+    /// The query's; unreadable files.
+    pub(crate) fn scan_part(&self, scan: &Scan, from: ScanAt, max: usize) -> Result<ScanPart> {
+        let (mut documents, mut bytes, mut next) = (Vec::new(), 0, None);
+        self.with_context(scan.see, Dialect::default(), &scan.types, &Interrupt::default(), |cx| {
+            for (n, (view, filter)) in scan.views.iter().enumerate().skip(from.view) {
+                let begin = if n == from.view { (from.segment, from.doc) } else { (0, 0) };
+                search::scan(view, Some(&scan.query), filter.as_ref(), cx, begin, &mut |segment, doc| {
+                    debug_assert!((segment, doc) >= begin, "a scan goes on where it was");
+                    if documents.len() >= max || bytes >= PART_BYTES {
+                        next = Some(ScanAt { view: n, segment, doc });
                         return Ok(false);
                     }
-                    match root_document(view, &view.segments[segment], doc) {
-                        Ok(document) if visible(&document, see) => out.push(document),
-                        Ok(_) => {}
-                        Err(e) => failed = Err(e),
+                    let document = root_document(view, &view.segments[segment], doc)?;
+                    if visible(&document, scan.see) {
+                        bytes += document.source.0.len();
+                        if scan.reads_again {
+                            self.keep_scanned(view, segment, doc, &document);
+                        }
+                        documents.push(document);
                     }
-                    Ok(failed.is_ok())
+                    Ok(true)
                 })?;
-                failed?;
                 if next.is_some() {
                     break;
                 }
             }
             Ok(())
         })?;
-        Ok((out, next))
+        Ok(ScanPart { documents, next })
     }
+
+    /// Keeps a document for reads by its id. Of a restricted view the source is not whole.
+    fn keep_scanned(&self, view: &IndexView, segment: usize, root: DocId, document: &Document) {
+        if view.granted.is_none() {
+            let key = self.versions.key(view.no, &document.at.id.uid());
+            get_cache::put(self.caches.by_id(), view, &view.segments[segment], root, key, document);
+        }
+    }
+}
+
+/// The part that is being read.
+type Ahead = Option<BoxFuture<'static, Result<ScanPart>>>;
+
+/// Every document of a scan. After an error comes nothing.
+pub(crate) fn documents(store: Arc<Store>, workers: Arc<Workers>, scan: Scan) -> BoxStream<'static, Result<Document>> {
+    let scan = Arc::new(scan);
+    let read = move |from: ScanAt| -> BoxFuture<'static, Result<ScanPart>> {
+        let (store, scan) = (store.clone(), scan.clone());
+        let read = move || {
+            let part = store.scan_part(&scan, from, PART_DOCUMENTS);
+            part.map_err(|e| store.settle(e))
+        };
+        Box::pin(workers.begin(read))
+    };
+    let first: Ahead = Some(read(ScanAt::default()));
+    let parts = stream::unfold(first, move |ahead| {
+        let read = read.clone();
+        async move {
+            Some(match ahead?.await {
+                Ok(part) => (part.documents.into_iter().map(Ok).collect(), part.next.map(read)),
+                Err(e) => (vec![Err(e)], None),
+            })
+        }
+    });
+    // Who asks again after the end gets nothing again.
+    parts
+        .flat_map(|part: Vec<Result<Document>>| stream::iter(part))
+        .fuse()
+        .boxed()
 }

@@ -141,8 +141,16 @@ impl Workers {
 
     /// Runs a job and gives its result. A job that panics is an internal error.
     pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        self.begin(job).await
+    }
+
+    /// As [`Workers::run`], but the job waits for a thread from now on, also before its result is awaited.
+    pub(crate) fn begin<T: Send + 'static, J: FnOnce() -> Result<T> + Send + 'static>(
+        &self,
+        job: J,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, J> {
         self.others.there.fetch_add(1, Ordering::AcqRel);
-        self.send(LoadSlot(self.others.clone()), job).await
+        self.send(LoadSlot(self.others.clone()), job)
     }
 
     /// As [`Workers::run`], refused when too many run or wait.
@@ -188,7 +196,11 @@ impl Workers {
         self.others.stats(name, self.threads.len(), None)
     }
 
-    async fn send<T: Send + 'static>(&self, place: LoadSlot, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    fn send<T: Send + 'static, J: FnOnce() -> Result<T> + Send + 'static>(
+        &self,
+        place: LoadSlot,
+        job: J,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, J> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let job: Job = Box::new(move || {
             let result = place.run(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
@@ -196,8 +208,10 @@ impl Workers {
             drop(tell.send(result.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a worker panicked")))));
         });
         self.push(job);
-        told.await
-            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
+        async move {
+            let result = told.await;
+            result.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the engine is closing")))
+        }
     }
 
     fn push(&self, job: Job) {

@@ -10,9 +10,10 @@ use engine::clock::SystemClock;
 use engine::{
     Alteration, Effect, Engine, EngineExt, Expect, Found, Outcome, Plan, Refresh, See, Source, Write, WriteOp, address,
 };
+use futures::StreamExt as _;
 use model::{DocId, Target};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -427,4 +428,67 @@ async fn concurrent_writers_are_all_kept() {
         .unwrap();
     assert_eq!(written(&info).2, 4000);
     assert_eq!(count(&*engine, "i", Query::all()).await, 4001);
+}
+
+/// A scan of several parts and segments shows each document of its moment once, and what it read on the way is not taken for
+/// today's state of a document: some are written again before the scan comes to them, some after.
+#[tokio::test]
+async fn a_scan_is_of_one_moment_and_reads_by_id_are_of_now() {
+    const DOCUMENTS: usize = 3_600;
+    let engine = open(&FaultyDisk::new(39));
+    create(&engine, "i", json!({}), json!({"properties": {"group": {"type": "keyword"}}})).await;
+    let target = Target::index("i");
+    let id = |n: usize| format!("d{n}");
+    // Every two hundredth is large: parts end by bytes, too.
+    let text = |n: usize| "x".repeat(if n.is_multiple_of(200) { 200_000 } else { 10 });
+    let document = |n: usize, round: usize| put("i", &id(n), json!({"group": n % 3, "round": round, "text": text(n)}));
+    for n in 0..DOCUMENTS {
+        one(&engine, document(n, 0)).await;
+        if n % 1_000 == 999 {
+            engine.refresh(&target, None).await.unwrap();
+        }
+    }
+    for n in (0..DOCUMENTS).step_by(10) {
+        one(&engine, delete("i", &id(n))).await;
+    }
+    engine.refresh(&target, None).await.unwrap();
+    let scan = |query| engine.scan(&target, query, See::Plain, engine::Barrier::None);
+    for (query, wanted) in [(Query::all(), None), (term("group", json!("1")), Some(1))] {
+        let is_wanted = |n: &usize| n % 10 != 0 && wanted.is_none_or(|group| n % 3 == group);
+        let mut left: HashSet<String> = (0..DOCUMENTS).filter(is_wanted).map(id).collect();
+        let mut found = scan(query).await.unwrap();
+        while let Some(scanned) = found.next().await {
+            let scanned = scanned.unwrap();
+            assert!(left.remove(&*scanned.at.id.id), "{} is there once", scanned.at.id.id);
+        }
+        assert!(left.is_empty(), "they are missing: {left:?}");
+    }
+    let mut found = scan(Query::all()).await.unwrap();
+    let mut scanned = 0;
+    while let Some(document) = found.next().await {
+        let before = document.unwrap();
+        assert_eq!(
+            before.source.parse().unwrap()["round"],
+            0,
+            "a scan is of the moment when it began"
+        );
+        scanned += 1;
+        if scanned == 500 {
+            for n in (1..DOCUMENTS).step_by(10) {
+                one(&engine, put("i", &id(n), json!({"round": 1}))).await;
+                one(&engine, delete("i", &id(n + 1))).await;
+            }
+            engine.refresh(&target, None).await.unwrap();
+        }
+    }
+    assert_eq!(scanned, DOCUMENTS * 9 / 10);
+    for n in 0..DOCUMENTS {
+        let round = source(&engine, "i", &id(n)).await.map(|source| source["round"].clone());
+        let now = match n % 10 {
+            0 | 2 => None,
+            1 => Some(json!(1)),
+            _ => Some(json!(0)),
+        };
+        assert_eq!(round, now, "document {n}");
+    }
 }

@@ -164,7 +164,7 @@ pub struct WriteIndex {
     /// Its own name.
     pub name: IndexName,
     /// No other index ever had it.
-    pub uuid: String,
+    pub uuid: Arc<str>,
     /// Identity is (type, id).
     pub typed: bool,
     /// Flat, names with `index.`.

@@ -198,7 +198,9 @@ pub struct Source(pub Arc<[u8]>);
 impl Source {
     /// From a JSON value.
     pub fn from_value(value: &Value) -> Source {
-        Source(value.to_string().into_bytes().into())
+        let mut bytes = Vec::with_capacity(256);
+        serde_json::to_writer(&mut bytes, value).expect("a JSON value has string keys and memory takes all bytes");
+        Source(bytes.into())
     }
     /// Parsed.
     ///

@@ -8,18 +8,23 @@ use serde_json::{Map, Value};
 /// All values at `path`, in document order. Arrays on the way and at the end are flattened.
 pub fn read<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
     let mut out = Vec::new();
-    collect(value, Some(path), &mut out);
+    each(value, path, &mut |found| out.push(found));
     out
 }
 
-fn collect<'a>(value: &'a Value, rest: Option<&str>, out: &mut Vec<&'a Value>) {
+/// Calls for each value at `path`, as [`read`] gives them.
+pub fn each<'a>(value: &'a Value, path: &str, call: &mut dyn FnMut(&'a Value)) {
+    visit(value, Some(path), call);
+}
+
+fn visit<'a>(value: &'a Value, rest: Option<&str>, call: &mut dyn FnMut(&'a Value)) {
     match (value, rest) {
-        (Value::Array(items), _) => items.iter().for_each(|item| collect(item, rest, out)),
-        (_, None) => out.push(value),
+        (Value::Array(items), _) => items.iter().for_each(|item| visit(item, rest, call)),
+        (_, None) => call(value),
         (Value::Object(object), Some(path)) => {
             for (key, below) in splits(path) {
                 if let Some(child) = object.get(key) {
-                    collect(child, below, out);
+                    visit(child, below, call);
                 }
             }
         }

@@ -9,7 +9,7 @@
 //! Not here: what transactions do, changes by intents.
 
 use crate::Relations;
-use crate::links::{ExpansionEnd, Origin, States, Upkeep};
+use crate::links::{ExpansionEnd, Origin, Policy, States, Upkeep};
 use crate::outcomes::{all_written, log_failed};
 use crate::schema::is_lease;
 use async_recursion::async_recursion as boxed;
@@ -78,6 +78,10 @@ pub(crate) trait Transaction: Send {
     /// The error if the log failed: whether it is written nobody knows before a restart.
     fn unknown(&self) -> Error {
         log_failed()
+    }
+    /// The policy whose copies its writes have already.
+    fn filled_by(&self) -> Option<&Arc<Policy>> {
+        None
     }
     /// May a document be written that a link policy brings into the plan, and that was and will be like this?
     ///
@@ -281,7 +285,8 @@ async fn decide_once<T: Transaction>(
         if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
             let mut check =
                 |index: &WriteIndex, at: &DocAddress, states: &States<'_>| transaction.check_linked(index, at, states);
-            linked = Some(add_linked(upkeep, newest, &mut plan, &mut check)?);
+            let filled_by = transaction.filled_by();
+            linked = Some(add_linked(upkeep, newest, &mut plan, filled_by, &mut check)?);
         }
         ran = Some(last);
         Ok(plan)
@@ -320,9 +325,10 @@ fn add_linked(
     upkeep: &mut Upkeep,
     newest: &mut dyn Newest,
     plan: &mut Plan,
+    filled_by: Option<&Arc<Policy>>,
     check: &mut crate::links::LockCheck<'_>,
 ) -> Result<ExpansionEnd> {
-    let next = upkeep.expand(newest, plan, check)?;
+    let next = upkeep.expand(newest, plan, filled_by, check)?;
     match &next {
         ExpansionEnd::Whole { .. } => {}
         // The refusal rests on what was read.

@@ -28,7 +28,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Some documents that refer to one source, made as they should be.
 struct LinkBatch<'a> {
     relations: &'a Relations,
-    policy: &'a Policy,
+    policy: &'a Arc<Policy>,
     source: &'a DocAddress,
     documents: &'a [DocAddress],
 }
@@ -43,6 +43,10 @@ impl Transaction for LinkBatch<'_> {
             gate: Gate::Shared,
             ..TxnOptions::default()
         }
+    }
+
+    fn filled_by(&self) -> Option<&Arc<Policy>> {
+        Some(self.policy)
     }
 
     fn run(&mut self, newest: &mut dyn Newest) -> Result<Step<u64>> {
@@ -71,7 +75,7 @@ impl Transaction for LinkBatch<'_> {
                 None => WriteOp::Delete,
             };
             writes.push(Write {
-                index_uuid: Some(Arc::from(target.uuid.as_str())),
+                index_uuid: Some(target.uuid.clone()),
                 ..Write::over(&document, op)
             });
         }
@@ -166,7 +170,7 @@ impl Relations {
     }
 
     /// Makes every document that refers to a source as it should be.
-    async fn rewrite_copies(&self, policy: &Policy, id: &JobId) -> Result<()> {
+    async fn rewrite_copies(&self, policy: &Arc<Policy>, id: &JobId) -> Result<()> {
         let target = Target::index(&policy.target.index);
         let source = policy.source_at(&id.1);
         // A document that refers to it since its change was filled in when it was written. Earlier ones are there, also those
@@ -196,7 +200,7 @@ impl Relations {
     }
 
     /// One batch; where it is refused its halves, down to the documents that cannot be written.
-    async fn rewrite_batch(&self, policy: &Policy, source: &DocAddress, documents: &[DocAddress], id: &JobId) -> Result<()> {
+    async fn rewrite_batch(&self, policy: &Arc<Policy>, source: &DocAddress, documents: &[DocAddress], id: &JobId) -> Result<()> {
         let mut left: Vec<&[DocAddress]> = vec![documents];
         let mut failed = None;
         while let Some(documents) = left.pop() {

@@ -180,7 +180,8 @@ pub fn count(views: &[Searched], query: Option<&Query>, cx: &Context<'_>) -> Res
 /// Documents that a scan passes between two looks at the clock: `f` may read each of them.
 const SCANNED_BETWEEN: u64 = 256;
 
-/// Calls `f` with every matching document of an index in order: segment number and document. `false` stops.
+/// Calls `f` with every matching document of an index in order: segment number and document. `false` stops. The first is that of
+/// `from`, or the next one.
 ///
 /// # Errors
 /// As [`run`], and what `f` answers.
@@ -189,12 +190,16 @@ pub fn scan(
     query: Option<&Query>,
     filter: Option<&Query>,
     cx: &Context<'_>,
+    from: (usize, DocId),
     f: &mut dyn FnMut(usize, DocId) -> Result<bool>,
 ) -> Result<()> {
     let planned = plan(view, query, filter, cx)?;
-    for (no, segment) in view.segments.iter().enumerate() {
+    for (no, segment) in view.segments.iter().enumerate().skip(from.0) {
         cx.check_cancelled()?;
         let mut set = planned.scorer(segment)?;
+        if no == from.0 && set.doc() < from.1 {
+            set.seek(from.1);
+        }
         let mut seen = 0_u64;
         while set.doc() != TERMINATED {
             if !f(no, set.doc())? {

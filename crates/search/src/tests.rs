@@ -381,7 +381,7 @@ fn hits_show_what_was_asked() {
     assert_eq!(answer.hits.hits.len(), 3);
     let mut seen = Vec::new();
     let none = |_: &dsl::query::script_source::ScriptSource| Err(model::Error::illegal("none"));
-    scan(&texts(), None, None, &context(Arc::new(none)), &mut |segment, doc| {
+    scan(&texts(), None, None, &context(Arc::new(none)), (0, 0), &mut |segment, doc| {
         seen.push((segment, doc));
         Ok(true)
     })

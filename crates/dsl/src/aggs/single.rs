@@ -10,13 +10,8 @@ use model::{Dialect, Result};
 use serde_json::{Map, Value};
 
 pub(super) fn filter(body: Node, dialect: Dialect) -> Result<AggKind> {
-    let mut cx = Parsing::of_filter(dialect);
-    let filter = if dialect.rules.allows_empty_clauses {
-        Query::parse_optional(body, &mut cx)?.unwrap_or_else(Query::all)
-    } else {
-        Query::parse(body, &mut cx)?
-    };
-    Ok(AggKind::Filter(Box::new(filter)))
+    let filter = Query::parse_unless_empty(body, &mut Parsing::of_filter(dialect))?;
+    Ok(AggKind::Filter(Box::new(filter.unwrap_or_else(Query::all))))
 }
 
 pub(super) fn global(fields: &mut Fields, cx: &Context<'_>) -> Result<AggKind> {

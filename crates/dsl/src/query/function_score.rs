@@ -46,13 +46,7 @@ pub(super) fn parse(node: Node, cx: &mut Parsing) -> Result<Query> {
 fn take_query(fields: &mut Fields, cx: &mut Parsing) -> Result<Query> {
     let query = fields
         .take("query")
-        .map(|n| {
-            if cx.dialect.rules.allows_empty_clauses {
-                Query::parse_optional(n, cx)
-            } else {
-                Query::parse(n, cx).map(Some)
-            }
-        })
+        .map(|n| Query::parse_unless_empty(n, cx))
         .transpose()?
         .flatten();
     let filter = if cx.dialect.rules.has_legacy_clauses {
@@ -185,12 +179,7 @@ fn entry(node: Node, cx: &mut Parsing) -> Result<ScoreFunction> {
     let mut fields = node.fields("function_score")?;
     let filter = fields
         .take("filter")
-        .map(|n| {
-            cx.filtering(|cx| match cx.dialect.rules.allows_empty_clauses {
-                true => Query::parse_optional(n, cx),
-                false => Query::parse(n, cx).map(Some),
-            })
-        })
+        .map(|n| cx.filtering(|cx| Query::parse_unless_empty(n, cx)))
         .transpose()?
         .flatten();
     let mut weight = match fields.take_any(&["weight", "boost_factor"]) {

@@ -237,6 +237,17 @@ impl Query {
         }
     }
 
+    /// Reads a query; where the dialect allows empty clauses `{}` is none.
+    ///
+    /// # Errors
+    /// It is no query, or nested too deeply.
+    pub fn parse_unless_empty(node: Node, cx: &mut Parsing) -> Result<Option<Query>> {
+        match cx.dialect.rules.allows_empty_clauses {
+            true => Query::parse_optional(node, cx),
+            false => Query::parse(node, cx).map(Some),
+        }
+    }
+
     /// Reads a query; `{}` is none.
     ///
     /// # Errors

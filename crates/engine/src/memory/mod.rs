@@ -829,7 +829,7 @@ impl Newest for Reading<'_> {
         let entry = self.0.catalog.write_index(name, false)?;
         Ok(WriteIndex {
             name: entry.name.clone(),
-            uuid: entry.uuid.clone(),
+            uuid: entry.uuid.as_str().into(),
             typed: entry.has_types(),
             settings: Arc::new(entry.settings.clone()),
         })

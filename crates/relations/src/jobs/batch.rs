@@ -342,7 +342,7 @@ impl Batch<'_> {
     fn replaced_index(&self, newest: &mut dyn Newest) -> Result<Option<Error>> {
         for (name, uuid) in indices_of(self.items) {
             let is_there = match newest.index(name) {
-                Ok(index) => index.uuid == uuid,
+                Ok(index) => *index.uuid == *uuid,
                 Err(e) if e.kind() == ErrorKind::IndexNotFound => false,
                 Err(e) => return Err(e),
             };

@@ -12,27 +12,49 @@ use futures::StreamExt as _;
 use model::{CommitSeq, Dialect, DocAddress, ErrorKind, IndexName, Result, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The documents that may refer to one source.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Carriers {
-    pub(crate) found: Vec<DocAddress>,
+    pub(crate) found: Vec<Carrier>,
     /// There are more than were wanted.
     pub(crate) more: bool,
 }
 
+/// A document that may refer to a source.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    pub(crate) at: DocAddress,
+    /// Its source as it was read and parsed when it was looked for; whoever takes it reads whether it is still that one.
+    pub(crate) parsed: Option<(Source, Value)>,
+}
+
 impl Carriers {
     /// Adds one, or notes that there are more than are wanted; `false` then.
-    fn add(&mut self, at: DocAddress, most: usize) -> bool {
+    fn add(&mut self, at: DocAddress, parsed: Option<(Source, Value)>, most: usize) -> bool {
         self.more = self.found.len() >= most;
         if !self.more {
-            self.found.push(at);
+            self.found.push(Carrier { at, parsed });
         }
         !self.more
     }
     fn is_distinct(&self) -> bool {
-        let distinct: FxHashSet<&DocAddress> = self.found.iter().collect();
+        let distinct: FxHashSet<&DocAddress> = self.found.iter().map(|carrier| &carrier.at).collect();
         distinct.len() == self.found.len()
+    }
+}
+
+impl Carrier {
+    /// The parsed form of its source, which is this one now.
+    ///
+    /// # Errors
+    /// A source that is no JSON.
+    pub(crate) fn parse(&mut self, now: &Source) -> Result<Value> {
+        match self.parsed.take() {
+            Some((source, parsed)) if Arc::ptr_eq(&source.0, &now.0) => Ok(parsed),
+            _ => now.parse(),
+        }
     }
 }
 
@@ -128,19 +150,18 @@ async fn find_in_target(engine: &dyn Engine, policy: &Policy, key: &str, most: u
     };
     let mut carriers = Carriers::default();
     let query = query_of_keys(policy, [key])?;
+    // The engine reads the first part of the scan while these are parsed.
     let mut found = engine.scan(&target, query, See::Plain, Barrier::None).await?;
-    while let Some(document) = found.next().await {
-        let at = document?.at;
-        if newest.contains_key(&at) {
-            continue;
-        }
-        if !carriers.add(at, most) {
+    for (at, source) in &newest {
+        let Some(source) = source else { continue };
+        let parsed = source.parse()?;
+        if has_key(policy, &parsed, key) && !carriers.add(at.clone(), Some((source.clone(), parsed)), most) {
             return Ok(carriers);
         }
     }
-    for (at, source) in newest {
-        let source = source.map(|source| source.parse()).transpose()?;
-        if source.is_some_and(|source| has_key(policy, &source, key)) && !carriers.add(at, most) {
+    while let Some(document) = found.next().await {
+        let at = document?.at;
+        if !newest.contains_key(&at) && !carriers.add(at, None, most) {
             break;
         }
     }

@@ -7,6 +7,7 @@ use super::policy::Policy;
 use model::path;
 use model::{Error, Result};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::cell::Cell;
 
 /// The fate of one reference.
@@ -30,19 +31,29 @@ pub(crate) fn copied_values(policy: &Policy, source: &Value) -> Copied {
 
 /// The value at a path, whole: of a path through arrays the list of what is found.
 fn value_at(value: &Value, at: &str) -> Option<Value> {
-    fn whole<'a>(value: &'a Value, at: &str) -> Option<&'a Value> {
-        let object = value.as_object()?;
-        if let Some(found) = object.get(at) {
-            return Some(found);
-        }
-        at.match_indices('.')
-            .find_map(|(dot, _)| whole(object.get(&at[..dot])?, &at[dot + 1..]))
-    }
-    if let Some(found) = whole(value, at) {
+    if let Some(found) = through_objects(value, at) {
         return Some(found.clone());
     }
     let found = path::read(value, at);
     (!found.is_empty()).then(|| Value::Array(found.into_iter().cloned().collect()))
+}
+
+/// Is this the value at a path?
+fn has_value_at(value: &Value, at: &str, wanted: &Value) -> bool {
+    match through_objects(value, at) {
+        Some(found) => found == wanted,
+        None => value_at(value, at).as_ref() == Some(wanted),
+    }
+}
+
+/// The value at a path that leads through no array.
+fn through_objects<'a>(value: &'a Value, at: &str) -> Option<&'a Value> {
+    let object = value.as_object()?;
+    if let Some(found) = object.get(at) {
+        return Some(found);
+    }
+    at.match_indices('.')
+        .find_map(|(dot, _)| through_objects(object.get(&at[..dot])?, &at[dot + 1..]))
 }
 
 /// The keys of a document, each once, in the order of the document.
@@ -54,9 +65,9 @@ pub(crate) fn keys(policy: &Policy, source: &Value) -> Result<Vec<String>> {
     // Reading rewrites nothing: a copy of the document would cost as much as parsing it.
     for value in path::read(source, &policy.key.path) {
         if let Some(key) = key_of(policy, value)?
-            && !keys.contains(&key)
+            && !keys.iter().any(|known| *known == key)
         {
-            keys.push(key);
+            keys.push(key.into_owned());
         }
     }
     Ok(keys)
@@ -64,12 +75,12 @@ pub(crate) fn keys(policy: &Policy, source: &Value) -> Result<Vec<String>> {
 
 /// Is this one of the keys of a document? Where references cannot be told apart there is none.
 pub(crate) fn has_key(policy: &Policy, source: &Value, key: &str) -> bool {
-    let mut values = path::read(source, &policy.key.path).into_iter();
-    let found = values.try_fold(false, |found, value| {
-        let one = key_of(policy, value)?;
-        Ok::<_, Error>(found || one.is_some_and(|one| one == key))
+    let (mut found, mut unclear) = (false, false);
+    path::each(source, &policy.key.path, &mut |value| match key_of(policy, value) {
+        Ok(one) => found |= one.is_some_and(|one| one == key),
+        Err(_) => unclear = true,
     });
-    found.unwrap_or(false)
+    found && !unclear
 }
 
 /// Rewrites each reference by its fate; was anything changed?
@@ -77,10 +88,8 @@ pub(crate) fn has_key(policy: &Policy, source: &Value, key: &str) -> bool {
 /// # Errors
 /// Those of `fate`; references that cannot be told apart.
 pub(crate) fn rewrite(policy: &Policy, source: &mut Value, fate: &mut dyn FnMut(&str) -> Result<Fate>) -> Result<bool> {
-    let all = path::read(source, &policy.key.path)
-        .into_iter()
-        .filter(|value| !value.is_null())
-        .count();
+    let mut all = 0;
+    path::each(source, &policy.key.path, &mut |value| all += usize::from(!value.is_null()));
     if all == 0 {
         return Ok(false);
     }
@@ -89,18 +98,19 @@ pub(crate) fn rewrite(policy: &Policy, source: &mut Value, fate: &mut dyn FnMut(
     };
     let (seen, mut changed) = (Cell::new(0), false);
     each_object(source, &policy.into, &mut |object| {
-        let keys: Vec<&Value> = path::read(object, leaf)
-            .into_iter()
-            .filter(|value| !value.is_null())
-            .collect();
-        seen.set(seen.get() + keys.len());
-        let key = match keys.as_slice() {
-            [] => None,
-            [one] => key_of(policy, one)?,
-            several => return Err(ambiguous(policy, several.len())),
-        };
-        if let Some(key) = key {
-            changed |= apply(policy, object, "", leaf, fate(&key)?);
+        let (mut count, mut own) = (0, None);
+        path::each(object, leaf, &mut |value| {
+            if !value.is_null() {
+                (count, own) = (count + 1, Some(value));
+            }
+        });
+        seen.set(seen.get() + count);
+        if count > 1 {
+            return Err(ambiguous(policy, count));
+        }
+        let key = own.map(|value| key_of(policy, value)).transpose()?.flatten();
+        if let Some(fate) = key.map(|key| fate(&key)).transpose()? {
+            changed |= apply(policy, object, "", leaf, fate);
         }
         Ok(())
     })?;
@@ -125,7 +135,9 @@ fn rewrite_outer(policy: &Policy, source: &mut Value, count: usize, fate: &mut d
         Some(one) => key_of(policy, one)?,
         None => None,
     };
-    let Some(key) = key else { return Ok(false) };
+    let Some(key) = key.map(Cow::into_owned) else {
+        return Ok(false);
+    };
     if has_array(source, &policy.into) {
         return Err(Error::illegal(format!(
             "[{}] of link policy [{}] is an array: the key [{}] must be inside its objects",
@@ -163,9 +175,12 @@ fn apply(policy: &Policy, object: &mut Value, prefix: &str, key: &str, fate: Fat
         Fate::Copy(values) => {
             debug_assert_eq!(values.len(), policy.fields.len(), "links.md K2: one value for each field");
             for (field, value) in policy.fields.iter().zip(values.iter()) {
-                let at = format!("{prefix}{field}");
+                let at = match prefix {
+                    "" => Cow::Borrowed(field.as_str()),
+                    prefix => Cow::Owned(format!("{prefix}{field}")),
+                };
                 match value {
-                    Some(value) if value_at(object, &at).as_ref() == Some(value) => {}
+                    Some(value) if has_value_at(object, &at, value) => {}
                     Some(value) => {
                         path::set(object, &at, value.clone());
                         changed = true;
@@ -197,21 +212,21 @@ fn each_object(value: &mut Value, at: &str, call: &mut dyn FnMut(&mut Value) -> 
 }
 
 /// The id of the source that a value names; `None`: it names none, and the mapping says what becomes of it.
-fn key_of(policy: &Policy, value: &Value) -> Result<Option<String>> {
+fn key_of<'a>(policy: &Policy, value: &'a Value) -> Result<Option<Cow<'a, str>>> {
     let key = match value {
         Value::Null | Value::Object(_) | Value::Array(_) => return Ok(None),
         Value::String(text) if policy.key.integer => match text.trim().parse::<i128>() {
-            Ok(number) => number.to_string(),
+            Ok(number) => Cow::Owned(number.to_string()),
             Err(_) => match text.trim().parse::<f64>() {
-                Ok(number) if number.is_finite() => format!("{:.0}", number.trunc()),
+                Ok(number) if number.is_finite() => Cow::Owned(format!("{:.0}", number.trunc())),
                 _ => return Ok(None),
             },
         },
-        Value::String(text) => text.clone(),
+        Value::String(text) => Cow::Borrowed(text.as_str()),
         Value::Number(number) if policy.key.integer && number.is_f64() => {
-            format!("{:.0}", number.as_f64().unwrap_or_default().trunc())
+            Cow::Owned(format!("{:.0}", number.as_f64().unwrap_or_default().trunc()))
         }
-        other => other.to_string(),
+        other => Cow::Owned(other.to_string()),
     };
     if let Some(longest) = policy.key.longest
         && key.chars().count() > longest

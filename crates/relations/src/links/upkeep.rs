@@ -17,7 +17,7 @@ use super::table::PolicyTable;
 use crate::schema;
 use engine::{Decision, Document, Engine, Newest, Plan, See, Source, Write, WriteIndex, WriteOp};
 use model::settings::{LINKS_MAX_PENDING, LINKS_MAX_SYNC, node_count};
-use model::{CommitSeq, DocAddress, Error, ErrorKind, Result};
+use model::{CommitSeq, DocAddress, Error, ErrorKind, IndexName, Result};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -117,7 +117,8 @@ impl Upkeep {
 
     /// The documents that were found: they will be read.
     pub(crate) fn touches(&self) -> impl Iterator<Item = DocAddress> {
-        self.carriers.values().flat_map(|carriers| carriers.found.iter().cloned())
+        let found = self.carriers.values().flat_map(|carriers| &carriers.found);
+        found.map(|carrier| carrier.at.clone())
     }
 
     /// Looks for documents, with everything that was committed up to `position`.
@@ -146,14 +147,23 @@ impl Upkeep {
     ///
     /// # Errors
     /// An engine that cannot read.
-    pub(crate) fn expand(&mut self, newest: &mut dyn Newest, plan: &mut Plan, check: &mut LockCheck<'_>) -> Result<ExpansionEnd> {
+    /// `filled_by`: the writes of the plan have the copies of this policy already.
+    pub(crate) fn expand(
+        &mut self,
+        newest: &mut dyn Newest,
+        plan: &mut Plan,
+        filled_by: Option<&Arc<Policy>>,
+        check: &mut LockCheck<'_>,
+    ) -> Result<ExpansionEnd> {
         let own = plan.writes.len();
         let mut expansion = Expansion {
             upkeep: self,
             newest,
+            filled_by,
             docs: Vec::new(),
             places: FxHashMap::default(),
             indices: FxHashMap::default(),
+            concerns: FxHashMap::default(),
             sources: FxHashMap::default(),
             followed: Vec::new(),
             left: Vec::new(),
@@ -191,6 +201,16 @@ enum Stop {
     Failed(Error),
 }
 
+/// What policies have to do with the writes of a plan to an index.
+#[derive(Clone, Copy)]
+enum Concern {
+    /// Nothing, or nothing is left to do.
+    None,
+    /// They are for an earlier index of this name.
+    MadeAnew,
+    Linked,
+}
+
 /// A document in the plan, or to be brought into it.
 struct PlannedDocument {
     at: DocAddress,
@@ -212,11 +232,13 @@ struct PlannedDocument {
 struct Expansion<'a> {
     upkeep: &'a mut Upkeep,
     newest: &'a mut dyn Newest,
+    filled_by: Option<&'a Arc<Policy>>,
     docs: Vec<PlannedDocument>,
     places: FxHashMap<DocAddress, usize>,
     indices: FxHashMap<String, Option<WriteIndex>>,
-    /// The copies of sources that are not in the plan.
-    sources: FxHashMap<(String, String), Option<Copied>>,
+    concerns: FxHashMap<IndexName, Concern>,
+    /// The copies of sources, by the name of the policy and the key.
+    sources: FxHashMap<String, FxHashMap<String, Option<Copied>>>,
     /// A policy, its source and the documents that refer to it.
     followed: Vec<(Arc<Policy>, usize, Vec<usize>)>,
     /// Sources whose copies follow later.
@@ -241,25 +263,10 @@ impl Expansion<'_> {
                 }
                 continue;
             };
-            let known = index.name.as_str();
-            if !self.upkeep.table.has(known) {
-                continue;
-            }
-            let of_index = self
-                .upkeep
-                .table
-                .from(known)
-                .into_iter()
-                .map(|policy| policy.source.uuid.clone());
-            let of_index = of_index.chain(
-                self.upkeep
-                    .table
-                    .to(known)
-                    .into_iter()
-                    .map(|policy| policy.target.uuid.clone()),
-            );
-            if of_index.into_iter().any(|uuid| uuid != index.uuid) {
-                return Err(Stop::Refused(n, made_anew(known)));
+            match self.concern(&index) {
+                Concern::None => continue,
+                Concern::MadeAnew => return Err(Stop::Refused(n, made_anew(index.name.as_str()))),
+                Concern::Linked => {}
             }
             let mut at = DocAddress {
                 index: index.name.clone(),
@@ -296,6 +303,26 @@ impl Expansion<'_> {
             });
         }
         Ok(())
+    }
+
+    /// What policies have to do with the writes of the plan to an index.
+    fn concern(&mut self, index: &WriteIndex) -> Concern {
+        if let Some(known) = self.concerns.get(&index.name) {
+            return *known;
+        }
+        let (table, name) = (&self.upkeep.table, index.name.as_str());
+        let (from, to) = (table.from(name), table.to(name));
+        let own = from.iter().map(|policy| &policy.source.uuid);
+        let mut uuids = own.chain(to.iter().map(|policy| &policy.target.uuid));
+        let concern = match (from.as_slice(), to.as_slice(), self.filled_by) {
+            _ if uuids.any(|uuid| **uuid != *index.uuid) => Concern::MadeAnew,
+            ([], [], _) => Concern::None,
+            // Its one policy made these writes.
+            ([], [only], Some(policy)) if Arc::ptr_eq(only, policy) => Concern::None,
+            _ => Concern::Linked,
+        };
+        self.concerns.insert(index.name.clone(), concern);
+        concern
     }
 
     fn index(&mut self, name: &str) -> Result<Option<WriteIndex>, Stop> {
@@ -387,13 +414,15 @@ impl Expansion<'_> {
     }
 
     fn fate(&mut self, policy: &Policy, key: &str, is_new: bool, at: &DocAddress) -> Result<Fate, Stop> {
-        let source = policy.source_at(key);
         // Read first: what is read is held to the end.
-        let copied = self.source(policy, &source)?;
-        let own = usize::from(self.upkeep.latches.contains_key(&source));
-        if is_new && self.upkeep.links.latches.is_held(&source, own) {
-            self.waits = Some(source);
-            return Ok(Fate::Leave);
+        let copied = self.source(policy, key)?;
+        if is_new {
+            let source = policy.source_at(key);
+            let own = usize::from(self.upkeep.latches.contains_key(&source));
+            if self.upkeep.links.latches.is_held(&source, own) {
+                self.waits = Some(source);
+                return Ok(Fate::Leave);
+            }
         }
         match copied {
             Some(copied) => Ok(Fate::Copy(copied)),
@@ -410,21 +439,25 @@ impl Expansion<'_> {
         }
     }
 
-    /// The copies of a source as it will be; `None`: there will be none.
-    fn source(&mut self, policy: &Policy, at: &DocAddress) -> Result<Option<Copied>, Stop> {
-        if let Some(d) = self.places.get(at) {
-            return Ok(self.docs[*d].now.as_ref().map(|now| copied_values(policy, now)));
-        }
-        let known = (policy.name.clone(), at.id.id.to_string());
-        if let Some(known) = self.sources.get(&known) {
+    /// The copies of a source as it will be; `None`: there will be none. It is gone through before its targets (links.md K3), so
+    /// they are the same for all of these.
+    fn source(&mut self, policy: &Policy, key: &str) -> Result<Option<Copied>, Stop> {
+        if let Some(known) = self.sources.get(&policy.name).and_then(|of_policy| of_policy.get(key)) {
             return Ok(known.clone());
         }
-        let found = match self.newest.read(at, See::Plain) {
-            Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
-            found => found.map_err(Stop::Failed)?,
+        let at = policy.source_at(key);
+        let found = match self.places.get(&at) {
+            Some(d) => self.docs[*d].now.as_ref().map(|now| copied_values(policy, now)),
+            None => {
+                let found = match self.newest.read(&at, See::Plain) {
+                    Err(e) if e.kind() == ErrorKind::IndexNotFound => None,
+                    found => found.map_err(Stop::Failed)?,
+                };
+                parse_source(found.as_ref())?.map(|source| copied_values(policy, &source))
+            }
         };
-        let found = parse_source(found.as_ref())?.map(|source| copied_values(policy, &source));
-        self.sources.insert(known, found.clone());
+        let of_policy = self.sources.entry(policy.name.clone()).or_default();
+        of_policy.insert(key.to_owned(), found.clone());
         Ok(found)
     }
 
@@ -457,19 +490,21 @@ impl Expansion<'_> {
                 .latches
                 .entry(at.clone())
                 .or_insert_with(|| latches.latch(at.clone()));
-            let Some(carriers) = self.upkeep.carriers.get(&(policy.name.clone(), key.clone())).cloned() else {
+            let looked_for = (policy.name.clone(), key.clone());
+            let Some(mut carriers) = self.upkeep.carriers.remove(&looked_for) else {
                 self.wanted.push((policy, key));
                 continue;
             };
-            let linked = self.collect_linked(&policy, d, &carriers, !restricts)?;
+            let (linked, more) = (self.collect_linked(&policy, d, &mut carriers, !restricts), carriers.more);
+            self.upkeep.carriers.insert(looked_for, carriers);
+            let linked = linked?;
             if restricts && !linked.is_empty() {
-                let more = carriers.more;
                 return Err(Stop::Refused(
                     self.docs[d].cause,
                     self.restriction_error(&policy, &at, &linked, more),
                 ));
             }
-            if carriers.more && !restricts {
+            if more && !restricts {
                 return Err(Stop::Refused(self.docs[d].cause, too_many(&policy, &at)));
             }
             if goes && !restricts {
@@ -499,7 +534,7 @@ impl Expansion<'_> {
         &mut self,
         policy: &Arc<Policy>,
         source: usize,
-        carriers: &Carriers,
+        carriers: &mut Carriers,
         bounded: bool,
     ) -> Result<Vec<usize>, Stop> {
         let key = self.docs[source].at.id.id.clone();
@@ -513,17 +548,19 @@ impl Expansion<'_> {
             }
         }
         let is_source = !self.upkeep.table.from(&policy.target.index).is_empty();
-        for at in &carriers.found {
-            if self.places.contains_key(at) {
+        let name: Arc<str> = Arc::from(policy.name.as_str());
+        for carrier in &mut carriers.found {
+            if self.places.contains_key(&carrier.at) {
                 continue;
             }
-            let Some(before) = self.newest.read(at, See::Plain).map_err(Stop::Failed)? else {
+            let Some(before) = self.newest.read(&carrier.at, See::Plain).map_err(Stop::Failed)? else {
                 continue;
             };
-            let now = parse_source(Some(&before))?;
+            let now = Some(carrier.parse(&before.source).map_err(Stop::Failed)?);
             if !refers(&now) {
                 continue;
             }
+            let at = &carrier.at;
             let Some(index) = self.index(at.index.as_str())? else {
                 continue;
             };
@@ -541,7 +578,7 @@ impl Expansion<'_> {
                 now,
                 place: None,
                 cause,
-                policy: Some(Arc::from(policy.name.as_str())),
+                policy: Some(name.clone()),
                 altered: false,
             });
         }
@@ -718,7 +755,7 @@ fn write_of(doc: &PlannedDocument) -> Write {
         None => WriteOp::Delete,
     };
     Write {
-        index_uuid: Some(Arc::from(doc.index.uuid.as_str())),
+        index_uuid: Some(doc.index.uuid.clone()),
         ..match &doc.before {
             Some(before) => Write::over(before, op),
             None => Write::new(doc.at.clone(), op),

@@ -159,7 +159,7 @@ impl LockWrite {
     pub(crate) fn new(at: &DocAddress, index: &WriteIndex, before: Option<&Source>) -> LockWrite {
         LockWrite {
             at: at.clone(),
-            uuid: index.uuid.clone(),
+            uuid: index.uuid.to_string(),
             settings: index.settings.clone(),
             before: before.cloned(),
             after: None,

@@ -24,7 +24,7 @@ pub(crate) fn release(newest: &mut dyn Newest, leases: &[Lease]) -> Result<Vec<W
             Err(e) if e.kind() == ErrorKind::IndexNotFound => continue,
             Err(e) => return Err(e),
         };
-        if index.uuid != lock_document.uuid || index.name != at.index {
+        if *index.uuid != *lock_document.uuid || index.name != at.index {
             continue;
         }
         let Some(document) = newest.read(at, See::Plain)? else {

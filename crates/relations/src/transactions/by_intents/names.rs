@@ -132,7 +132,7 @@ fn write_index(name: &str, found: &[IndexInfo]) -> Result<WriteIndex> {
         }
         Ok(WriteIndex {
             name: IndexName::new(info.name.as_str()),
-            uuid: info.uuid.clone(),
+            uuid: info.uuid.as_str().into(),
             typed: info.typed,
             settings: Arc::new(info.settings.clone()),
         })

@@ -375,7 +375,7 @@ impl Folding<'_, '_, '_> {
         let name = operation.write.at.index.as_str();
         let index = self.indices.get(name).and_then(Option::as_ref);
         if let Some(uuid) = &operation.write.index_uuid
-            && index.is_none_or(|(index, ..)| index.uuid != **uuid)
+            && index.is_none_or(|(index, ..)| *index.uuid != **uuid)
         {
             return Ok(Err(engine::catalog::index_replaced(name, uuid)));
         }
@@ -548,7 +548,7 @@ impl Folding<'_, '_, '_> {
             otherwise: self.otherwise,
             operation: n,
             at: doc.at.clone(),
-            uuid: uuid.map(|(index, _, _)| index.uuid.clone()),
+            uuid: uuid.map(|(index, _, _)| index.uuid.to_string()),
             before: doc.before.map(|stamp| (stamp.seq_no, stamp.primary_term)),
             moved: now.and_then(|now| now.tree.as_ref()).map_or(0, |tree| tree.last_move_seq()),
         };

@@ -512,7 +512,7 @@ fn compare(
         index,
     };
     let same_index = match (&began.uuid, &indices[name]) {
-        (Some(uuid), Some(index)) => *uuid == index.uuid,
+        (Some(uuid), Some(index)) => **uuid == *index.uuid,
         (Some(_), None) => false,
         // It was not there: whoever made it since, a document that is not there still is not.
         (None, _) => true,
