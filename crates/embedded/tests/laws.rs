@@ -454,7 +454,7 @@ async fn a_scan_is_of_one_moment_and_reads_by_id_are_of_now() {
     engine.refresh(&target, None).await.unwrap();
     let scan = |query| engine.scan(&target, query, See::Plain, engine::Barrier::None);
     for (query, wanted) in [(Query::all(), None), (term("group", json!("1")), Some(1))] {
-        let is_wanted = |n: &usize| n % 10 != 0 && wanted.is_none_or(|group| n % 3 == group);
+        let is_wanted = |n: &usize| !n.is_multiple_of(10) && wanted.is_none_or(|group| n % 3 == group);
         let mut left: HashSet<String> = (0..DOCUMENTS).filter(is_wanted).map(id).collect();
         let mut found = scan(query).await.unwrap();
         while let Some(scanned) = found.next().await {
