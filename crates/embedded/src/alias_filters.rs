@@ -8,7 +8,7 @@
 
 use crate::catalog::alias_filter::parse;
 use crate::catalog::resolve::{Resolved, Through};
-use crate::scan::{Scan, ScanAt};
+use crate::scan::{DocumentScan, ScanAt};
 use crate::store::Store;
 use async_trait::async_trait;
 use dsl::query::{BoolQuery, Clause, InnerHits, Keys, Query};
@@ -188,7 +188,7 @@ impl JoinSides for FilterSides<'_> {
             values: vec![lookup.at.id.id.to_string()],
             types: types.clone(),
         };
-        let scan = Scan {
+        let scan = DocumentScan {
             views,
             query: by_id.into(),
             see: See::Plain,

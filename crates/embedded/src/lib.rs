@@ -91,7 +91,7 @@ use crate::durability::{is_of_the_moment, names_of};
 use crate::index_state::IndexState;
 use crate::lanes::{Lanes, Turn};
 use crate::plain_writes::{WriteDone, WrittenInPart};
-use crate::scan::Scan;
+use crate::scan::DocumentScan;
 use crate::scheduler::Upkeep;
 use crate::store::{Store, lacks_room};
 use crate::thread_priority::{REQUESTS, SNAPSHOTS, WRITES};
@@ -740,7 +740,7 @@ impl EmbeddedEngine {
         let (store, aim) = (self.store.clone(), target.clone());
         let reads_again = view.is_none();
         let views = self.workers.run(move || store.views_of(&aim, view.as_deref())).await?;
-        let scan = Scan {
+        let scan = DocumentScan {
             views,
             query,
             see,

@@ -27,7 +27,7 @@ const PART_DOCUMENTS: usize = 1_000;
 const PART_BYTES: usize = 1 << 20;
 
 /// What is scanned.
-pub(crate) struct Scan {
+pub(crate) struct DocumentScan {
     pub(crate) views: Vec<Searched>,
     pub(crate) query: Query,
     pub(crate) see: See,
@@ -57,7 +57,7 @@ impl Store {
     ///
     /// # Errors
     /// The query's; unreadable files.
-    pub(crate) fn scan_part(&self, scan: &Scan, from: ScanAt, max: usize) -> Result<ScanPart> {
+    pub(crate) fn scan_part(&self, scan: &DocumentScan, from: ScanAt, max: usize) -> Result<ScanPart> {
         let (mut documents, mut bytes, mut next) = (Vec::new(), 0, None);
         self.with_context(scan.see, Dialect::default(), &scan.types, &Interrupt::default(), |cx| {
             for (n, (view, filter)) in scan.views.iter().enumerate().skip(from.view) {
@@ -100,7 +100,7 @@ impl Store {
 type Ahead = Option<BoxFuture<'static, Result<ScanPart>>>;
 
 /// Every document of a scan. After an error comes nothing.
-pub(crate) fn documents(store: Arc<Store>, workers: Arc<Workers>, scan: Scan) -> BoxStream<'static, Result<Document>> {
+pub(crate) fn documents(store: Arc<Store>, workers: Arc<Workers>, scan: DocumentScan) -> BoxStream<'static, Result<Document>> {
     let scan = Arc::new(scan);
     let read = move |from: ScanAt| -> BoxFuture<'static, Result<ScanPart>> {
         let (store, scan) = (store.clone(), scan.clone());

@@ -80,7 +80,7 @@ pub(crate) trait Transaction: Send {
         log_failed()
     }
     /// The policy whose copies its writes have already.
-    fn filled_by(&self) -> Option<&Arc<Policy>> {
+    fn filling_policy(&self) -> Option<&Arc<Policy>> {
         None
     }
     /// May a document be written that a link policy brings into the plan, and that was and will be like this?
@@ -285,8 +285,8 @@ async fn decide_once<T: Transaction>(
         if let (Some(upkeep), Ran::Commit(_) | Ran::CommitWith) = (upkeep.as_deref_mut(), &last) {
             let mut check =
                 |index: &WriteIndex, at: &DocAddress, states: &States<'_>| transaction.check_linked(index, at, states);
-            let filled_by = transaction.filled_by();
-            linked = Some(add_linked(upkeep, newest, &mut plan, filled_by, &mut check)?);
+            let filling_policy = transaction.filling_policy();
+            linked = Some(add_linked(upkeep, newest, &mut plan, filling_policy, &mut check)?);
         }
         ran = Some(last);
         Ok(plan)
@@ -325,10 +325,10 @@ fn add_linked(
     upkeep: &mut Upkeep,
     newest: &mut dyn Newest,
     plan: &mut Plan,
-    filled_by: Option<&Arc<Policy>>,
+    filling_policy: Option<&Arc<Policy>>,
     check: &mut crate::links::LockCheck<'_>,
 ) -> Result<ExpansionEnd> {
-    let next = upkeep.expand(newest, plan, filled_by, check)?;
+    let next = upkeep.expand(newest, plan, filling_policy, check)?;
     match &next {
         ExpansionEnd::Whole { .. } => {}
         // The refusal rests on what was read.

@@ -45,7 +45,7 @@ impl Transaction for LinkBatch<'_> {
         }
     }
 
-    fn filled_by(&self) -> Option<&Arc<Policy>> {
+    fn filling_policy(&self) -> Option<&Arc<Policy>> {
         Some(self.policy)
     }
 

@@ -147,19 +147,19 @@ impl Upkeep {
     ///
     /// # Errors
     /// An engine that cannot read.
-    /// `filled_by`: the writes of the plan have the copies of this policy already.
+    /// `filling_policy`: the writes of the plan have the copies of this policy already.
     pub(crate) fn expand(
         &mut self,
         newest: &mut dyn Newest,
         plan: &mut Plan,
-        filled_by: Option<&Arc<Policy>>,
+        filling_policy: Option<&Arc<Policy>>,
         check: &mut LockCheck<'_>,
     ) -> Result<ExpansionEnd> {
         let own = plan.writes.len();
         let mut expansion = Expansion {
             upkeep: self,
             newest,
-            filled_by,
+            filling_policy,
             docs: Vec::new(),
             places: FxHashMap::default(),
             indices: FxHashMap::default(),
@@ -232,7 +232,7 @@ struct PlannedDocument {
 struct Expansion<'a> {
     upkeep: &'a mut Upkeep,
     newest: &'a mut dyn Newest,
-    filled_by: Option<&'a Arc<Policy>>,
+    filling_policy: Option<&'a Arc<Policy>>,
     docs: Vec<PlannedDocument>,
     places: FxHashMap<DocAddress, usize>,
     indices: FxHashMap<String, Option<WriteIndex>>,
@@ -314,7 +314,7 @@ impl Expansion<'_> {
         let (from, to) = (table.from(name), table.to(name));
         let own = from.iter().map(|policy| &policy.source.uuid);
         let mut uuids = own.chain(to.iter().map(|policy| &policy.target.uuid));
-        let concern = match (from.as_slice(), to.as_slice(), self.filled_by) {
+        let concern = match (from.as_slice(), to.as_slice(), self.filling_policy) {
             _ if uuids.any(|uuid| **uuid != *index.uuid) => Concern::MadeAnew,
             ([], [], _) => Concern::None,
             // Its one policy made these writes.
