@@ -139,17 +139,12 @@ pub(crate) fn read(
         return Ok(None);
     }
     let document = load_document_as_of(view, tree, &location, at)?;
-    let kept = CachedDocument::of(&location.segment, location.root(), &document, tree.last_move_seq());
-    lately.replace(key, kept.bytes(), || Arc::new(kept));
+    put(lately, key, (&location.segment, location.root()), &document, tree);
     Ok(Some(document))
 }
 
-/// Keeps a document that was read from a view of all documents and fields.
-pub(crate) fn put(lately: &GetCache, view: &IndexView, segment: &SegmentView, root: DocId, key: Key, document: &Document) {
-    debug_assert!(
-        view.granted.is_none(),
-        "security.md S6: what is kept for reads by id is whole"
-    );
-    let kept = CachedDocument::of(segment, root, document, view.tree.last_move_seq());
+/// Keeps a document as it lies in a segment, whole, with the paths of a tree.
+pub(crate) fn put(lately: &GetCache, key: Key, (segment, root): (&SegmentView, DocId), document: &Document, tree: &Tree) {
+    let kept = CachedDocument::of(segment, root, document, tree.last_move_seq());
     lately.replace(key, kept.bytes(), || Arc::new(kept));
 }

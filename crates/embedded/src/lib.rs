@@ -737,17 +737,17 @@ impl EmbeddedEngine {
         see: See,
         view: Option<String>,
     ) -> Result<BoxStream<'static, Result<Document>>> {
-        let (store, aim) = (self.store.clone(), target.clone());
-        let reads_again = view.is_none();
-        let views = self.workers.run(move || store.views_of(&aim, view.as_deref())).await?;
-        let scan = DocumentScan {
-            views,
-            query,
-            see,
-            types: target.types.clone(),
-            reads_again,
+        let target = target.clone();
+        let open = move |store: &Store| {
+            Ok(DocumentScan {
+                views: store.views_of(&target, view.as_deref())?,
+                query,
+                see,
+                types: target.types,
+                reads_again: view.is_none(),
+            })
         };
-        Ok(scan::documents(self.store.clone(), self.workers.clone(), scan))
+        scan::documents(self.store.clone(), self.workers.clone(), open).await
     }
 }
 

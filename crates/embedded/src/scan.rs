@@ -2,7 +2,7 @@
 //!
 //! A part is read by a worker, and the next one while the caller works on what it has: so two parts are in memory at most.
 //!
-//! Not here: searching (`search`), scans in the order of sequence numbers (`scan_by_seq_no`).
+//! Not here: searching (`search`), scans in the order of sequence numbers (`seq_no_scan`).
 
 use crate::evaluate::visible;
 use crate::get_cache;
@@ -11,7 +11,7 @@ use crate::workers::Workers;
 use dsl::query::Query;
 use engine::{Document, See};
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
 use model::{Dialect, Result};
 use search::Searched;
@@ -87,11 +87,17 @@ impl Store {
         Ok(ScanPart { documents, next })
     }
 
-    /// Keeps a document for reads by its id. Of a restricted view the source is not whole.
+    /// Keeps a document for reads by its id, unless the view may have left out some of its fields.
     fn keep_scanned(&self, view: &IndexView, segment: usize, root: DocId, document: &Document) {
         if view.granted.is_none() {
             let key = self.versions.key(view.no, &document.at.id.uid());
-            get_cache::put(self.caches.by_id(), view, &view.segments[segment], root, key, document);
+            get_cache::put(
+                self.caches.by_id(),
+                key,
+                (&view.segments[segment], root),
+                document,
+                &view.tree,
+            );
         }
     }
 }
@@ -99,18 +105,28 @@ impl Store {
 /// The part that is being read.
 type Ahead = Option<BoxFuture<'static, Result<ScanPart>>>;
 
-/// Every document of a scan. After an error comes nothing.
-pub(crate) fn documents(store: Arc<Store>, workers: Arc<Workers>, scan: DocumentScan) -> BoxStream<'static, Result<Document>> {
-    let scan = Arc::new(scan);
+/// Every document of a scan. After an error comes nothing. A worker opens the scan and reads its first part in one job: most scans
+/// have no other, as a read by id of who has restricted documents.
+///
+/// # Errors
+/// Those of `open`.
+pub(crate) async fn documents(
+    store: Arc<Store>,
+    workers: Arc<Workers>,
+    open: impl FnOnce(&Store) -> Result<DocumentScan> + Send + 'static,
+) -> Result<BoxStream<'static, Result<Document>>> {
+    let own = store.clone();
+    let begin = move || {
+        let scan = Arc::new(open(&own)?);
+        let first = read_part(&own, &scan, ScanAt::default());
+        Ok((scan, first))
+    };
+    let (scan, first) = workers.run(begin).await?;
     let read = move |from: ScanAt| -> BoxFuture<'static, Result<ScanPart>> {
         let (store, scan) = (store.clone(), scan.clone());
-        let read = move || {
-            let part = store.scan_part(&scan, from, PART_DOCUMENTS);
-            part.map_err(|e| store.settle(e))
-        };
-        Box::pin(workers.begin(read))
+        Box::pin(workers.begin(move || read_part(&store, &scan, from)))
     };
-    let first: Ahead = Some(read(ScanAt::default()));
+    let first: Ahead = Some(Box::pin(ready(first)));
     let parts = stream::unfold(first, move |ahead| {
         let read = read.clone();
         async move {
@@ -121,8 +137,12 @@ pub(crate) fn documents(store: Arc<Store>, workers: Arc<Workers>, scan: Document
         }
     });
     // Who asks again after the end gets nothing again.
-    parts
+    Ok(parts
         .flat_map(|part: Vec<Result<Document>>| stream::iter(part))
         .fuse()
-        .boxed()
+        .boxed())
+}
+
+fn read_part(store: &Store, scan: &DocumentScan, from: ScanAt) -> Result<ScanPart> {
+    store.scan_part(scan, from, PART_DOCUMENTS).map_err(|e| store.settle(e))
 }

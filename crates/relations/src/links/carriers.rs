@@ -148,20 +148,30 @@ async fn find_in_target(engine: &dyn Engine, policy: &Policy, key: &str, most: u
             FxHashMap::default()
         }
     };
-    let mut carriers = Carriers::default();
     let query = query_of_keys(policy, [key])?;
-    // The engine reads the first part of the scan while these are parsed.
-    let mut found = engine.scan(&target, query, See::Plain, Barrier::None).await?;
-    for (at, source) in &newest {
-        let Some(source) = source else { continue };
-        let parsed = source.parse()?;
-        if has_key(policy, &parsed, key) && !carriers.add(at.clone(), Some((source.clone(), parsed)), most) {
-            return Ok(carriers);
-        }
+    let scan = engine.scan(&target, query, See::Plain, Barrier::None);
+    // The engine reads the first documents of the scan while these are parsed.
+    let (found, carriers) = futures::join!(scan, async { find_unrefreshed(policy, key, most, &newest) });
+    let (mut found, mut carriers) = (found?, carriers?);
+    if carriers.more {
+        return Ok(carriers);
     }
     while let Some(document) = found.next().await {
         let at = document?.at;
         if !newest.contains_key(&at) && !carriers.add(at, None, most) {
+            break;
+        }
+    }
+    Ok(carriers)
+}
+
+/// The documents that refer to a source among those that no search shows yet.
+fn find_unrefreshed(policy: &Policy, key: &str, most: usize, newest: &FxHashMap<DocAddress, Option<Source>>) -> Result<Carriers> {
+    let mut carriers = Carriers::default();
+    for (at, source) in newest {
+        let Some(source) = source else { continue };
+        let parsed = source.parse()?;
+        if has_key(policy, &parsed, key) && !carriers.add(at.clone(), Some((source.clone(), parsed)), most) {
             break;
         }
     }

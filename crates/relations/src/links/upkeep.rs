@@ -201,7 +201,7 @@ enum Stop {
     Failed(Error),
 }
 
-/// What policies have to do with the writes of a plan to an index.
+/// Whether policies add something to the plan's writes to an index.
 #[derive(Clone, Copy)]
 enum Concern {
     /// Nothing, or nothing is left to do.
@@ -305,7 +305,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// What policies have to do with the writes of the plan to an index.
+    /// Whether policies add something to the plan's writes to an index.
     fn concern(&mut self, index: &WriteIndex) -> Concern {
         if let Some(known) = self.concerns.get(&index.name) {
             return *known;
