@@ -13,11 +13,12 @@ use crate::links::references::{Copied, Fate, copied_values, keys, rewrite};
 use crate::links::{JobId, LinkJob, OnDelete, Policy, Propagated, States, job_at, states_of};
 use async_recursion::async_recursion as boxed;
 use engine::{Barrier, Document, Gate, Newest, Plan, See, Source, TxnOptions, Write, WriteIndex, WriteOp};
-use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 use model::settings::LINKS_MAX_SYNC;
 use model::{DocAddress, Error, ErrorKind, Result, Target};
 use serde_json::Value;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// Documents of one decision.
@@ -129,7 +130,15 @@ impl Relations {
     #[boxed]
     pub async fn run_link_jobs(&self) {
         while let Some((id, job)) = self.links.pending.due(self.clock.monotonic()) {
-            if let Err(error) = self.run_link_job(&id, &job).await {
+            let done = AssertUnwindSafe(self.run_link_job(&id, &job)).catch_unwind().await;
+            // A job that panics fails alone, and is tried again like any other.
+            let panicked = |_| {
+                Err(Error::new(
+                    ErrorKind::Internal,
+                    "the job panicked; the log of the server says where",
+                ))
+            };
+            if let Err(error) = done.unwrap_or_else(panicked) {
                 self.links.pending.fail(&id, error, self.clock.monotonic());
             }
         }

@@ -3,19 +3,23 @@
 //!
 //! The model keeps documents in maps and knows one rule: a copy is what its source says, as soon as there is one.
 
+use async_trait::async_trait;
 use dsl::json::Node;
+use dsl::query::Query;
 use engine::clock::SystemClock;
 use engine::memory::MemoryEngine;
 use engine::tasks::Tasks;
-use engine::{Alteration, Clock, Engine, EngineExt as _, Source, Write, WriteOp};
+use engine::{Alteration, Around, AtomicWrites, Barrier, Clock, Document, Engine, EngineExt as _, See, Source, Write, WriteOp};
 use futures::executor::block_on;
+use futures::stream::BoxStream;
 use model::random::random;
-use model::{DocAddress, DocId, IndexName, Result};
+use model::{DocAddress, DocId, IndexName, Result, Target};
 use relations::Relations;
 use relations::transactions::{Change, Operation, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const STEPS: usize = 25;
 const IDS: u64 = 4;
@@ -40,8 +44,7 @@ struct Played {
     clock: Arc<dyn Clock>,
 }
 
-fn relations(engine: &Arc<MemoryEngine>, clock: &Arc<dyn Clock>) -> Relations {
-    let engine: Arc<dyn Engine> = engine.clone();
+fn relations(engine: Arc<dyn Engine>, clock: &Arc<dyn Clock>) -> Relations {
     let relations = Relations::new(engine, clock.clone(), Arc::new(Tasks::new(10)), "n1");
     block_on(relations.recover()).expect("the policies can be read");
     relations
@@ -75,7 +78,7 @@ impl Played {
             block_on(engine.alter(make)).expect("an index");
         }
         let played = Played {
-            relations: relations(&engine, &clock),
+            relations: relations(engine.clone(), &clock),
             engine,
             clock,
         };
@@ -100,7 +103,7 @@ impl Played {
     }
 
     fn restart(&mut self) {
-        self.relations = relations(&self.engine, &self.clock);
+        self.relations = relations(self.engine.clone(), &self.clock);
     }
 
     fn at(index: &str, id: &str) -> DocAddress {
@@ -374,6 +377,62 @@ fn play_later(seed: u64) {
     let mut filled = world.clone();
     fill(&mut filled);
     assert_eq!(world, filled, "seed {seed}");
+}
+
+/// An engine whose next scan panics.
+#[derive(Debug)]
+struct PanickingScan {
+    inner: Arc<MemoryEngine>,
+    is_next: AtomicBool,
+}
+
+#[async_trait]
+impl Around for PanickingScan {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    async fn scans(
+        &self,
+        target: &Target,
+        query: Query,
+        see: See,
+        barrier: Barrier,
+    ) -> Result<BoxStream<'static, Result<Document>>> {
+        assert!(!self.is_next.swap(false, Ordering::Relaxed), "the next scan panics");
+        self.inner.scan(target, query, see, barrier).await
+    }
+
+    fn section(&self) -> Option<&dyn AtomicWrites> {
+        self.inner.atomic()
+    }
+}
+
+/// A panic ends one try of a job; the next try does the work.
+#[test]
+fn a_job_that_panics_is_tried_again() {
+    let mut played = Played::new(Rules {
+        on_delete: "ignore",
+        on_missing: "allow",
+        mode: "async",
+    });
+    let put = |index: &'static str, document: Value| played.change(&[(index, "1".to_owned(), Some(document))]);
+    put("post", json!({ "title": "t", "user": { "id": "1" } })).expect("a post");
+    put("user", json!({ "name": "n" })).expect("its user");
+    let engine = Arc::new(PanickingScan {
+        inner: played.engine.clone(),
+        is_next: AtomicBool::new(false),
+    });
+    played.relations = relations(engine.clone(), &played.clock);
+    engine.is_next.store(true, Ordering::Relaxed);
+    let pending = || block_on(played.relations.link_stats("author")).expect("figures").pending;
+    assert_eq!(pending(), 1);
+    // The second try comes after a wait.
+    while pending() > 0 {
+        block_on(played.relations.run_link_jobs());
+    }
+    assert!(!engine.is_next.load(Ordering::Relaxed), "a scan panicked");
+    assert_eq!(played.documents()[&("post", "1".to_owned())]["user"]["name"], "n");
 }
 
 #[test]

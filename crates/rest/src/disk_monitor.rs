@@ -7,14 +7,14 @@
 //!
 //! Not here: the decision (`model::watermarks`), what a block refuses (`model::blocks`).
 
-use crate::Rest;
+use crate::{Rest, background};
 use engine::{Alteration, Inspected, Inspection};
 use model::blocks::{READ_ONLY_ALLOW_DELETE, is_on};
 use model::watermarks::{Stage, Step, Watermarks};
 use model::{Result, Target, settings};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How often the settings are looked at.
@@ -30,18 +30,14 @@ pub(crate) async fn watermarks(rest: &Rest) -> Result<Watermarks> {
     Watermarks::of(&rest.cluster_settings().await?, rest.reach)
 }
 
-/// Watches until `over`, on a thread of its own: a disk is full while requests keep every other busy, too.
-pub(crate) fn watch(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
+/// Watches until `over`, on a thread of its own: a disk is full while requests keep every other busy, too. Without it a full disk
+/// refuses writes by itself, with 507.
+pub(crate) fn watch(rest: &Arc<Rest>, over: &Arc<AtomicBool>) {
     let rest = rest.clone();
-    let look = move || {
-        let mut monitor = Monitor::default();
-        while !over.load(Ordering::Acquire) {
-            futures::executor::block_on(monitor.tick(&rest));
-            std::thread::sleep(TICK);
-        }
-    };
-    // Without it a full disk refuses writes by itself, with 507.
-    let _ = std::thread::Builder::new().name("disk-monitor".into()).spawn(look);
+    let mut monitor = Monitor::default();
+    background::repeat("disk-monitor", TICK, over, move || {
+        futures::executor::block_on(monitor.tick(&rest))
+    });
 }
 
 /// The state of the watch.

@@ -19,6 +19,7 @@ mod actions;
 mod answer_room;
 pub mod authentication;
 mod authorize;
+mod background;
 mod blocking;
 mod body;
 mod busy_poll;

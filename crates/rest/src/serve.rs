@@ -11,7 +11,7 @@ use crate::request_line::Escaping;
 use crate::self_wake::again;
 use crate::socket::Socket;
 use crate::transport::{Listener, TlsConfig, Transport};
-use crate::{Rest, disk_monitor, envelope, http2};
+use crate::{Rest, background, disk_monitor, envelope, http2};
 use model::settings::{HTTP_BUSY_POLL, HTTP_MAX_CONNECTIONS, HTTP_READ_TIMEOUT, HTTP_WRITE_TIMEOUT, node_duration};
 use model::{Dialect, Error, ErrorKind, Persona};
 use relations::leases::Caller;
@@ -32,9 +32,9 @@ pub struct Served {
 pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::Receiver<bool>, grace: Duration) -> Served {
     let open = rest.traffic.open.clone();
     let over = Arc::new(AtomicBool::new(false));
-    housekeeping(&rest, over.clone());
-    expiring(&rest, over.clone());
-    disk_monitor::watch(&rest, over.clone());
+    housekeeping(&rest, &over);
+    expiring(&rest, &over);
+    disk_monitor::watch(&rest, &over);
     rest.go_on();
     let mut accepting = Vec::new();
     for listener in listeners {
@@ -61,45 +61,36 @@ pub async fn serve(rest: Arc<Rest>, listeners: Vec<Listener>, mut stop: watch::R
 }
 
 /// Ends leases whose time is over, so that who waits for them is woken; forgets old outcomes. On a thread of its own:
-/// requests that keep every other busy do not keep a lock.
-fn housekeeping(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
+/// requests that keep every other busy do not keep a lock. Without it leases end when somebody asks for what they hold.
+fn housekeeping(rest: &Arc<Rest>, over: &Arc<AtomicBool>) {
     const TICK: Duration = Duration::from_millis(50);
     const FORGET_EACH: Duration = Duration::from_secs(3600);
     let rest = rest.clone();
-    let keep = move || {
-        let mut forgot: Option<std::time::Instant> = None;
-        while !over.load(Ordering::Acquire) {
-            std::thread::sleep(TICK);
-            // The next tick retries.
-            let _ = futures::executor::block_on(rest.relations.sweep());
-            if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
-                forgot = Some(std::time::Instant::now());
-                let _ = futures::executor::block_on(rest.relations.forget_old());
-            }
+    let mut forgot: Option<std::time::Instant> = None;
+    background::repeat("housekeeping", TICK, over, move || {
+        // The next tick retries.
+        let _ = futures::executor::block_on(rest.relations.sweep());
+        if forgot.is_none_or(|at| at.elapsed() > FORGET_EACH) {
+            forgot = Some(std::time::Instant::now());
+            let _ = futures::executor::block_on(rest.relations.forget_old());
         }
-    };
-    // Without it leases still end, when somebody asks for what they hold.
-    let _ = std::thread::Builder::new().name("housekeeping".into()).spawn(keep);
+    });
 }
 
 /// Deletes documents whose `_ttl` is over, each `indices.ttl.interval`. Not with the housekeeping: a round may take long.
-fn expiring(rest: &Arc<Rest>, over: Arc<AtomicBool>) {
+/// Without it expired documents stay until a start.
+fn expiring(rest: &Arc<Rest>, over: &Arc<AtomicBool>) {
     const LOOK_EACH: Duration = Duration::from_millis(500);
     let rest = rest.clone();
-    let look = move || {
-        let mut begun = std::time::Instant::now();
-        while !over.load(Ordering::Acquire) {
-            std::thread::sleep(LOOK_EACH);
-            let interval = futures::executor::block_on(rest.relations.expiry_interval());
-            if interval.is_ok_and(|interval| begun.elapsed() >= interval) {
-                begun = std::time::Instant::now();
-                // The next round retries.
-                let _ = futures::executor::block_on(rest.relations.delete_expired());
-            }
+    let mut begun = std::time::Instant::now();
+    background::repeat("expiring", LOOK_EACH, over, move || {
+        let interval = futures::executor::block_on(rest.relations.expiry_interval());
+        if interval.is_ok_and(|interval| begun.elapsed() >= interval) {
+            begun = std::time::Instant::now();
+            // The next round retries.
+            let _ = futures::executor::block_on(rest.relations.delete_expired());
         }
-    };
-    // Without it what is over stays until a start.
-    let _ = std::thread::Builder::new().name("expiring".into()).spawn(look);
+    });
 }
 
 /// Tells a client why it is not served, as far as the socket takes it at once. The caller hangs up.
