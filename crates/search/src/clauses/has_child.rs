@@ -4,10 +4,13 @@ use super::Planner;
 use crate::child_score::Totals;
 use crate::scorers::conjunction::and;
 use crate::scorers::constant::ConstantScorer;
+use crate::scorers::family_walk::Toward;
 use crate::scorers::live_docs::{LiveDocs, Visible};
 use crate::scorers::node::{Node as _, Shared};
 use crate::scorers::parent_child::Family;
-use crate::scorers::parent_child_ordinals::{ParentChildOrdinals, Relatives, RelativesNode};
+use crate::scorers::parent_child_ordinals::ParentChildOrdinals;
+use crate::scorers::relatives::{Relatives, RelativesNode};
+use crate::scorers::split_families::LOOKUP;
 use crate::scorers::term_set::any_of;
 use dsl::query::{HasChildQuery, ScoreMode};
 use model::Result;
@@ -70,9 +73,6 @@ impl ChildJoin<'_> {
     }
 }
 
-/// A lookup by string costs about as much as this many looks at a column.
-const LOOKUP: u64 = 4000;
-
 /// The parents of matching children in one segment.
 #[derive(Default)]
 struct Parents {
@@ -108,6 +108,9 @@ impl Planner<'_> {
         }
         let least = q.min_children.max(1);
         let counted = least > 1 || q.max_children.is_some() || q.score_mode != ScoreMode::None;
+        if !counted && let Some(node) = self.relatives(&child, (&family, &parent), Toward::Parents, boost)? {
+            return Ok(node);
+        }
         let join = ChildJoin {
             family: &family,
             parent: &parent,
@@ -129,8 +132,7 @@ impl Planner<'_> {
         let enough = |of: &Totals| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
         let mut by_segment = FxHashMap::default();
         for (segment, parents) in self.view.segments.iter().zip(found) {
-            let mut relatives = Relatives::default();
-            if counted {
+            let relatives = if counted {
                 let mut docs = DocBits::new(segment.reader.max_doc());
                 let mut scores = FxHashMap::default();
                 for (doc, of) in parents.known.iter().filter(|(_, of)| enough(of)) {
@@ -139,11 +141,16 @@ impl Planner<'_> {
                         scores.insert(*doc, boost * of.score(q.score_mode));
                     }
                 }
-                relatives.docs = Some(Arc::new(docs));
-                relatives.scores = Arc::new(scores);
+                Relatives::Found {
+                    docs: Some(Arc::new(docs)),
+                    scores: Arc::new(scores),
+                }
             } else {
-                relatives.docs = parents.docs.map(Arc::new);
-            }
+                Relatives::Found {
+                    docs: parents.docs.map(Arc::new),
+                    scores: Arc::default(),
+                }
+            };
             by_segment.insert(segment.id, relatives);
         }
         let node = RelativesNode {
@@ -178,11 +185,11 @@ impl Planner<'_> {
         let live = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
         if let Some(bits) = &bits
             && live.sees_all_roots()
-            && let Some(docs) = kin.parents_of(bits)
+            && let Some(rows) = kin.rows()
         {
             join.add_orphans(&kin, bits, no, segment, afar)?;
             return Ok(Parents {
-                docs: Some(docs),
+                docs: Some(rows.parents_of(bits)),
                 known: FxHashMap::default(),
             });
         }

@@ -1,10 +1,12 @@
 //! `has_parent`: children of matching parents.
 
 use super::Planner;
+use crate::scorers::family_walk::Toward;
 use crate::scorers::live_docs::{LiveDocs, Visible};
 use crate::scorers::node::{Node as _, Shared};
 use crate::scorers::parent_child::Family;
-use crate::scorers::parent_child_ordinals::{ParentChildOrdinals, Relatives, RelativesNode};
+use crate::scorers::parent_child_ordinals::ParentChildOrdinals;
+use crate::scorers::relatives::{Relatives, RelativesNode};
 use dsl::query::HasParentQuery;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -31,6 +33,11 @@ impl Planner<'_> {
             false => self.filtering(&q.query)?,
             true => self.whole(&q.query)?,
         };
+        if !q.score
+            && let Some(node) = self.relatives(&parent, (&family, &q.parent_type), Toward::Children, boost)?
+        {
+            return Ok(node);
+        }
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
         let orphans = self.orphans(&family, &q.parent_type)?;
         let mut children = MatchedChildren::default();
@@ -38,15 +45,6 @@ impl Planner<'_> {
             self.cx.check_cancelled()?;
             let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             let ordinals = ParentChildOrdinals::of(segment, &family, &q.parent_type)?;
-            if !q.score
-                && orphans.is_empty()
-                && sight.sees_all_roots()
-                && let Some(parents) = parent.bits(segment)?
-                && let Some(docs) = ordinals.children_of(&parents)
-            {
-                children.by_segment.insert(segment.id, (docs, FxHashMap::default()));
-                continue;
-            }
             let parents = Visible::of(parent.scorer(segment)?, sight);
             let keys = if orphans.is_empty() { None } else { family.ids(segment)? };
             children.add_segment(&ordinals, (segment, keys), parents, q.score, boost);
@@ -60,7 +58,7 @@ impl Planner<'_> {
         }
         let by_segment = children.by_segment;
         let by_segment = by_segment.into_iter().map(|(segment, (docs, scores))| {
-            let relatives = Relatives {
+            let relatives = Relatives::Found {
                 docs: Some(Arc::new(docs)),
                 scores: Arc::new(scores),
             };

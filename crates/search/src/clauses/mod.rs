@@ -13,6 +13,7 @@ mod common_terms;
 mod distance_feature;
 mod doc_type;
 mod exists;
+mod family_relatives;
 mod field_value;
 mod function_score;
 mod geo;

@@ -82,6 +82,13 @@ impl Family {
             Term::from_field_text(view.schema.id, id)
         }
     }
+    /// An id as its document has it, without the type that a uid begins with.
+    pub(crate) fn bare_id<'a>(&self, id: &'a str) -> &'a str {
+        match id.split_once('#') {
+            Some((_, id)) if self.typed => id,
+            _ => id,
+        }
+    }
     /// Makes of a new segment what searches along the family look into.
     ///
     /// # Errors

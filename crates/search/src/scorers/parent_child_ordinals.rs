@@ -6,19 +6,14 @@
 //!
 //! Not here: keys (`segment::key_columns`), clauses (`clauses::has_child`, `clauses::has_parent`).
 
-use super::constant::{ConstantScorer, NoScorer};
-use super::live_docs::LiveDocs;
-use super::node::Node;
 use super::parent_child::Family;
 use super::term_set::any_of;
 use model::Result;
-use rustc_hash::FxHashMap;
 use segment::derived::Footprint;
-use segment::doc_bits::{BitsDocs, DocBits};
+use segment::doc_bits::DocBits;
 use segment::key_columns::ByKey;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
-use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 /// No parent in this segment.
@@ -28,7 +23,7 @@ const NONE: DocId = DocId::MAX;
 pub(crate) struct ParentChildOrdinals {
     /// By document: its parent's. Empty where `rows` says it.
     parent_of: Vec<DocId>,
-    rows: Option<FamilyRows>,
+    rows: Option<Arc<FamilyRows>>,
     /// By document: where its children begin in `children`; one more at the end.
     first: Vec<u32>,
     /// Children, by parent and then in order.
@@ -39,12 +34,13 @@ pub(crate) struct ParentChildOrdinals {
 
 /// Families as they are written mostly: each child behind its parent, before the next parent. Then two bits a document say
 /// who is whose parent, and are read in order. Where segments with parts of a family were merged, a few children stand elsewhere.
-struct FamilyRows {
-    parents: DocBits,
+pub(crate) struct FamilyRows {
+    /// All parents of the relation that are no nested documents.
+    pub(super) parents: DocBits,
     /// Children whose parent is the last one before them.
-    children: DocBits,
+    pub(super) children: DocBits,
     /// Children that stand elsewhere in this segment, in order, with their parents.
-    strays: Vec<(DocId, DocId)>,
+    pub(super) strays: Vec<(DocId, DocId)>,
 }
 
 /// Of so many children that stand behind their parents, one may stand elsewhere.
@@ -73,6 +69,24 @@ impl FamilyRows {
         }
         let place = self.strays.binary_search_by_key(&doc, |(child, _)| *child).ok()?;
         self.strays.get(place).map(|(_, parent)| *parent)
+    }
+}
+
+impl FamilyRows {
+    /// The parents of these documents, deleted ones too.
+    pub(crate) fn parents_of(&self, docs: &DocBits) -> DocBits {
+        let mut parents = self.parents.ahead_of(docs, &self.children);
+        let strays = self.strays.iter().filter(|(child, _)| docs.contains(*child));
+        strays.for_each(|(_, parent)| parents.insert(*parent));
+        parents
+    }
+
+    /// The children of these parents, deleted ones too.
+    pub(crate) fn children_of(&self, parents: &DocBits) -> DocBits {
+        let mut children = self.parents.behind(parents, &self.children);
+        let strays = self.strays.iter().filter(|(_, parent)| parents.contains(*parent));
+        strays.for_each(|(child, _)| children.insert(*child));
+        children
     }
 }
 
@@ -165,29 +179,33 @@ impl ParentChildOrdinals {
             (0..max_doc).all(|doc| kin.children(doc as DocId).is_sorted()),
             "children of one parent come in ascending order"
         );
-        kin.rows = FamilyRows::of(heads, &kin.parent_of);
+        kin.rows = FamilyRows::of(heads, &kin.parent_of).map(Arc::new);
         if kin.rows.is_some() {
             kin.parent_of = Vec::new();
         }
         Ok(kin)
     }
 
-    /// The parents in this segment of these documents, deleted ones too; `None` if that is not known of all at once.
-    pub(crate) fn parents_of(&self, docs: &DocBits) -> Option<DocBits> {
-        let rows = self.rows.as_ref()?;
-        let mut parents = rows.parents.ahead_of(docs, &rows.children);
-        let strays = rows.strays.iter().filter(|(child, _)| docs.contains(*child));
-        strays.for_each(|(_, parent)| parents.insert(*parent));
-        Some(parents)
+    /// The families as they stand in this segment; `None` if many children stand elsewhere than behind their parents.
+    pub(crate) fn rows(&self) -> Option<&Arc<FamilyRows>> {
+        self.rows.as_ref()
     }
 
-    /// The children in this segment of these parents, deleted ones too; `None` if that is not known of all at once.
-    pub(crate) fn children_of(&self, parents: &DocBits) -> Option<DocBits> {
-        let rows = self.rows.as_ref()?;
-        let mut children = rows.parents.behind(parents, &rows.children);
-        let strays = rows.strays.iter().filter(|(_, parent)| parents.contains(*parent));
-        strays.for_each(|(child, _)| children.insert(*child));
-        Some(children)
+    /// How many children there are, those without a parent here too.
+    pub(crate) fn child_count(&self) -> usize {
+        self.children.len() + self.orphans.len()
+    }
+
+    /// The parents that have children here, in order.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = DocId> {
+        let has_children = |range: &&[u32]| range.first() < range.last();
+        let ranges = (0..).zip(self.first.windows(2));
+        ranges.filter(move |(_, range)| has_children(range)).map(|(doc, _)| doc)
+    }
+
+    /// Whether a document is a child whose parent is in another segment.
+    pub(crate) fn is_orphan(&self, doc: DocId) -> bool {
+        self.orphans.binary_search(&doc).is_ok()
     }
 
     /// Children whose parent is in another segment, in order.
@@ -206,7 +224,7 @@ impl ParentChildOrdinals {
 
     /// Whether a document is a child, wherever its parent is.
     pub(crate) fn is_child(&self, doc: DocId) -> bool {
-        self.parent(doc).is_some() || self.orphans.binary_search(&doc).is_ok()
+        self.parent(doc).is_some() || self.is_orphan(doc)
     }
 
     /// The children of a document in this segment, in order.
@@ -228,69 +246,6 @@ impl ParentChildOrdinals {
         lost.extend(&self.orphans);
         lost.sort_unstable();
         lost
-    }
-}
-
-/// Documents of one segment, with a score each where they differ.
-#[derive(Default)]
-pub(crate) struct Relatives {
-    /// Which.
-    pub(crate) docs: Option<Arc<DocBits>>,
-    /// Their scores; those without have the one of all.
-    pub(crate) scores: Arc<FxHashMap<DocId, f32>>,
-}
-
-/// The relatives that were found, segment by segment.
-pub(crate) struct RelativesNode {
-    /// By segment.
-    pub(crate) by_segment: FxHashMap<u64, Relatives>,
-    /// The score of those without their own.
-    pub(crate) score: f32,
-}
-
-impl RelativesNode {
-    fn all_alike(&self) -> bool {
-        self.by_segment.values().all(|relatives| relatives.scores.is_empty())
-    }
-}
-
-impl Node for RelativesNode {
-    fn scorer(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
-        let Some(relatives) = self.by_segment.get(&segment.id) else {
-            return Ok(Box::new(NoScorer));
-        };
-        let Some(docs) = relatives.docs.clone().filter(|docs| !docs.is_empty()) else {
-            return Ok(Box::new(NoScorer));
-        };
-        let set = Box::new(ConstantScorer::new(BitsDocs::new(docs), self.score));
-        if relatives.scores.is_empty() {
-            return Ok(set);
-        }
-        let (scores, common) = (relatives.scores.clone(), self.score);
-        Ok(crate::scorers::rescored::rescore(set, move |doc, _| {
-            Some(scores.get(&doc).copied().unwrap_or(common))
-        }))
-    }
-
-    fn bits(&self, segment: &SegmentView) -> Result<Option<Arc<DocBits>>> {
-        Ok(self.by_segment.get(&segment.id).and_then(|relatives| relatives.docs.clone()))
-    }
-
-    fn most_score(&self) -> Option<f32> {
-        self.all_alike().then_some(self.score)
-    }
-
-    fn quick_count(&self, segment: &SegmentView, sight: &LiveDocs, _most: u64) -> Result<Option<u64>> {
-        if !sight.sees_all_roots() {
-            return Ok(None);
-        }
-        let docs = self.by_segment.get(&segment.id).and_then(|relatives| relatives.docs.as_ref());
-        Ok(Some(docs.map_or(0, |docs| u64::from(docs.len()))))
-    }
-
-    fn is_none(&self) -> bool {
-        let none = |relatives: &Relatives| relatives.docs.as_ref().is_none_or(|docs| docs.is_empty());
-        self.by_segment.values().all(none)
     }
 }
 
@@ -332,13 +287,6 @@ mod tests {
             for (doc, parent) in (0..).zip(&parent_of) {
                 assert_eq!(rows.parent(doc), Some(*parent).filter(|parent| *parent != NONE), "{doc}");
             }
-            let kin = ParentChildOrdinals {
-                parent_of: Vec::new(),
-                rows: Some(rows),
-                first: Vec::new(),
-                children: Vec::new(),
-                orphans: Vec::new(),
-            };
             let mut some = DocBits::new(max_doc);
             (0..max_doc).filter(|_| random(3) == 0).for_each(|doc| some.insert(doc));
             let (mut parents, mut children) = (DocBits::new(max_doc), DocBits::new(max_doc));
@@ -350,8 +298,8 @@ mod tests {
                     children.insert(doc);
                 }
             }
-            assert_eq!(kin.parents_of(&some), Some(parents));
-            assert_eq!(kin.children_of(&some), Some(children));
+            assert_eq!(rows.parents_of(&some), parents);
+            assert_eq!(rows.children_of(&some), children);
         }
     }
 
