@@ -159,18 +159,15 @@ pub fn count(views: &[Searched], query: Option<&Query>, cx: &Context<'_>) -> Res
         let planned = plan(view, query, filter.as_ref(), cx)?;
         for segment in &view.segments {
             cx.check_cancelled()?;
-            if planned.all_score(segment).is_some() {
-                sum += planned.sight(segment)?.count();
+            if let Some(count) = planned.quick_count(segment, &planned.sight(segment)?, u64::MAX)? {
+                sum += count;
                 continue;
             }
-            let mut set = planned.scorer(segment)?;
-            while set.doc() != TERMINATED {
-                sum += 1;
-                if sum.is_multiple_of(1 << 14) {
-                    cx.check_cancelled()?;
-                }
-                set.advance();
-            }
+            scorers::fill::each_length(&mut *planned.scorer(segment)?, &mut |len| {
+                sum += len;
+                cx.check_cancelled()?;
+                Ok(true)
+            })?;
         }
         planned.check()?;
     }

@@ -55,7 +55,7 @@ impl ColumnBounds {
     }
 
     /// Reads every value of a column once.
-    fn read<T>(column: &Column<T>) -> ColumnBounds
+    pub fn read<T>(column: &Column<T>) -> ColumnBounds
     where
         T: MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
     {

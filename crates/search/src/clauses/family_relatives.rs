@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use segment::doc_bits::DocBits;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
+use tantivy::query::Scorer;
 use tantivy::{DocId, TERMINATED};
 
 impl Planner<'_> {
@@ -28,8 +29,7 @@ impl Planner<'_> {
         score: f32,
     ) -> Result<Option<Shared>> {
         let segments = &self.view.segments;
-        let open = |segment: &Arc<SegmentView>| LiveDocs::open(segment, &self.view.schema, self.cx.see);
-        let sights = segments.iter().map(open).collect::<Result<Vec<LiveDocs>>>()?;
+        let sights = self.sights()?;
         let Some(split) = split_families(self.view, family, parent, &sights)? else {
             return Ok(None);
         };
@@ -63,6 +63,12 @@ impl Planner<'_> {
         Ok(Some(Arc::new(node)))
     }
 
+    /// The visible documents of each segment.
+    pub(super) fn sights(&self) -> Result<Vec<LiveDocs>> {
+        let open = |segment: &Arc<SegmentView>| LiveDocs::open(segment, &self.view.schema, self.cx.see);
+        self.view.segments.iter().map(open).collect()
+    }
+
     /// The relatives whose other side is in another segment, by the number of their segment and in order.
     fn relatives_from_afar(
         &self,
@@ -71,28 +77,44 @@ impl Planner<'_> {
         toward: Toward,
         sights: &[LiveDocs],
     ) -> Result<FxHashMap<usize, Vec<DocId>>> {
+        let mut found: FxHashMap<usize, Vec<DocId>> = FxHashMap::default();
+        self.each_from_afar(clause, split, toward, sights, &mut |(no, relative), _| {
+            found.entry(no).or_default().push(relative);
+        })?;
+        for docs in found.values_mut() {
+            docs.sort_unstable();
+            docs.dedup();
+        }
+        Ok(found)
+    }
+
+    /// Shows each relative whose other side matches in another segment: the number of its segment, the document, and the set where the
+    /// other side is.
+    pub(super) fn each_from_afar(
+        &self,
+        clause: &Shared,
+        split: Vec<SplitFamily>,
+        toward: Toward,
+        sights: &[LiveDocs],
+        show: &mut dyn FnMut((usize, DocId), &mut dyn Scorer),
+    ) -> Result<()> {
         let sides = |of: SplitFamily| match toward {
             Toward::Parents => (of.child, of.parent),
             Toward::Children => (of.parent, of.child),
         };
         let mut pairs: Vec<_> = split.into_iter().map(sides).collect();
         pairs.sort_unstable();
-        let mut found: FxHashMap<usize, Vec<DocId>> = FxHashMap::default();
         for of_segment in pairs.chunk_by(|(one, _), (other, _)| one.0 == other.0) {
             self.cx.check_cancelled()?;
             let Some(((no, _), _)) = of_segment.first() else { continue };
             let mut matching = Visible::of(clause.scorer(&self.view.segments[*no])?, sights[*no].clone());
-            for ((_, asked), (other, relative)) in of_segment {
+            for ((_, asked), relative) in of_segment {
                 if seek_to(&mut *matching, *asked) == *asked {
-                    found.entry(*other).or_default().push(*relative);
+                    show(*relative, &mut *matching);
                 }
             }
         }
-        for docs in found.values_mut() {
-            docs.sort_unstable();
-            docs.dedup();
-        }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::Planner;
 use crate::scorers::family_walk::Toward;
-use crate::scorers::live_docs::{LiveDocs, Visible};
+use crate::scorers::live_docs::Visible;
 use crate::scorers::node::{Node as _, Shared};
 use crate::scorers::parent_child::Family;
 use crate::scorers::parent_child_ordinals::ParentChildOrdinals;
 use crate::scorers::relatives::{Relatives, RelativesNode};
+use crate::scorers::split_families::split_families;
 use dsl::query::HasParentQuery;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -39,15 +40,25 @@ impl Planner<'_> {
             return Ok(node);
         }
         let parent = self.of_relation(parent, &family, &[&q.parent_type]);
-        let orphans = self.orphans(&family, &q.parent_type)?;
+        let sights = self.sights()?;
+        let split = split_families(self.view, &family, &q.parent_type, &sights)?;
+        let orphans = match &split {
+            Some(_) => Vec::new(),
+            None => self.orphans(&family, &q.parent_type)?,
+        };
         let mut children = MatchedChildren::default();
-        for segment in &self.view.segments {
+        for (segment, sight) in self.view.segments.iter().zip(&sights) {
             self.cx.check_cancelled()?;
-            let sight = LiveDocs::open(segment, &self.view.schema, self.cx.see)?;
             let ordinals = ParentChildOrdinals::of(segment, &family, &q.parent_type)?;
-            let parents = Visible::of(parent.scorer(segment)?, sight);
+            let parents = Visible::of(parent.scorer(segment)?, sight.clone());
             let keys = if orphans.is_empty() { None } else { family.ids(segment)? };
             children.add_segment(&ordinals, (segment, keys), parents, q.score, boost);
+        }
+        if let Some(split) = split {
+            self.each_from_afar(&parent, split, Toward::Children, &sights, &mut |(no, child), parent| {
+                let score = if q.score { parent.score() * boost } else { boost };
+                children.add(&self.view.segments[no], child, q.score.then_some(score));
+            })?;
         }
         self.failure.check()?;
         if !children.afar.is_empty() {
@@ -100,6 +111,16 @@ struct MatchedChildren {
 }
 
 impl MatchedChildren {
+    /// Adds one child, with its score where it has one of its own.
+    fn add(&mut self, segment: &SegmentView, child: DocId, score: Option<f32>) {
+        let (docs, scores) = self
+            .by_segment
+            .entry(segment.id)
+            .or_insert_with(|| (DocBits::new(segment.reader.max_doc()), FxHashMap::default()));
+        docs.insert(child);
+        scores.extend(score.map(|score| (child, score)));
+    }
+
     /// Adds those that live beside their parents. `keys`: of the parents, where children may live in other segments.
     fn add_segment(
         &mut self,

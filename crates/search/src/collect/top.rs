@@ -17,6 +17,7 @@ use super::{Best, Collected, Order, Ranked, Source, ranked_by_score};
 use crate::context::Context;
 use crate::interrupt::Interrupt;
 use crate::scorers::block_max::Candidates;
+use crate::scorers::fill::each_length;
 use crate::scorers::live_docs::LiveDocs;
 use crate::scorers::planned::Planned;
 use crate::scorers::prune::{Checks, Pruning};
@@ -227,15 +228,12 @@ fn count_matches(planned: &Planned, segment: &SegmentView, sight: &LiveDocs, mos
     if let Some(count) = planned.quick_count(segment, sight, most)? {
         return Ok(count);
     }
-    let mut set = planned.scorer(segment)?;
     let mut count = 0;
-    while set.doc() != TERMINATED && count <= most {
-        count += 1;
-        if count.is_multiple_of(1 << 14) {
-            interrupt.check()?;
-        }
-        set.advance();
-    }
+    each_length(&mut *planned.scorer(segment)?, &mut |len| {
+        count += len;
+        interrupt.check()?;
+        Ok(count <= most)
+    })?;
     Ok(count)
 }
 
@@ -536,28 +534,34 @@ fn collect_all(at: &SegmentQuery<'_>, most: u64, best: &mut Best<'_>, count: &mu
     }
     let mut set = planned.scorer(segment)?;
     let left = most.saturating_sub(count.total());
-    let (mut full, mut seen) = (false, 0u64);
+    let mut seen = 0u64;
     let mut doc = set.doc();
     while doc != TERMINATED {
         count.add(1);
         seen += 1;
-        if full {
-            if count.exceeds(most) {
-                break;
-            }
-        } else {
-            let score = set.score();
-            debug_assert!(
-                bound.is_none_or(|bound| score <= bound),
-                "search.md S12: a score of {score} is above the bound {bound:?}"
-            );
-            if best.threshold().is_none_or(|worst| score > worst.score) {
-                best.push(at.rank(doc, score));
-                full = done(best);
-                if full && let Some(all) = planned.quick_count(segment, sight, left)? {
+        let score = set.score();
+        debug_assert!(
+            bound.is_none_or(|bound| score <= bound),
+            "search.md S12: a score of {score} is above the bound {bound:?}"
+        );
+        if best.threshold().is_none_or(|worst| score > worst.score) {
+            best.push(at.rank(doc, score));
+            if done(best) {
+                if let Some(all) = planned.quick_count(segment, sight, left)? {
                     count.add(all.saturating_sub(seen));
-                    break;
+                    return Ok(());
                 }
+                if count.exceeds(most) {
+                    return Ok(());
+                }
+                // The others are only counted, many at once.
+                set.advance();
+                return each_length(&mut *set, &mut |len| {
+                    count.add(len);
+                    interrupt.check()?;
+                    planned.check()?;
+                    Ok(!count.exceeds(most))
+                });
             }
         }
         if seen.is_multiple_of(1024) {

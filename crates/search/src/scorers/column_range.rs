@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use tantivy::columnar::{Column, MonotonicallyMappableToU64};
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// The documents of the column of that name with a value between two, both included.
 ///
@@ -195,6 +195,29 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
         self.doc = target;
         self.settle(false)
     }
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        let mut len = 0;
+        while len < buffer.len() && self.doc != TERMINATED {
+            let room = &mut buffer[len..];
+            if self.doc < self.all_until {
+                let filled = room.len().min((self.all_until - self.doc) as usize);
+                (self.doc..).zip(&mut room[..filled]).for_each(|(doc, place)| *place = doc);
+                self.doc = room[filled - 1];
+                len += filled;
+            } else if self.hits.get(self.next_hit) == Some(&self.doc) {
+                let hits = &self.hits[self.next_hit..];
+                let filled = room.len().min(hits.len());
+                room[..filled].copy_from_slice(&hits[..filled]);
+                self.doc = room[filled - 1];
+                len += filled;
+            } else {
+                room[0] = self.doc;
+                len += 1;
+            }
+            self.advance();
+        }
+        len
+    }
     /// Looks at the one document: the next one that matches may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
         if target >= self.max_doc {
@@ -215,5 +238,66 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
     }
     fn cost(&self) -> u64 {
         self.cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_filled, all_of};
+    use super::*;
+    use model::random::random;
+    use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn};
+
+    /// A column of `max_doc` documents with `values` for each.
+    fn column(max_doc: DocId, mut values: impl FnMut(DocId) -> Vec<i64>) -> Column<i64> {
+        let mut writer = ColumnarWriter::default();
+        for doc in 0..max_doc {
+            for value in values(doc) {
+                writer.record_numerical(doc, "n", value);
+            }
+        }
+        let mut out = Vec::new();
+        writer.serialize(max_doc, None, &mut out).unwrap();
+        let reader = ColumnarReader::open(out).unwrap();
+        match reader.read_columns("n").unwrap()[0].open().unwrap() {
+            DynamicColumn::I64(column) => column,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A range with bounds and without, walked and read many at once, beside a look at each document.
+    fn check(seed: u64) {
+        let mut random = random(seed);
+        let max_doc = 1 + random(3_000) as DocId;
+        let (spread, rises, one_in) = (1 + random(1_000), random(2) == 0, 1 + random(300));
+        let all = column(max_doc, |doc| match random(one_in) {
+            _ if doc == 0 => vec![0],
+            0 => (0..random(3)).map(|_| random(spread) as i64).collect(),
+            _ if rises => vec![i64::from(doc) / 3],
+            _ => vec![random(spread) as i64],
+        });
+        let low = random(spread) as i64 - 5;
+        let high = low + random(spread) as i64;
+        let has = |doc: &DocId| all.values_for_doc(*doc).any(|value| (low..=high).contains(&value));
+        let expected: Vec<DocId> = (0..max_doc).filter(has).collect();
+        let bounds = Arc::new(ColumnBounds::read(&all));
+        for bounds in [None, Some(bounds)] {
+            let open = || -> Box<dyn Scorer> {
+                let Some(mut range) = ColumnRange::open(all.clone(), low, high) else {
+                    return Box::new(NoScorer);
+                };
+                if let Some(bounds) = &bounds {
+                    range.bound_by(bounds.clone(), (low.to_u64(), high.to_u64()));
+                }
+                range.into_scorer()
+            };
+            assert_eq!(all_of(&mut *open()), expected, "seed {seed}");
+            assert_eq!(all_filled(&mut *open()), expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_read_as_they_are_walked() {
+        (0..1_000).for_each(check);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what is done with them (`collect`, `aggs`).
 
+use model::Result;
 use tantivy::query::Scorer;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, TERMINATED};
 
@@ -34,4 +35,29 @@ pub(crate) fn fill_scored(set: &mut dyn Scorer, docs: &mut [DocId; BLOCK_DOCS], 
         doc = set.advance();
     }
     BLOCK_DOCS
+}
+
+/// Documents that are gone through at a time by [`each_length`].
+const LENGTH_DOCS: usize = 2 * BLOCK_DOCS;
+
+/// Goes through the rest of a set, and shows for each [`LENGTH_DOCS`] documents that they were so many. `false` ends it.
+///
+/// # Errors
+/// Those of `show`.
+pub(crate) fn each_length(set: &mut dyn Scorer, show: &mut dyn FnMut(u64) -> Result<bool>) -> Result<()> {
+    let mut docs = [0; BLOCK_DOCS];
+    while set.doc() != TERMINATED {
+        let mut len = fill(set, &mut docs);
+        if len == docs.len() {
+            len += fill(set, &mut docs);
+        }
+        debug_assert!(
+            len == LENGTH_DOCS || set.doc() == TERMINATED,
+            "fewer are at the end of a set alone"
+        );
+        if !show(len as u64)? {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::fastfield::AliveBitSet;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED, Term};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED, Term};
 
 /// The documents of one segment that a request may see.
 #[derive(Clone)]
@@ -82,7 +82,22 @@ impl LiveDocs {
         if self.sees_all_roots() {
             return self.roots.len() as u64;
         }
-        (0..self.max_doc).filter(|doc| self.sees(*doc)).count() as u64
+        if let (Some(alive), None) = (&self.alive, &self.hidden)
+            && self.roots.len() == self.max_doc as usize
+        {
+            return alive.num_alive_docs() as u64;
+        }
+        let mut seen = tantivy::BitSet::clone(&self.roots);
+        if let Some(alive) = &self.alive {
+            seen.intersect_update(alive.bitset());
+        }
+        let Some(hidden) = &self.hidden else {
+            return seen.len() as u64;
+        };
+        let seen_of_word = |number| (word_of(&seen, number) & !word_of(hidden, number)).count_ones();
+        (0..self.max_doc.div_ceil(64))
+            .map(|number| u64::from(seen_of_word(number)))
+            .sum()
     }
 
     /// How many visible roots are in all of several sets; beyond `most` any larger number will do.
@@ -122,16 +137,9 @@ impl LiveDocs {
         if word == 0 {
             return 0;
         }
-        let bits_of = |set: &tantivy::BitSet| {
-            debug_assert!(
-                number < set.max_value().div_ceil(64) as usize,
-                "a set has no documents behind its segment"
-            );
-            u64::from_le_bytes(set.tinyset(number as u32).into_bytes())
-        };
-        let mut word = word & bits_of(&self.roots);
+        let mut word = word & word_of(&self.roots, number as u32);
         if let Some(hidden) = &self.hidden {
-            word &= !bits_of(hidden);
+            word &= !word_of(hidden, number as u32);
         }
         let Some(alive) = &self.alive else { return word.count_ones() };
         let mut count = 0;
@@ -141,6 +149,16 @@ impl LiveDocs {
         }
         count
     }
+}
+
+/// 64 documents of a set, one bit each.
+#[inline]
+fn word_of(set: &tantivy::BitSet, number: u32) -> u64 {
+    debug_assert!(
+        number < set.max_value().div_ceil(64),
+        "a set has no documents behind its segment"
+    );
+    u64::from_le_bytes(set.tinyset(number).into_bytes())
 }
 
 /// Which documents a clause is about: visible roots, or live nested documents of a path. Scripts and functions
@@ -217,6 +235,21 @@ impl DocSet for Visible {
         let at = crate::scorers::node::seek_to(self.set.as_mut(), target);
         self.settle(at)
     }
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        let (filled, mut len) = (self.set.fill_buffer(buffer), 0);
+        for at in 0..filled {
+            buffer[len] = buffer[at];
+            len += usize::from(self.sight.sees(buffer[at]));
+        }
+        // The places of documents that are not seen are few mostly.
+        let mut doc = self.settle(self.set.doc());
+        while len < buffer.len() && doc != TERMINATED {
+            buffer[len] = doc;
+            len += 1;
+            doc = self.advance();
+        }
+        len
+    }
     fn doc(&self) -> DocId {
         self.set.doc()
     }
@@ -236,11 +269,16 @@ impl Scorer for Visible {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constant::ConstantScorer;
+    use super::super::tests::{all_filled, all_of};
     use super::*;
     use model::random::random;
+    use segment::doc_bits::BitsDocs;
 
     /// Counts of sets, by words and document by document.
     fn check(sight: &LiveDocs, random: &mut impl FnMut(u64) -> u64) {
+        let seen = (0..sight.max_doc).filter(|doc| sight.sees(*doc)).count();
+        assert_eq!(sight.count(), seen as u64);
         let mut set = |part: u64| {
             let mut bits = DocBits::new(sight.max_doc);
             (0..sight.max_doc)
@@ -249,6 +287,13 @@ mod tests {
             Arc::new(bits)
         };
         let sets = [set(2), set(3), set(7)];
+        for one in &sets {
+            let visible = || {
+                let set = ConstantScorer::new(BitsDocs::new(one.clone()), 1.0);
+                Visible::of(Box::new(set), sight.clone())
+            };
+            assert_eq!(all_filled(&mut *visible()), all_of(&mut *visible()));
+        }
         for sets in [&sets[..1], &sets[..2], &sets] {
             let seen =
                 |is_in: &dyn Fn(DocId) -> bool| (0..sight.max_doc).filter(|doc| sight.sees(*doc) && is_in(*doc)).count() as u64;
@@ -287,7 +332,13 @@ mod tests {
             };
             check(&sight(None, None), &mut random);
             check(&sight(Some(hidden.clone()), None), &mut random);
+            check(&sight(None, Some(&dead)), &mut random);
             check(&sight(Some(hidden), Some(&dead)), &mut random);
+            let without_nested = LiveDocs {
+                roots: Arc::new(tantivy::BitSet::with_max_value_and_full(max_doc)),
+                ..sight(None, Some(&dead))
+            };
+            check(&without_nested, &mut random);
             let all = LiveDocs {
                 everything: true,
                 ..sight(None, None)

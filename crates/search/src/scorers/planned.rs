@@ -147,7 +147,7 @@ impl Planned {
         let sight = self.sight(segment)?;
         let at_hand = match self.node.as_term() {
             Some(term) => term.sees_all_of(&sight),
-            None => self.node.is_all() && sight.sees_all_roots(),
+            None => self.node.is_all(),
         };
         if at_hand {
             self.quick_count(segment, &sight, u64::MAX)

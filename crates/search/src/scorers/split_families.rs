@@ -12,7 +12,7 @@ use super::parent_child_ordinals::ParentChildOrdinals;
 use super::term_set::any_of;
 use model::Result;
 use segment::derived::Footprint;
-use segment::key_columns::ByKey;
+use segment::key_columns::{ByKey, Keys};
 use segment::searchable::IndexView;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) fn split_families(
             continue;
         }
         for (t, (of_parent, parent_sight)) in segments().filter(|(t, _)| *t != s) {
-            let shared = SharedIds::of(view, (of_child, of_parent), family, parent)?;
+            let shared = |side| SharedIds::of(view, (of_child, of_parent), (family, parent), side);
             let mut add = |child: DocId, parent: DocId| {
                 if child_sight.sees(child) {
                     split.push(SplitFamily {
@@ -62,12 +62,21 @@ pub(crate) fn split_families(
                     });
                 }
             };
-            for (child, parent) in shared.orphans.iter().filter(|(_, parent)| parent_sight.sees(*parent)) {
-                add(*child, *parent);
+            if !kin.orphans().is_empty() {
+                for (child, parent) in shared(Side::Orphans)?
+                    .0
+                    .iter()
+                    .filter(|(_, parent)| parent_sight.sees(*parent))
+                {
+                    add(*child, *parent);
+                }
             }
-            for (old, new) in &shared.parents {
-                if !of_child.is_alive(*old) && parent_sight.sees(*new) {
-                    kin.children(*old).iter().for_each(|child| add(*child, *new));
+            // Where nothing is deleted, parents are where their children look for them.
+            if of_child.reader.alive_bitset().is_some() {
+                for (old, new) in &shared(Side::Parents)?.0 {
+                    if !of_child.is_alive(*old) && parent_sight.sees(*new) {
+                        kin.children(*old).iter().for_each(|child| add(*child, *new));
+                    }
                 }
             }
             if split.len() > SPLIT_MAX {
@@ -78,18 +87,21 @@ pub(crate) fn split_families(
     Ok(Some(split))
 }
 
-/// What two segments have in common, deleted documents too.
-#[derive(Default)]
-struct SharedIds {
-    /// Children of the first segment that have no parent there, with their parents in the second.
-    orphans: Vec<(DocId, DocId)>,
-    /// Parents with children in the first segment, and the document of the second that has their id.
-    parents: Vec<(DocId, DocId)>,
+/// Which documents of the first segment are compared with the parents of the second.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    /// Children that have no parent in their segment, by their parents' ids.
+    Orphans,
+    /// Parents that have children in their segment, by their own ids.
+    Parents,
 }
+
+/// Documents of one segment, each with the parent in the other one that has the same id; deleted ones too.
+struct SharedIds(Vec<(DocId, DocId)>);
 
 impl Footprint for SharedIds {
     fn heap_bytes(&self) -> usize {
-        size_of_val(self.orphans.as_slice()) + size_of_val(self.parents.as_slice())
+        size_of_val(self.0.as_slice())
     }
 }
 
@@ -97,55 +109,37 @@ impl SharedIds {
     fn of(
         view: &IndexView,
         (first, second): (&SegmentView, &SegmentView),
-        family: &Family,
-        parent: &str,
+        (family, parent): (&Family, &str),
+        side: Side,
     ) -> Result<Arc<SharedIds>> {
-        let name = format!("kin {parent} beside {}", second.id);
-        first
-            .core
-            .once(&name, || SharedIds::build(view, (first, second), family, parent))
-    }
-
-    fn build(
-        view: &IndexView,
-        (first, second): (&SegmentView, &SegmentView),
-        family: &Family,
-        parent: &str,
-    ) -> Result<SharedIds> {
-        let relation = family.relation_term(parent);
-        let kin = ParentChildOrdinals::of(first, family, parent)?;
-        let parents = any_of(second, std::slice::from_ref(&relation))?.cost();
-        let join = SharedIdsJoin {
-            view,
-            first,
-            second,
-            family,
-            parent,
-            relation,
-            kin: &kin,
-        };
-        let children = kin.child_count() as u64;
-        if cfg!(debug_assertions) && children + parents < COMPARED_MAX {
-            join.assert_that_ways_agree()?;
-        }
-        match () {
-            () if parents == 0 => Ok(SharedIds::default()),
-            () if children * LOOKUP < parents => join.by_children(),
-            () if parents * LOOKUP < children => join.by_parents(),
-            () => join.by_keys(),
-        }
+        let name = format!("kin {parent} {side:?} {}", second.id);
+        first.core.once(&name, || {
+            let kin = ParentChildOrdinals::of(first, family, parent)?;
+            let join = SharedIdsJoin {
+                view,
+                first,
+                second,
+                family,
+                parent,
+                side,
+                relation: family.relation_term(parent),
+                kin: &kin,
+            };
+            join.run().map(SharedIds)
+        })
     }
 }
 
 /// A debug build finds the shared ids of segments with fewer documents by all three ways.
 const COMPARED_MAX: u64 = 100;
 
-/// The making of a [`SharedIds`]: the side that has few is looked up by strings.
+/// The making of a [`SharedIds`]: the segment that has few is looked up by strings.
 struct SharedIdsJoin<'a> {
     view: &'a IndexView,
     first: &'a SegmentView,
     second: &'a SegmentView,
     family: &'a Family,
+    side: Side,
     /// The relation of parents, and its term.
     parent: &'a str,
     relation: Term,
@@ -154,103 +148,127 @@ struct SharedIdsJoin<'a> {
 }
 
 impl SharedIdsJoin<'_> {
+    fn run(&self) -> Result<Vec<(DocId, DocId)>> {
+        let parents = self.parents_of_second()?.cost();
+        let asked = match self.side {
+            Side::Orphans => self.kin.orphans().len() as u64,
+            Side::Parents => u64::from(self.first.reader.max_doc()),
+        };
+        if cfg!(debug_assertions) && asked + parents < COMPARED_MAX {
+            self.assert_that_ways_agree()?;
+        }
+        match () {
+            () if parents == 0 => Ok(Vec::new()),
+            () if asked * LOOKUP < parents => self.by_first(),
+            () if parents * LOOKUP < asked => self.by_second(),
+            () => self.by_keys(),
+        }
+    }
+
     fn assert_that_ways_agree(&self) -> Result<()> {
         // Of several versions of one parent one way finds the newest alone.
         let newest = |mut pairs: Vec<(DocId, DocId)>| {
             pairs.sort_unstable_by(|one, other| (one.0, other.1).cmp(&(other.0, one.1)));
-            pairs.dedup_by_key(|(child, _)| *child);
+            pairs.dedup_by_key(|(first, _)| *first);
             pairs
         };
-        let ways = [self.by_children()?, self.by_parents()?, self.by_keys()?];
-        let [one, two, three] = ways.map(|shared| (newest(shared.orphans), newest(shared.parents)));
-        assert_eq!(one, two, "lookups from both sides find the same");
-        assert_eq!(one, three, "lookups find what keys find");
+        let [one, two, three] = [self.by_first()?, self.by_second()?, self.by_keys()?].map(newest);
+        assert_eq!(one, two, "search.md S29: lookups from both sides find the same");
+        assert_eq!(one, three, "search.md S29: lookups find what keys find");
         Ok(())
     }
 
-    /// Looks up the parent of each child of the first segment.
-    fn by_children(&self) -> Result<SharedIds> {
-        let mut shared = SharedIds::default();
-        let (Some(ids), Some(parents)) = (self.family.ids(self.first)?, self.family.parents(self.first)?) else {
-            return Ok(shared);
-        };
-        let find = |id: &str| -> Result<Option<DocId>> {
-            let same = any_of(self.second, &[self.family.id_term(self.view, self.parent, id)])?;
-            let parents = any_of(self.second, std::slice::from_ref(&self.relation))?;
-            Ok(last_root(self.second, and(vec![(same, false), (parents, false)])))
-        };
-        for orphan in self.kin.orphans() {
-            if let Some((ord, _)) = parents.of(*orphan)
-                && let Some(found) = find(&parents.text(ord)?)?
-            {
-                shared.orphans.push((*orphan, found));
-            }
+    fn parents_of_second(&self) -> Result<Box<dyn Scorer>> {
+        any_of(self.second, std::slice::from_ref(&self.relation))
+    }
+
+    /// The documents of the first segment that are compared.
+    fn asked(&self) -> Box<dyn Iterator<Item = DocId> + '_> {
+        match self.side {
+            Side::Orphans => Box::new(self.kin.orphans().iter().copied()),
+            Side::Parents => Box::new(self.kin.parents()),
         }
-        for head in self.kin.parents() {
-            if let Some((ord, _)) = ids.of(head)
-                && let Some(found) = find(self.family.bare_id(&ids.text(ord)?))?
-            {
-                shared.parents.push((head, found));
-            }
+    }
+
+    /// The ids that they are compared by.
+    fn ids_of_first(&self) -> Result<Option<Keys>> {
+        match self.side {
+            Side::Orphans => self.family.parents(self.first),
+            Side::Parents => self.family.ids(self.first),
+        }
+    }
+
+    /// Looks up the id of each document of the first segment in the second.
+    fn by_first(&self) -> Result<Vec<(DocId, DocId)>> {
+        let mut shared = Vec::new();
+        let Some(ids) = self.ids_of_first()? else { return Ok(shared) };
+        for doc in self.asked() {
+            let Some((ord, _)) = ids.of(doc) else { continue };
+            let text = ids.text(ord)?;
+            let id = match self.side {
+                Side::Orphans => &text,
+                Side::Parents => self.family.bare_id(&text),
+            };
+            let same = any_of(self.second, &[self.family.id_term(self.view, self.parent, id)])?;
+            let found = last_root(self.second, and(vec![(same, false), (self.parents_of_second()?, false)]));
+            shared.extend(found.map(|found| (doc, found)));
         }
         Ok(shared)
     }
 
-    /// Looks up the children of each parent of the second segment.
-    fn by_parents(&self) -> Result<SharedIds> {
-        let mut shared = SharedIds::default();
+    /// Looks up the id of each parent of the second segment in the first.
+    fn by_second(&self) -> Result<Vec<(DocId, DocId)>> {
+        let mut shared = Vec::new();
         let Some(ids) = self.family.ids(self.second)? else {
             return Ok(shared);
         };
-        let mut parents = any_of(self.second, std::slice::from_ref(&self.relation))?;
+        let mut parents = self.parents_of_second()?;
         while parents.doc() != TERMINATED {
-            let doc = parents.doc();
+            let parent = parents.doc();
             parents.advance();
-            let Some((ord, _)) = ids.of(doc).filter(|_| self.second.is_root(doc)) else {
+            let Some((ord, _)) = ids.of(parent).filter(|_| self.second.is_root(parent)) else {
                 continue;
             };
             let text = ids.text(ord)?;
             let id = self.family.bare_id(&text);
-            let mut children = any_of(self.first, &[self.family.parent_term(id)])?;
-            while children.doc() != TERMINATED {
-                if self.kin.is_orphan(children.doc()) {
-                    shared.orphans.push((children.doc(), doc));
+            match self.side {
+                Side::Orphans => {
+                    let mut children = any_of(self.first, &[self.family.parent_term(id)])?;
+                    while children.doc() != TERMINATED {
+                        if self.kin.is_orphan(children.doc()) {
+                            shared.push((children.doc(), parent));
+                        }
+                        children.advance();
+                    }
                 }
-                children.advance();
+                Side::Parents => {
+                    let same = any_of(self.first, &[self.family.id_term(self.view, self.parent, id)])?;
+                    let same = last_root(self.first, same).filter(|same| !self.kin.children(*same).is_empty());
+                    shared.extend(same.map(|same| (same, parent)));
+                }
             }
-            let same = any_of(self.first, &[self.family.id_term(self.view, self.parent, id)])?;
-            let same = last_root(self.first, same).filter(|same| !self.kin.children(*same).is_empty());
-            shared.parents.extend(same.map(|same| (same, doc)));
         }
         Ok(shared)
     }
 
     /// Compares all keys.
-    fn by_keys(&self) -> Result<SharedIds> {
-        let of_first = (self.family.ids(self.first)?, self.family.parents(self.first)?);
-        let ((Some(ids), Some(parents)), Some(ids_of_second)) = (of_first, self.family.ids(self.second)?) else {
-            return Ok(SharedIds::default());
+    fn by_keys(&self) -> Result<Vec<(DocId, DocId)>> {
+        let (Some(ids), Some(ids_of_second)) = (self.ids_of_first()?, self.family.ids(self.second)?) else {
+            return Ok(Vec::new());
         };
         let mut by_key: ByKey<DocId> = ByKey::default();
-        let mut docs = any_of(self.second, std::slice::from_ref(&self.relation))?;
-        while docs.doc() != TERMINATED {
-            if self.second.is_root(docs.doc())
-                && let Some((_, key)) = ids_of_second.of(docs.doc())
+        let mut parents = self.parents_of_second()?;
+        while parents.doc() != TERMINATED {
+            if self.second.is_root(parents.doc())
+                && let Some((_, key)) = ids_of_second.of(parents.doc())
             {
                 // The last of several is the newest.
-                by_key.insert(key, docs.doc());
+                by_key.insert(key, parents.doc());
             }
-            docs.advance();
+            parents.advance();
         }
-        let find = |(_, key)| by_key.get(&key).copied();
-        let orphans = self.kin.orphans().iter();
-        let heads = self.kin.parents();
-        Ok(SharedIds {
-            orphans: orphans
-                .filter_map(|doc| Some((*doc, parents.of(*doc).and_then(find)?)))
-                .collect(),
-            parents: heads.filter_map(|doc| Some((doc, ids.of(doc).and_then(find)?))).collect(),
-        })
+        let find = |doc| Some((doc, *by_key.get(&ids.of(doc)?.1)?));
+        Ok(self.asked().filter_map(find).collect())
     }
 }
 

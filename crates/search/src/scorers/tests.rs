@@ -4,6 +4,7 @@ use super::conjunction::{among, and};
 use super::constant::ConstantScorer;
 use super::disjunction::{Sum, or};
 use super::exclusion::without;
+use super::fill::{BLOCK_DOCS, fill};
 use super::node::seek_to;
 use super::optional::with_option;
 use super::rescored::rescore;
@@ -140,6 +141,28 @@ impl Scorer for ByValue {
     }
 }
 
+/// The documents of a set, one after the other.
+pub(super) fn all_of(set: &mut dyn Scorer) -> Vec<DocId> {
+    let mut docs = Vec::new();
+    while set.doc() != TERMINATED {
+        docs.push(set.doc());
+        set.advance();
+    }
+    docs
+}
+
+/// The same, read many at once.
+pub(super) fn all_filled(set: &mut dyn Scorer) -> Vec<DocId> {
+    let mut docs = Vec::new();
+    let mut block = [0; BLOCK_DOCS];
+    while set.doc() != TERMINATED {
+        let len = fill(set, &mut block);
+        assert!(len == block.len() || set.doc() == TERMINATED, "fewer are at the end alone");
+        docs.extend(&block[..len]);
+    }
+    docs
+}
+
 /// A random set of sets, and its documents.
 fn any_set(random: &mut impl FnMut(u64) -> u64, depth: u32) -> (Box<dyn Scorer>, Vec<u32>) {
     if depth == 0 {
@@ -172,11 +195,6 @@ fn sets_find_single_documents() {
             assert_eq!(found, docs.contains(&target), "round {round}: {target} in {docs:?}");
         }
         let (mut walked, docs) = any_set(&mut random, depth);
-        let mut seen = Vec::new();
-        while walked.doc() != TERMINATED {
-            seen.push(walked.doc());
-            walked.advance();
-        }
-        assert_eq!(seen, docs, "round {round}");
+        assert_eq!(all_of(&mut *walked), docs, "round {round}");
     }
 }
