@@ -10,7 +10,7 @@ use engine::breaker::ResidentMemory;
 use std::cell::Cell;
 use std::ffi::{c_int, c_long};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -23,7 +23,8 @@ const RELEASE_EACH: Duration = Duration::from_millis(25);
 /// A measure of anonymous resident memory, in bytes; constantly 0 where the kernel does not tell.
 ///
 /// Where resident memory with the pages of files is more than `limit`, the pages of mapped files are released. A thread of
-/// its own does it, which sleeps until a request's measure finds more than half of the limit.
+/// its own does it, which sleeps until a request's measure finds more than half of the limit. Below that half the process has no huge
+/// pages.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -33,7 +34,9 @@ pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
         thread_priority::lower(thread_priority::LONG_REQUESTS);
         watch_mapped_pages(limit);
     })?;
+    let huge_pages = HugePages::disabled();
     Ok(measure(move |all| {
+        huge_pages.allow(all > limit / 2);
         if all > limit / 2 {
             watch.thread().unpark();
         }
@@ -109,14 +112,39 @@ pub(crate) fn purge_soon() {
     unsafe { mi_option_set_default(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };
 }
 
-/// Lets this process have no transparent huge pages, unless the environment has `MIMALLOC_ALLOW_THP`. Of a huge page of 2 MB that is
-/// touched all is resident, and mimalloc gives back only what it has used: 1,000 indices took 61 MB with huge pages and 28
-/// without, loads and searches as long (docs/performance.md). What is touched before this call may keep its huge pages.
-pub(crate) fn disable_huge_pages() {
-    #[cfg(target_os = "linux")]
-    if std::env::var_os("MIMALLOC_ALLOW_THP").is_none() {
+/// Whether this process may have transparent huge pages; `MIMALLOC_ALLOW_THP` in the environment leaves that to the system.
+///
+/// Of a huge page of 2 MB that is touched all is resident, and mimalloc gives back only what it has used: 1,000 indices took 61 MB with
+/// huge pages and 28 without, loads and searches as long (docs/performance.md). Where most of the memory is taken by large requests,
+/// huge pages are touched and given back with less work. What is touched already stays as it is.
+#[derive(Debug)]
+struct HugePages {
+    are_allowed: AtomicBool,
+    /// The system decides.
+    is_fixed: bool,
+}
+
+impl HugePages {
+    /// The process has none from here on.
+    fn disabled() -> HugePages {
+        let pages = HugePages {
+            are_allowed: AtomicBool::new(true),
+            is_fixed: std::env::var_os("MIMALLOC_ALLOW_THP").is_some(),
+        };
+        pages.allow(false);
+        pages
+    }
+
+    /// Allows or forbids them for what is touched from here on.
+    fn allow(&self, allowed: bool) {
+        if self.is_fixed || self.are_allowed.swap(allowed, Ordering::Relaxed) == allowed {
+            return;
+        }
+        #[cfg(target_os = "linux")]
         // SAFETY: the call changes a flag of the process and touches no memory. A kernel without the flag refuses it.
-        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+        unsafe {
+            libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(!allowed), 0, 0, 0)
+        };
     }
 }
 
@@ -249,11 +277,19 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn there_are_no_huge_pages() {
-        disable_huge_pages();
+    fn huge_pages_are_allowed_and_forbidden() {
         // SAFETY: the call reads a flag of the process.
-        let is_disabled = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
-        assert_eq!(is_disabled, 1);
+        let are_disabled = || unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1;
+        let pages = HugePages {
+            are_allowed: AtomicBool::new(true),
+            is_fixed: false,
+        };
+        for allowed in [false, true, true, false] {
+            pages.allow(allowed);
+            assert_eq!(are_disabled(), !allowed);
+        }
+        HugePages { is_fixed: true, ..pages }.allow(true);
+        assert!(are_disabled());
     }
 
     #[test]

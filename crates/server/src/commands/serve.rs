@@ -41,7 +41,6 @@ pub(crate) fn run(flags: &Flags) -> Result<ExitCode> {
         warn!(target: "server", "the limit of open files is unknown ({cause}); [http.max_connections] is not checked against it");
     }
     crate::private::make_files_private();
-    crate::memory::disable_huge_pages();
     let (runtime, long_requests) = (threads::connections()?, threads::long_requests()?);
     let done = runtime.block_on(serve(&config, flags, &logs, long_requests.handle()));
     // A request that outlived its grace must not keep the process.
