@@ -3,7 +3,7 @@
 //! A search for ten hits that counts up to 10,000 looks at the first families alone. It takes families in rows
 //! ([`FamilyRows`]): from a document it is a few bits to its parent, or to the end of its children.
 //!
-//! Not here: sets of all relatives (`relatives`), families that stand in no rows (`clauses::has_child`, `clauses::has_parent`).
+//! Not here: sets of all relatives (`relatives`), families that stand in no rows (`clauses::family_relatives`).
 
 use super::live_docs::{LiveDocs, Visible};
 use super::node::{Shared, seek_to};
