@@ -34,7 +34,7 @@ pub(crate) fn resident(limit: u64) -> std::io::Result<ResidentMemory> {
         thread_priority::lower(thread_priority::LONG_REQUESTS);
         watch_mapped_pages(limit);
     })?;
-    let huge_pages = HugePages::disabled();
+    let huge_pages = HugePages::forbid();
     Ok(measure(move |all| {
         huge_pages.allow(all > limit / 2);
         if all > limit / 2 {
@@ -125,8 +125,8 @@ struct HugePages {
 }
 
 impl HugePages {
-    /// The process has none from here on.
-    fn disabled() -> HugePages {
+    /// Forbids them.
+    fn forbid() -> HugePages {
         let pages = HugePages {
             are_allowed: AtomicBool::new(true),
             is_fixed: std::env::var_os("MIMALLOC_ALLOW_THP").is_some(),

@@ -85,6 +85,30 @@ impl Parents {
     fn docs_of(&mut self, segment: &SegmentView) -> &mut DocBits {
         self.docs.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()))
     }
+
+    /// Those that have enough children, with their scores.
+    fn relatives(self, segment: &SegmentView, q: &HasChildQuery, counted: bool, boost: f32) -> Relatives {
+        if !counted {
+            return Relatives::Found {
+                docs: self.docs.map(Arc::new),
+                scores: Arc::default(),
+            };
+        }
+        let least = q.min_children.max(1);
+        let enough = |of: &Totals| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
+        let mut docs = DocBits::new(segment.reader.max_doc());
+        let mut scores = FxHashMap::default();
+        for (doc, of) in self.known.iter().filter(|(_, of)| enough(of)) {
+            docs.insert(*doc);
+            if q.score_mode != ScoreMode::None {
+                scores.insert(*doc, boost * of.score(q.score_mode));
+            }
+        }
+        Relatives::Found {
+            docs: Some(Arc::new(docs)),
+            scores: Arc::new(scores),
+        }
+    }
 }
 
 impl Planner<'_> {
@@ -129,30 +153,9 @@ impl Planner<'_> {
         if !afar.is_empty() {
             self.add_afar(&family, &parent, &afar, counted, &mut found)?;
         }
-        let enough = |of: &Totals| of.count >= least && q.max_children.is_none_or(|max| of.count <= max);
-        let mut by_segment = FxHashMap::default();
-        for (segment, parents) in self.view.segments.iter().zip(found) {
-            let relatives = if counted {
-                let mut docs = DocBits::new(segment.reader.max_doc());
-                let mut scores = FxHashMap::default();
-                for (doc, of) in parents.known.iter().filter(|(_, of)| enough(of)) {
-                    docs.insert(*doc);
-                    if q.score_mode != ScoreMode::None {
-                        scores.insert(*doc, boost * of.score(q.score_mode));
-                    }
-                }
-                Relatives::Found {
-                    docs: Some(Arc::new(docs)),
-                    scores: Arc::new(scores),
-                }
-            } else {
-                Relatives::Found {
-                    docs: parents.docs.map(Arc::new),
-                    scores: Arc::default(),
-                }
-            };
-            by_segment.insert(segment.id, relatives);
-        }
+        let segments = self.view.segments.iter().zip(found);
+        let by_segment = segments.map(|(segment, parents)| (segment.id, parents.relatives(segment, q, counted, boost)));
+        let by_segment = by_segment.collect();
         let node = RelativesNode {
             by_segment,
             score: boost,

@@ -93,18 +93,18 @@ impl FamilyWalk {
     pub(crate) fn open(&self, segment: &SegmentView, score: f32) -> Result<RelativesScorer> {
         let mut strays = match self.rows.strays.is_empty() {
             true => Vec::new(),
-            false => strays(&self.rows, self.toward, &mut *self.matching(segment)?),
+            false => strays(&self.rows, self.toward, &mut *self.open_clause(segment)?),
         };
         if !self.from_afar.is_empty() {
             strays.extend(&self.from_afar);
             strays.sort_unstable();
             strays.dedup();
         }
-        let matching = self.matching(segment)?;
+        let matching = self.open_clause(segment)?;
         Ok(RelativesScorer::new(self.rows.clone(), self.toward, matching, strays, score))
     }
 
-    fn matching(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
+    fn open_clause(&self, segment: &SegmentView) -> Result<Box<dyn Scorer>> {
         Ok(Visible::of(self.clause.scorer(segment)?, self.sight.clone()))
     }
 }

@@ -183,7 +183,7 @@ impl SharedIdsJoin<'_> {
     }
 
     /// The documents of the first segment that are compared.
-    fn asked(&self) -> Box<dyn Iterator<Item = DocId> + '_> {
+    fn docs_of_first(&self) -> Box<dyn Iterator<Item = DocId> + '_> {
         match self.side {
             Side::Orphans => Box::new(self.kin.orphans().iter().copied()),
             Side::Parents => Box::new(self.kin.parents()),
@@ -202,7 +202,7 @@ impl SharedIdsJoin<'_> {
     fn by_first(&self) -> Result<Vec<(DocId, DocId)>> {
         let mut shared = Vec::new();
         let Some(ids) = self.ids_of_first()? else { return Ok(shared) };
-        for doc in self.asked() {
+        for doc in self.docs_of_first() {
             let Some((ord, _)) = ids.of(doc) else { continue };
             let text = ids.text(ord)?;
             let id = match self.side {
@@ -268,7 +268,7 @@ impl SharedIdsJoin<'_> {
             parents.advance();
         }
         let find = |doc| Some((doc, *by_key.get(&ids.of(doc)?.1)?));
-        Ok(self.asked().filter_map(find).collect())
+        Ok(self.docs_of_first().filter_map(find).collect())
     }
 }
 
