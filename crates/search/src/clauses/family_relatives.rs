@@ -98,11 +98,7 @@ impl Planner<'_> {
         sights: &[LiveDocs],
         show: &mut dyn FnMut((usize, DocId), &mut dyn Scorer),
     ) -> Result<()> {
-        let sides = |of: SplitFamily| match toward {
-            Toward::Parents => (of.child, of.parent),
-            Toward::Children => (of.parent, of.child),
-        };
-        let mut pairs: Vec<_> = split.into_iter().map(sides).collect();
+        let mut pairs: Vec<_> = split.into_iter().map(|of| toward.sides(of.child, of.parent)).collect();
         pairs.sort_unstable();
         for of_segment in pairs.chunk_by(|(one, _), (other, _)| one.0 == other.0) {
             self.cx.check_cancelled()?;
@@ -130,10 +126,7 @@ fn relatives_in_segment(
         && let Some(rows) = kin.rows()
         && let Some(matching) = clause.bits(segment)?
     {
-        return Ok(match toward {
-            Toward::Parents => rows.parents_of(&matching),
-            Toward::Children => rows.children_of(&matching),
-        });
+        return Ok(toward.relatives_of(&matching, rows));
     }
     let mut docs = DocBits::new(segment.reader.max_doc());
     let mut matching = Visible::of(clause.scorer(segment)?, sight);

@@ -86,7 +86,7 @@ impl Parents {
         self.docs.get_or_insert_with(|| DocBits::new(segment.reader.max_doc()))
     }
 
-    /// Those that have enough children, with their scores.
+    /// The parents that have enough children, with their scores.
     fn relatives(self, segment: &SegmentView, q: &HasChildQuery, counted: bool, boost: f32) -> Relatives {
         if !counted {
             return Relatives::Found {

@@ -10,6 +10,7 @@
 use crate::collect::top::Smallest;
 use crate::collect::{Best, Collected, LOOK, Ranked, Source};
 use crate::context::Context;
+use crate::scorers::fill::each_length;
 use crate::scorers::node::seek_to;
 use crate::sort::{Key, KeyRank, Ranks, SortReader};
 use dsl::search::{SearchRequest, TrackTotal};
@@ -381,13 +382,11 @@ impl<'a> ByRank<'a> {
     /// How many match; beyond `most` any larger number will do.
     fn count(&self, mut set: Box<dyn Scorer>, most: u64, cx: &Context<'_>) -> Result<u64> {
         let mut count = 0u64;
-        while set.doc() != TERMINATED && count <= most {
-            count += 1;
-            if count.is_multiple_of(LOOK) {
-                cx.check_cancelled()?;
-            }
-            set.advance();
-        }
+        each_length(&mut *set, &mut |len| {
+            count += len;
+            cx.check_cancelled()?;
+            Ok(count <= most)
+        })?;
         self.source.planned.check()?;
         Ok(count)
     }

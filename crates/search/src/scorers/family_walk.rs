@@ -27,10 +27,28 @@ pub(crate) enum Toward {
     Children,
 }
 
+impl Toward {
+    /// The one that has to match, and its relative.
+    pub(crate) fn sides<T>(self, child: T, parent: T) -> (T, T) {
+        match self {
+            Toward::Parents => (child, parent),
+            Toward::Children => (parent, child),
+        }
+    }
+
+    /// All relatives of these documents in the same segment, deleted ones too.
+    pub(crate) fn relatives_of(self, matching: &DocBits, rows: &FamilyRows) -> DocBits {
+        match self {
+            Toward::Parents => rows.parents_of(matching),
+            Toward::Children => rows.children_of(matching),
+        }
+    }
+}
+
 /// The relatives of a segment's documents that match a clause; each opening is a walk of its own.
 pub(crate) struct FamilyWalk {
     rows: Arc<FamilyRows>,
-    /// What the other side has to match.
+    /// The clause that the other side has to match.
     clause: Shared,
     /// Which documents of the other side count.
     sight: LiveDocs,
@@ -70,10 +88,7 @@ impl FamilyWalk {
         if self.sight.sees_all_roots()
             && let Some(matching) = self.clause.bits(segment)?
         {
-            let mut all = match self.toward {
-                Toward::Parents => self.rows.parents_of(&matching),
-                Toward::Children => self.rows.children_of(&matching),
-            };
+            let mut all = self.toward.relatives_of(&matching, &self.rows);
             self.from_afar.iter().for_each(|doc| all.insert(*doc));
             return Ok(all);
         }
@@ -111,11 +126,8 @@ impl FamilyWalk {
 
 /// The relatives that stand elsewhere, in order.
 fn strays(rows: &FamilyRows, toward: Toward, matching: &mut dyn Scorer) -> Vec<DocId> {
-    let sides = |(child, parent): &(DocId, DocId)| match toward {
-        Toward::Parents => (*child, *parent),
-        Toward::Children => (*parent, *child),
-    };
-    let mut pairs: Vec<(DocId, DocId)> = rows.strays.iter().map(sides).collect();
+    let strays = rows.strays.iter();
+    let mut pairs: Vec<(DocId, DocId)> = strays.map(|(child, parent)| toward.sides(*child, *parent)).collect();
     pairs.sort_unstable();
     pairs.retain(|(asked, _)| seek_to(matching, *asked) == *asked);
     let mut found: Vec<DocId> = pairs.into_iter().map(|(_, relative)| relative).collect();

@@ -39,7 +39,7 @@ impl Relatives {
         }
     }
 
-    /// What a walk finds.
+    /// Documents that a walk finds.
     pub(crate) fn along(walk: FamilyWalk) -> Relatives {
         Relatives::Sought {
             walk,
