@@ -21,6 +21,7 @@ mod room;
 mod tests;
 mod token;
 mod tokenizers;
+pub mod utf16;
 mod word_break;
 
 pub use analyzer::{Analyzer, CharFilterStage, Explanation, TokenStage};

@@ -112,6 +112,9 @@ use futures::stream::BoxStream;
 use model::{Cancellation, CommitSeq, Error, ErrorKind, IndexName, Result, Target};
 use parking_lot::Mutex;
 use search::interrupt::Interrupt;
+use search::scorers::live_docs::LiveDocs;
+use segment::schema::IndexSchema;
+use segment::segment_view::SegmentView;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -485,13 +488,8 @@ impl EmbeddedEngine {
         };
         for segment in &view.segments {
             // Documents that only changes see are gone to everybody else.
-            let mut hidden = 0;
-            for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_alive(*doc)) {
-                match segment.is_hidden(doc) {
-                    true => hidden += 1,
-                    false => stats.docs += u64::from(segment.is_root(doc)),
-                }
-            }
+            let hidden = segment.hidden_docs();
+            stats.docs += count_shown(segment, &view.schema);
             stats.lucene_docs += u64::from(segment.reader.num_docs()) - hidden;
             stats.deleted += u64::from(segment.reader.num_deleted_docs()) + hidden;
             stats.size_bytes += segment.data.bytes();
@@ -560,6 +558,12 @@ fn weight(write: &Write) -> usize {
 /// Is it a document that plain readers see?
 fn is_shown(segment: &segment::segment_view::SegmentView, doc: tantivy::DocId) -> bool {
     segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc)
+}
+
+/// How many documents of a segment are shown: 64 at a time.
+fn count_shown(segment: &SegmentView, schema: &IndexSchema) -> u64 {
+    // The sets are open with the segment.
+    LiveDocs::open(segment, schema, See::Plain).map_or(0, |shown| shown.count())
 }
 
 /// Adds the live documents of each type in a segment.

@@ -76,6 +76,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// Whether documents or fields are withheld from who sends it.
+    pub(crate) fn withholds(&self) -> bool {
+        let scope = self.rest.scope.as_ref();
+        scope.is_some_and(|scope| scope.principal.rights.withholds())
+    }
+
     /// Checks whether anybody still wants the answer: its client is there, and nobody has cancelled its task.
     pub(crate) fn still_wanted(&self) -> impl Fn() -> Result<()> + use<> {
         let client_gone = self.client_gone.clone();

@@ -65,7 +65,6 @@ mod tables;
 mod targets;
 mod trace_context;
 mod transport;
-mod utf16;
 mod yaml;
 
 pub use call::Call;

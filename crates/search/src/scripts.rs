@@ -196,62 +196,64 @@ struct AtDoc<'a> {
     source: Option<&'a serde_json::Value>,
 }
 
-/// The values of a document's field, as the type of the field gives them to scripts.
-fn fill_values(kind: Kind, values: Vec<FieldValue>, out: &mut DocValues) {
+/// Reads the values of a document's field, in order, as the type of the field gives them to scripts.
+///
+/// # Errors
+/// Unreadable dictionaries.
+fn read_values(kind: Kind, column: &Column, doc: DocId, out: &mut DocValues) -> Result<()> {
+    match column {
+        Column::I64(c) if kind.is_integer() => fill_sorted(out.longs(), c.values_for_doc(doc), Ord::cmp),
+        Column::U64(c) if kind.is_integer() => {
+            let longs = c.values_for_doc(doc).map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+            fill_sorted(out.longs(), longs, Ord::cmp);
+        }
+        Column::Date(c) => fill_sorted(out.dates(), c.values_for_doc(doc), Ord::cmp),
+        Column::DateNanos(c) => {
+            let millis = c.values_for_doc(doc).map(|nanos| nanos.div_euclid(1_000_000));
+            fill_sorted(out.dates(), millis, Ord::cmp);
+        }
+        Column::F64(c) => fill_sorted(out.doubles(), c.values_for_doc(doc), f64::total_cmp),
+        Column::Bool(c) => fill_sorted(out.bools(), c.values_for_doc(doc), Ord::cmp),
+        Column::Geo(lat, lon) => {
+            let places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
+            out.geo_points().extend(places);
+        }
+        column => out
+            .strings()
+            .extend(column.values(doc)?.into_iter().filter_map(text_of_value)),
+    }
+    Ok(())
+}
+
+/// Appends values in ascending order.
+fn fill_sorted<T>(to: &mut Vec<T>, values: impl Iterator<Item = T>, compare: impl FnMut(&T, &T) -> std::cmp::Ordering) {
+    to.extend(values);
+    if to.len() > 1 {
+        to.sort_unstable_by(compare);
+    }
+}
+
+/// A string, or an address as a text.
+fn text_of_value(value: FieldValue) -> Option<String> {
+    match value {
+        FieldValue::Keyword(text) => Some(text),
+        FieldValue::Ip(bytes) => {
+            let v6 = std::net::Ipv6Addr::from(bytes);
+            Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// Says that a field of a kind has no values.
+fn be_empty(kind: Kind, out: &mut DocValues) {
     match kind {
-        kind if kind.is_date() => {
-            let to = out.dates();
-            to.extend(values.iter().filter_map(|v| match v {
-                FieldValue::Date(ms) => Some(*ms),
-                FieldValue::DateNanos(n) => Some(n.div_euclid(1_000_000)),
-                _ => None,
-            }));
-        }
-        kind if kind.is_integer() => {
-            let to = out.longs();
-            to.extend(values.iter().filter_map(|v| match v {
-                FieldValue::Long(n) => Some(*n),
-                FieldValue::UnsignedLong(n) => Some(i64::try_from(*n).unwrap_or(i64::MAX)),
-                _ => None,
-            }));
-        }
-        kind if kind.is_float() => {
-            let to = out.doubles();
-            to.extend(
-                values
-                    .iter()
-                    .filter_map(|v| if let FieldValue::Double(n) = v { Some(*n) } else { None }),
-            );
-        }
-        Kind::Boolean => {
-            let to = out.bools();
-            to.extend(
-                values
-                    .iter()
-                    .filter_map(|v| if let FieldValue::Bool(b) = v { Some(*b) } else { None }),
-            );
-        }
-        Kind::GeoPoint => {
-            let to = out.geo_points();
-            to.extend(values.iter().filter_map(|v| {
-                if let FieldValue::Geo { lat, lon } = v {
-                    Some((*lat, *lon))
-                } else {
-                    None
-                }
-            }));
-        }
-        _ => {
-            let to = out.strings();
-            to.extend(values.into_iter().filter_map(|v| match v {
-                FieldValue::Keyword(text) => Some(text),
-                FieldValue::Ip(bytes) => {
-                    let v6 = std::net::Ipv6Addr::from(bytes);
-                    Some(v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()))
-                }
-                _ => None,
-            }));
-        }
+        kind if kind.is_date() => out.dates().clear(),
+        kind if kind.is_integer() => out.longs().clear(),
+        kind if kind.is_float() => out.doubles().clear(),
+        Kind::Boolean => out.bools().clear(),
+        Kind::GeoPoint => out.geo_points().clear(),
+        _ => out.strings().clear(),
     }
 }
 
@@ -275,11 +277,10 @@ impl Host for AtDoc<'_> {
         if !has_values {
             return Err(fielddata_disabled(field));
         }
-        let values = match column {
-            Some(column) => column.values(self.doc)?,
-            None => Vec::new(),
-        };
-        fill_values(*kind, values, out);
+        match column {
+            Some(column) => read_values(*kind, column, self.doc, out)?,
+            None => be_empty(*kind, out),
+        }
         Ok(true)
     }
     fn variable(&mut self, name: &str) -> Option<Value> {

@@ -8,14 +8,17 @@
 use crate::fields::target::Target;
 use crate::seen::{self, LivingTerms};
 use analysis::Analyzer;
+use analysis::utf16::Utf16Offsets;
 use dsl::document::{TermFilter, TermVectors};
 use engine::VectorsOf;
 use mapping::FieldType;
 use model::{Error, Result};
 use segment::error::broken;
 use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use tantivy::schema::Field;
 
 /// The terms of a field: each with its places.
 type Terms = BTreeMap<String, Vec<TermPosition>>;
@@ -154,7 +157,8 @@ fn terms_of(view: &IndexView, source: &Value, path: &str, field: &FieldType, ana
             position += gap;
             offset += 1;
         }
-        let units = |bytes: usize| text.get(..bytes).unwrap_or(&text).encode_utf16().count();
+        let offsets = Utf16Offsets::new(&text);
+        let units = |bytes: usize| offsets.at(bytes);
         let tokens = match analyzer {
             Some(analyzer) => analyzer.try_analyze(&text)?,
             None => Vec::new(),
@@ -261,12 +265,11 @@ pub(crate) fn counts(view: &IndexView, target: &Target<'_>) -> Result<FieldCount
         let here = match view.is_restricted() {
             true => seen::living_with(segment, &index, is_text)?,
             false => {
-                let mut here = LivingTerms::default();
-                let mut terms = index.terms().stream().map_err(broken)?;
-                while terms.advance() {
-                    here.distinct += 1;
-                    here.doc_freqs += u64::from(terms.value().doc_freq);
-                }
+                let mut here = LivingTerms {
+                    distinct: index.terms().num_terms() as u64,
+                    doc_freqs: sum_doc_freq(segment, target.slot.field)?,
+                    ..LivingTerms::default()
+                };
                 if here.doc_freqs > 0 {
                     here.docs = segment.core.doc_count(&segment.reader, target.slot.field)?;
                 }
@@ -285,6 +288,20 @@ pub(crate) fn counts(view: &IndexView, target: &Target<'_>) -> Result<FieldCount
         all.total += here.tokens;
     }
     Ok(all)
+}
+
+/// The documents of each term of a field in a segment, summed: Lucene's sumDocFreq. It is found once a segment.
+fn sum_doc_freq(segment: &SegmentView, field: Field) -> Result<u64> {
+    let sum = segment.core.once(&format!("sum_doc_freq:{}", field.field_id()), || {
+        let index = segment.reader.inverted_index(field).map_err(broken)?;
+        let mut terms = index.terms().stream().map_err(broken)?;
+        let mut sum = 0u64;
+        while terms.advance() {
+            sum += u64::from(terms.value().doc_freq);
+        }
+        Ok(sum)
+    })?;
+    Ok(*sum)
 }
 
 /// How many documents have a term, and how often all of them together.

@@ -54,6 +54,19 @@ impl ColumnBounds {
         segment.core.once(&name, || Ok(ColumnBounds::read(column))).map(Some)
     }
 
+    /// The bounds of values that ascend with the documents, each of which has one.
+    pub fn of_ascending(max_doc: DocId, value: impl Fn(DocId) -> u64) -> ColumnBounds {
+        let starts = (0..max_doc).step_by(BLOCK_DOCS as usize);
+        let blocks = starts.map(|start| Block {
+            least: value(start),
+            greatest: value(max_doc.min(start + BLOCK_DOCS) - 1),
+            has_missing: false,
+        });
+        ColumnBounds {
+            blocks: blocks.collect(),
+        }
+    }
+
     /// Reads every value of a column once.
     pub fn read<T>(column: &Column<T>) -> ColumnBounds
     where

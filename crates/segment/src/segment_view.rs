@@ -66,6 +66,15 @@ impl SegmentView {
     pub fn is_hidden(&self, doc: DocId) -> bool {
         self.core.invisible.as_ref().is_some_and(|invisible| invisible.contains(doc))
     }
+    /// How many live documents plain readers do not see.
+    pub fn hidden_docs(&self) -> u64 {
+        let Some(invisible) = &self.core.invisible else { return 0 };
+        let mut hidden = BitSet::clone(invisible);
+        if let Some(alive) = self.reader.alive_bitset() {
+            hidden.intersect_update(alive.bitset());
+        }
+        hidden.len() as u64
+    }
     /// The same segment for a reader from whom something is withheld, these nested documents among it.
     pub fn with_part_withheld(&self, nested: Option<BitSet>) -> Arc<SegmentView> {
         Arc::new(SegmentView {

@@ -36,8 +36,6 @@ pub(crate) struct JobAnswerForm {
 ///
 /// A job that goes on after a restart is the server's and would find what is withheld from its user, so it does not go on.
 pub(crate) fn replayable_request(call: &Call) -> Value {
-    let scope = call.rest.scope.as_ref();
-    let restricted = scope.is_some_and(|scope| scope.principal.rights.withholds());
     let personas = Persona::NAMES.iter();
     let persona = personas.clone().find(|(_, persona)| *persona == call.dialect.persona);
     let args: Map<String, Value> = call
@@ -48,7 +46,7 @@ pub(crate) fn replayable_request(call: &Call) -> Value {
     json!({
         "api": call.params.api(), "path": call.params.path(), "args": args, "params": call.params.remaining(),
         "body": String::from_utf8_lossy(&call.body), "persona": persona.map(|(name, _)| *name), "typed": call.dialect.rules.has_types,
-        "caller": call.caller.to_json(), "restricted": restricted,
+        "caller": call.caller.to_json(), "restricted": call.withholds(),
     })
 }
 

@@ -5,7 +5,7 @@
 use crate::actions::search::run_search;
 use crate::call::Call;
 use crate::respond::Answer;
-use dsl::search::{SearchRequest, Sort, SortBy, TrackTotal};
+use dsl::search::{SearchRequest, Sort, SortBy, Total, TrackTotal};
 use engine::IndexStats;
 use model::{Error, ErrorKind, Result, Target};
 use serde_json::{Map, Value, json};
@@ -44,6 +44,8 @@ pub(crate) struct Scroll {
     pub(crate) used: Duration,
     /// The uuids of its indices.
     pub(crate) indices: Vec<Arc<str>>,
+    /// How many match, once a page has counted them: the view of a scroll does not change.
+    pub(crate) total: Option<Total>,
 }
 
 impl Scrolls {
@@ -130,6 +132,7 @@ pub(crate) async fn start(
         begun: now,
         used: now,
         indices,
+        total: None,
     };
     call.rest.scrolls.count(&scroll.indices);
     let page = page(call, &view.id, scroll, scan).await;
@@ -223,7 +226,17 @@ pub(crate) async fn page(call: &Call, id: &str, mut scroll: Scroll, empty: bool)
         request.aggs.clear();
     }
     request.dialect = call.dialect;
+    // Whoever has documents withheld may not be who the first page was for.
+    let known = scroll.total.filter(|_| !call.withholds());
+    if known.is_some() {
+        request.track_total_hits = TrackTotal::No;
+    }
     let mut response = run_search(call, &scroll.target, request).await?;
+    match known {
+        Some(total) => response.hits.total = Some(total),
+        None if !call.withholds() && !response.timed_out && response.failures.is_empty() => scroll.total = response.hits.total,
+        None => {}
+    }
     assert!(
         scroll.shown < scroll.request.sort.len(),
         "a scroll sorts by one key more than its client sees"

@@ -4,7 +4,7 @@ use super::blocks::Block;
 use super::fork::same_kind;
 use super::values::{ValuesSource, Wants};
 use super::{AggregationContext, At, Collector, Finish, Found, Subs};
-use crate::sort::{Key, Plan, SortReader, compare};
+use crate::sort::{Key, Plan, SortReader, compare, quick_order};
 use dsl::aggs::{Agg, AggKind, TopHitsAgg, ValueSource};
 use dsl::search::{Hits, Sort, SortBy, Total};
 use model::{Error, Result};
@@ -157,20 +157,14 @@ impl BestByBucket {
         if self.window == 0 {
             return Ok(());
         }
-        // A sorted prefix of the window: the worst of it is the bar, and most documents are behind it by their first key.
+        // A sorted prefix of the window: the worst of it is the bar, and most documents are behind it by keys that are quick to read.
         let bar = bucket
             .list
             .last()
-            .filter(|_| bucket.sorted && bucket.list.len() >= self.window);
-        if let (Some(worst), Some(reader), Some(sort)) = (bar, self.readers.first(), self.sort.first())
-            && let Some(first) = reader.quick(doc, score)
-        {
-            match compare(&first, &worst.keys[0], sort.ascending) {
-                Ordering::Greater => return Ok(()),
-                // Among equals the earlier ones come first.
-                Ordering::Equal if self.readers.len() == 1 => return Ok(()),
-                _ => {}
-            }
+            .filter(|_| bucket.sorted && bucket.list.len() >= self.window && !self.readers.is_empty());
+        // Among equals the earlier ones come first.
+        if bar.is_some_and(|worst| quick_order(&self.readers, &worst.keys, doc, score).is_some_and(Ordering::is_ge)) {
+            return Ok(());
         }
         let keys = self
             .readers

@@ -364,6 +364,26 @@ impl ValuesSource {
         );
     }
 
+    /// The addresses of a document, in any order, some perhaps twice. `codes` is a buffer.
+    ///
+    /// # Errors
+    /// As [`ValuesSource::codes`].
+    pub(super) fn addresses(&mut self, doc: DocId, score: f32, codes: &mut Vec<u64>, out: &mut Vec<Ipv6Addr>) -> Result<()> {
+        out.clear();
+        if self.script.is_none()
+            && self.missing_code.is_none()
+            && let Reader::Column(Column::Ip(column)) = &self.reader
+        {
+            out.extend(column.values_for_doc(doc));
+            return Ok(());
+        }
+        self.codes(doc, score, codes, false)?;
+        for code in codes {
+            out.push(parse_ip(&self.text(*code)?)?);
+        }
+        Ok(())
+    }
+
     /// Whether documents of the current segment may have several values; `None` where it has none.
     pub(crate) fn is_multivalued(&self) -> Option<bool> {
         match &self.reader {

@@ -1,15 +1,16 @@
 //! Patterns over terms: Lucene's regular expressions, wildcards, prefixes, as automata for term dictionaries.
 
 use model::{Error, Result};
+use std::sync::Arc;
 use tantivy_fst::{Automaton, Regex};
 
 /// An automaton over the bytes of terms.
 #[derive(Clone)]
 pub(crate) enum Pattern {
-    /// A regular expression.
-    Regex(std::sync::Arc<Regex>),
+    /// A regular expression, and where no beginning rules a term out, a text that each match has in it.
+    Regex(Arc<Regex>, Option<Arc<[u8]>>),
     /// Terms that begin so.
-    Prefix(std::sync::Arc<[u8]>),
+    Prefix(Arc<[u8]>),
     /// Both.
     And(Box<Pattern>, Box<Pattern>),
     /// Either.
@@ -39,7 +40,7 @@ impl Automaton for Pattern {
     type State = State;
     fn start(&self) -> State {
         match self {
-            Pattern::Regex(r) => State::Regex(r.start()),
+            Pattern::Regex(r, _) => State::Regex(r.start()),
             Pattern::Prefix(_) => State::Prefix(Some(0)),
             Pattern::And(a, b) | Pattern::Or(a, b) => State::Two(Box::new(a.start()), Box::new(b.start())),
             Pattern::Not(a) => a.start(),
@@ -47,7 +48,7 @@ impl Automaton for Pattern {
     }
     fn is_match(&self, state: &State) -> bool {
         match (self, state) {
-            (Pattern::Regex(r), State::Regex(s)) => r.is_match(s),
+            (Pattern::Regex(r, _), State::Regex(s)) => r.is_match(s),
             (Pattern::Prefix(p), State::Prefix(Some(at))) => *at >= p.len(),
             (Pattern::And(a, b), State::Two(x, y)) => a.is_match(x) && b.is_match(y),
             (Pattern::Or(a, b), State::Two(x, y)) => a.is_match(x) || b.is_match(y),
@@ -57,7 +58,7 @@ impl Automaton for Pattern {
     }
     fn can_match(&self, state: &State) -> bool {
         match (self, state) {
-            (Pattern::Regex(r), State::Regex(s)) => r.can_match(s),
+            (Pattern::Regex(r, _), State::Regex(s)) => r.can_match(s),
             (Pattern::Prefix(_), State::Prefix(at)) => at.is_some(),
             (Pattern::And(a, b), State::Two(x, y)) => a.can_match(x) && b.can_match(y),
             (Pattern::Or(a, b), State::Two(x, y)) => a.can_match(x) || b.can_match(y),
@@ -67,7 +68,7 @@ impl Automaton for Pattern {
     }
     fn accept(&self, state: &State, byte: u8) -> State {
         match (self, state) {
-            (Pattern::Regex(r), State::Regex(s)) => State::Regex(r.accept(s, byte)),
+            (Pattern::Regex(r, _), State::Regex(s)) => State::Regex(r.accept(s, byte)),
             (Pattern::Prefix(p), State::Prefix(Some(at))) => State::Prefix(match p.get(*at) {
                 None => Some(*at),
                 Some(wanted) if *wanted == byte => Some(at + 1),
@@ -89,8 +90,24 @@ impl Pattern {
     fn compile(regex: &str, ignore_case: bool, original: &str) -> Result<Pattern> {
         let flags = if ignore_case { "(?is)" } else { "(?s)" };
         match Regex::new(&format!("{flags}{regex}")) {
-            Ok(regex) => Ok(Pattern::Regex(std::sync::Arc::new(regex))),
+            Ok(regex) => Ok(Pattern::Regex(Arc::new(regex), None)),
             Err(e) => Err(Error::illegal(format!("cannot use the pattern [{original}]: {e}"))),
+        }
+    }
+
+    /// A text that each matching term has in it, where no beginning rules a term out: all terms must be looked at, and most lack it.
+    pub(crate) fn text_inside(&self) -> Option<&[u8]> {
+        match self {
+            Pattern::Regex(_, inside) => inside.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Says that each match has a text in it.
+    fn with_text_inside(self, text: &str) -> Pattern {
+        match self {
+            Pattern::Regex(regex, _) if !text.is_empty() => Pattern::Regex(regex, Some(text.as_bytes().into())),
+            other => other,
         }
     }
 
@@ -119,16 +136,28 @@ impl Pattern {
     /// As [`Pattern::literal`].
     pub(crate) fn wildcard(text: &str, ignore_case: bool) -> Result<Pattern> {
         let mut regex = String::new();
+        // Runs without wildcards.
+        let mut runs = vec![String::new()];
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
-            match c {
-                '*' => regex.push_str(".*"),
-                '?' => regex.push('.'),
-                '\\' => regex.push_str(&escape(chars.next().unwrap_or('\\').encode_utf8(&mut [0; 4]))),
-                c => regex.push_str(&escape(c.encode_utf8(&mut [0; 4]))),
-            }
+            let plain = match c {
+                '*' | '?' => {
+                    regex.push_str(if c == '*' { ".*" } else { "." });
+                    runs.push(String::new());
+                    continue;
+                }
+                '\\' => chars.next().unwrap_or('\\'),
+                c => c,
+            };
+            regex.push_str(&escape(plain.encode_utf8(&mut [0; 4])));
+            runs.last_mut().into_iter().for_each(|run| run.push(plain));
         }
-        Pattern::compile(&regex, ignore_case, text)
+        let pattern = Pattern::compile(&regex, ignore_case, text)?;
+        let longest = runs.iter().max_by_key(|run| run.len()).map_or("", String::as_str);
+        Ok(match runs[0].is_empty() && !ignore_case {
+            true => pattern.with_text_inside(longest),
+            false => pattern,
+        })
     }
 
     /// Lucene's regular expressions, with the optional operators that `flags` names (`None` is all).
@@ -161,17 +190,31 @@ impl Pattern {
         if reader.at < reader.chars.len() {
             return Err(reader.refuse("end-of-string expected at position", reader.at));
         }
-        parsed.pattern(ignore_case, text)
+        let pattern = parsed.pattern(ignore_case, text)?;
+        let inside = text.strip_prefix(".*").map(|rest| rest.strip_suffix(".*").unwrap_or(rest));
+        let is_plain = |text: &&str| {
+            text.chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '/'))
+        };
+        Ok(match inside.filter(is_plain) {
+            Some(inside) if !ignore_case => pattern.with_text_inside(inside),
+            _ => pattern,
+        })
     }
 
-    /// Whether the pattern matches all of a text; for highlighting.
+    /// Whether the pattern matches all of a text.
     pub(crate) fn matches(&self, text: &str) -> bool {
+        self.matches_bytes(text.as_bytes())
+    }
+
+    /// The same of a term as a dictionary has it.
+    pub(crate) fn matches_bytes(&self, text: &[u8]) -> bool {
         let mut state = self.start();
-        for byte in text.bytes() {
+        for byte in text {
             if !self.can_match(&state) {
                 return false;
             }
-            state = self.accept(&state, byte);
+            state = self.accept(&state, *byte);
         }
         self.is_match(&state)
     }
@@ -476,5 +519,28 @@ mod tests {
         assert!(Pattern::regexp("(ab", None, false).is_err());
         assert!(Pattern::wildcard("a*?c", false).unwrap().matches("axxc"));
         assert!(Pattern::prefix("PRO", true).unwrap().matches("progress"));
+    }
+
+    #[test]
+    fn matches_have_the_text_inside() {
+        let inside = |pattern: Result<Pattern>| {
+            let pattern = pattern.unwrap();
+            pattern.text_inside().map(|text| String::from_utf8(text.to_vec()).unwrap())
+        };
+        let of_wildcard = |text: &str| inside(Pattern::wildcard(text, false));
+        assert_eq!(of_wildcard("*ab*cde?f").as_deref(), Some("cde"));
+        assert_eq!(of_wildcard("?\\*b*").as_deref(), Some("*b"));
+        assert_eq!(
+            (of_wildcard("a*bcd"), of_wildcard("*"), of_wildcard("??")),
+            (None, None, None)
+        );
+        assert_eq!(inside(Pattern::wildcard("*ab", true)), None);
+        let of_regexp = |text: &str| inside(Pattern::regexp(text, None, false));
+        assert_eq!(of_regexp(".*ab/c.*").as_deref(), Some("ab/c"));
+        assert_eq!(of_regexp(".*abc").as_deref(), Some("abc"));
+        assert_eq!(
+            (of_regexp(".*a.c.*"), of_regexp("a.*b"), of_regexp(".*a@")),
+            (None, None, None)
+        );
     }
 }

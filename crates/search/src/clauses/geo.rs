@@ -4,10 +4,12 @@ use super::Planner;
 use crate::fields::column::Column;
 use crate::fields::geo_distance;
 use crate::fields::target::{Owned, Target, query_shard};
+use crate::scorers::constant::NoScorer;
 use crate::scorers::filter::FilterNode;
-use crate::scorers::geo::{Area, inside};
+use crate::scorers::geo::Area;
 use crate::scorers::node::Shared;
-use crate::scorers::rescored::rescore;
+use crate::scorers::place_blocks::PlaceBlocks;
+use crate::scorers::places_in_area::PlacesInArea;
 use dsl::query::{GeoArea, GeoQuery, GeoValidation};
 use mapping::Kind;
 use model::Result;
@@ -50,6 +52,7 @@ impl Planner<'_> {
             area => Area::Asked(area),
         };
         let field = Owned::of(&target);
+        let name = target.path.to_owned();
         let level = self.level();
         let far = geo_distance::far(true, self.view.rules());
         Ok(Arc::new(FilterNode {
@@ -57,14 +60,11 @@ impl Planner<'_> {
             what: format!("places of {}", q.field),
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
                 let Some(Column::Geo(lat, lon)) = field.open(segment)? else {
-                    return Ok(Box::new(crate::scorers::constant::NoScorer));
+                    return Ok(Box::new(NoScorer));
                 };
-                let area = area.clone();
-                let set = level.restrict(segment, crate::scorers::constant::every(segment))?;
-                Ok(rescore(set, move |doc, _| {
-                    let mut places = lat.values_for_doc(doc).zip(lon.values_for_doc(doc));
-                    places.any(|at| inside(&area, at, far)).then_some(1.0)
-                }))
+                let blocks = PlaceBlocks::of(segment, &name, &lat, &lon)?;
+                let found = PlacesInArea::open((lat, lon), area.clone(), far, blocks);
+                level.restrict(segment, found)
             },
         }))
     }

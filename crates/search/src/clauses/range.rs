@@ -3,22 +3,23 @@
 use super::Planner;
 use crate::fields::target::{Target, date_text, query_shard, text_of};
 use crate::scorers::column_range::column_range;
-use crate::scorers::constant::{ConstantScorer, NoScorer};
+use crate::scorers::constant::NoScorer;
 use crate::scorers::filter::FilterNode;
 use crate::scorers::kept_filter::KeptFilter;
 use crate::scorers::match_all::AllNode;
 use crate::scorers::node::Shared;
+use crate::scorers::range_ends::RangeEnds;
 use crate::scorers::term_set::union_of_terms;
 use dsl::query::RangeQuery;
 use mapping::{FieldValue, Kind};
 use model::date::{DateFormat, PatternSyntax};
 use model::{Error, Result};
-use segment::doc_bits::{BitsDocs, DocBits};
 use segment::error::broken;
 use segment::filter_cache::FilterKey;
 use segment::open_columns;
 use segment::segment_view::SegmentView;
 use serde_json::Value;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use tantivy::columnar::{Column, DynamicColumn, HasAssociatedColumnType, MonotonicallyMappableToU64};
 use tantivy::query::Scorer;
@@ -338,30 +339,28 @@ impl Planner<'_> {
             return Ok(self.nothing("empty range"));
         }
         let relation = q.relation.as_deref().unwrap_or("intersects").to_ascii_lowercase();
+        let end = Ipv6Addr::from_bits;
+        let (first, last) = (end(0), end(u128::MAX));
+        let wanted = match relation.as_str() {
+            "within" => [end(from)..=last, first..=end(to)],
+            "contains" => [first..=end(from), end(to)..=last],
+            _ => [first..=end(to), end(from)..=last],
+        };
         let what = format!("{}:{relation} [{} TO {}]", target.path, bound_json(low), bound_json(high));
         Ok(Arc::new(FilterNode {
             boost,
             what,
             docs: move |segment: &SegmentView| -> Result<Box<dyn Scorer>> {
-                let lows = open_columns::values::<std::net::Ipv6Addr>(segment, &name)?;
-                let highs = open_columns::values::<std::net::Ipv6Addr>(segment, &upper)?;
+                let lows = open_columns::values::<Ipv6Addr>(segment, &name)?;
+                let highs = open_columns::values::<Ipv6Addr>(segment, &upper)?;
                 let (Some(lows), Some(highs)) = (lows, highs) else {
                     return Ok(Box::new(NoScorer));
                 };
-                let mut bits = DocBits::new(segment.reader.max_doc());
-                for doc in 0..segment.reader.max_doc() {
-                    let ends = lows.values_for_doc(doc).zip(highs.values_for_doc(doc));
-                    let mut ends = ends.map(|(low, high)| (u128::from(low), u128::from(high)));
-                    let found = ends.any(|(low, high)| match relation.as_str() {
-                        "within" => from <= low && high <= to,
-                        "contains" => low <= from && to <= high,
-                        _ => low <= to && from <= high,
-                    });
-                    if found {
-                        bits.insert(doc);
-                    }
-                }
-                Ok(Box::new(ConstantScorer::new(BitsDocs::new(Arc::new(bits)), 1.0)))
+                let ends = RangeEnds {
+                    columns: [lows, highs],
+                    wanted: wanted.clone(),
+                };
+                Ok(ends.into_scorer())
             },
         }))
     }

@@ -4,13 +4,15 @@ use super::Planner;
 use crate::automata::regexp::Pattern;
 use crate::fields::target::{Target, query_shard, text_of};
 use crate::scorers::column_range::{address_range, column_range};
+use crate::scorers::constant::NoScorer;
 use crate::scorers::filter::FilterNode;
 use crate::scorers::node::Shared;
 use crate::scorers::similarity::FieldStatistics;
 use crate::scorers::term::TermNode;
-use crate::scorers::term_set::union_of_terms;
+use crate::scorers::term_set::{union_of_infos, union_of_terms};
 use dsl::query::TermQuery;
 use mapping::{FieldValue, Kind};
+use memchr::memmem::Finder;
 use model::{Error, Result};
 use segment::error::broken;
 use segment::open_columns;
@@ -19,6 +21,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tantivy::Term;
 use tantivy::query::Scorer;
+use tantivy::schema::Field;
 
 impl Planner<'_> {
     pub(super) fn term(&self, q: &TermQuery, boost: f32) -> Result<Shared> {
@@ -144,7 +147,7 @@ impl Planner<'_> {
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
                 let column = open_columns::strings(segment, &name)?;
                 let Some(column) = column else {
-                    return Ok(Box::new(crate::scorers::constant::NoScorer));
+                    return Ok(Box::new(NoScorer));
                 };
                 let found = column.dictionary().term_ord(text.as_bytes());
                 Ok(match found.map_err(broken)? {
@@ -230,11 +233,40 @@ pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
     Ok(Some((address & !rest, address | rest)))
 }
 
-/// The documents of a segment with any term of a field that a pattern matches.
-pub(super) fn documents_of(segment: &SegmentView, field: tantivy::schema::Field, pattern: &Pattern) -> Result<Box<dyn Scorer>> {
+/// The documents of a segment with any term of a field that a pattern matches. `column` has the same terms.
+///
+/// A pattern that no beginning rules out looks at every term. The dictionary of a column is read several times as fast as the
+/// transducer of the inverted index, and terms without the text that each match has in it are passed over.
+pub(super) fn documents_of(
+    segment: &SegmentView,
+    field: Field,
+    column: Option<&str>,
+    pattern: &Pattern,
+) -> Result<Box<dyn Scorer>> {
     let index = segment.reader.inverted_index(field).map_err(broken)?;
-    let terms = index.terms().search(pattern).into_stream().map_err(broken)?;
-    union_of_terms(segment, &index, terms)
+    let (Some(inside), Some(column)) = (pattern.text_inside(), column) else {
+        let terms = index.terms().search(pattern).into_stream().map_err(broken)?;
+        return union_of_terms(segment, &index, terms);
+    };
+    let Some(column) = open_columns::strings(segment, column)? else {
+        return Ok(Box::new(NoScorer));
+    };
+    let inside = Finder::new(inside);
+    let mut texts = column.dictionary().stream().map_err(broken)?;
+    let next = || {
+        while texts.advance() {
+            if inside.find(texts.key()).is_none() || !pattern.matches_bytes(texts.key()) {
+                continue;
+            }
+            let info = index.terms().get(texts.key()).map_err(broken).transpose();
+            debug_assert!(info.is_some(), "a column of keywords has the terms of their inverted index");
+            if info.is_some() {
+                return info;
+            }
+        }
+        None
+    };
+    union_of_infos(segment, &index, std::iter::from_fn(next))
 }
 
 impl Planner<'_> {
@@ -244,10 +276,12 @@ impl Planner<'_> {
             return self.texts_accepted(target, pattern, boost, what);
         }
         let field = target.slot.field;
+        // A text's column has whole values, if there is one.
+        let column = target.slot.column.clone().filter(|_| !target.kind.kind.is_text());
         Arc::new(FilterNode {
             boost,
             what,
-            docs: move |segment: &SegmentView| documents_of(segment, field, &pattern),
+            docs: move |segment: &SegmentView| documents_of(segment, field, column.as_deref(), &pattern),
         })
     }
 
@@ -261,7 +295,7 @@ impl Planner<'_> {
             what: format!("{}:[{low} TO {high}]", target.path),
             docs: move |segment: &SegmentView| -> Result<Box<dyn tantivy::query::Scorer>> {
                 let Some(column) = open_columns::values::<std::net::Ipv6Addr>(segment, &name)? else {
-                    return Ok(Box::new(crate::scorers::constant::NoScorer));
+                    return Ok(Box::new(NoScorer));
                 };
                 Ok(address_range(column, low.into(), high.into()))
             },

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::doc_sink::DocSink;
 use crate::scorers::node::seek_to;
 use crate::scorers::planned::Planned;
-use crate::sort::{Key, Plan, Ranks, SortReader, compare};
+use crate::sort::{Key, Plan, Ranks, SortReader, compare, quick_order};
 use dsl::search::SearchRequest;
 use model::Result;
 use rustc_hash::FxHashMap;
@@ -553,18 +553,11 @@ impl<'a> SegmentHits<'a> {
         };
         match rival {
             Some(worst) if source.sort.is_empty() => score > worst.score || source.no < worst.view,
-            Some(worst) => match (self.readers.as_slice(), worst.keys.first()) {
+            Some(worst) => match quick_order(&self.readers, &worst.keys, doc, score) {
                 // Documents come in order: an equal one comes after.
-                ([first, others @ ..], Some(key)) => {
-                    first
-                        .quick(doc, score)
-                        .is_none_or(|own| match compare(&own, key, first.ascending()) {
-                            Ordering::Less => true,
-                            Ordering::Equal => !others.is_empty() || source.no < worst.view,
-                            Ordering::Greater => false,
-                        })
-                }
-                _ => true,
+                Some(Ordering::Equal) => source.no < worst.view,
+                Some(order) => order.is_lt(),
+                None => true,
             },
             None => best.limit > 0,
         }

@@ -204,11 +204,10 @@ impl Column {
                 let mut ords: Vec<u64> = c.term_ords(doc).collect();
                 ords.sort_unstable();
                 ords.dedup();
-                for ord in ords {
-                    let mut text = String::new();
-                    c.ord_to_str(ord, &mut text).map_err(broken)?;
-                    out.push(FieldValue::Keyword(text));
-                }
+                // The blocks of the dictionary are read once, not for each string.
+                let add = |text: &[u8]| out.push(FieldValue::Keyword(String::from_utf8_lossy(text).into_owned()));
+                let has_all = c.dictionary().sorted_ords_to_term_cb(&ords, add).map_err(broken)?;
+                debug_assert!(has_all, "an ordinal is below the number of terms");
             }
             Column::Geo(lat, lon) => {
                 out.extend(

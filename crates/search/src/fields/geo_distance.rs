@@ -8,6 +8,11 @@ pub(crate) type Far = fn((f64, f64), (f64, f64)) -> f64;
 /// The mean radius of the earth.
 const RADIUS: f64 = 6_371_008.771_4;
 
+/// No formula has a smaller radius of the earth, in metres: two places are at least so far apart as their latitudes are, with it.
+pub(crate) const LEAST_RADIUS: f64 = 6_356_000.0;
+/// And none a greater one.
+pub(crate) const GREATEST_RADIUS: f64 = 6_379_000.0;
+
 /// The formula for distances: along the earth, or on a plane; with the constants of Lucene 5 where the rules say so.
 pub(crate) fn far(along: bool, rules: &IndexRules) -> Far {
     match (along, rules.planar_geo_distance) {
@@ -21,6 +26,11 @@ pub(crate) fn far(along: bool, rules: &IndexRules) -> Far {
 /// Along a sphere, by the haversine.
 pub(crate) fn arc(a: (f64, f64), b: (f64, f64)) -> f64 {
     haversine(a, b, RADIUS)
+}
+
+/// The angle between two places, seen from the middle of the earth, in degrees.
+pub(crate) fn arc_degrees(a: (f64, f64), b: (f64, f64)) -> f64 {
+    haversine(a, b, 1.0).to_degrees()
 }
 
 /// As Lucene 5 measured it: around the earth as it is at the latitude between the two.

@@ -243,38 +243,22 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{all_filled, all_of};
+    use super::super::tests::{all_filled, all_of, columns_of};
     use super::*;
     use model::random::random;
-    use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn};
-
-    /// A column of `max_doc` documents with `values` for each.
-    fn column(max_doc: DocId, mut values: impl FnMut(DocId) -> Vec<i64>) -> Column<i64> {
-        let mut writer = ColumnarWriter::default();
-        for doc in 0..max_doc {
-            for value in values(doc) {
-                writer.record_numerical(doc, "n", value);
-            }
-        }
-        let mut out = Vec::new();
-        writer.serialize(max_doc, None, &mut out).unwrap();
-        let reader = ColumnarReader::open(out).unwrap();
-        match reader.read_columns("n").unwrap()[0].open().unwrap() {
-            DynamicColumn::I64(column) => column,
-            other => panic!("{other:?}"),
-        }
-    }
 
     /// A range with bounds and without, walked and read many at once, beside a look at each document.
     fn check(seed: u64) {
         let mut random = random(seed);
         let max_doc = 1 + random(3_000) as DocId;
         let (spread, rises, one_in) = (1 + random(1_000), random(2) == 0, 1 + random(300));
-        let all = column(max_doc, |doc| match random(one_in) {
-            _ if doc == 0 => vec![0],
-            0 => (0..random(3)).map(|_| random(spread) as i64).collect(),
-            _ if rises => vec![i64::from(doc) / 3],
-            _ => vec![random(spread) as i64],
+        let [all] = columns_of(max_doc, |doc| {
+            [match random(one_in) {
+                _ if doc == 0 => vec![0],
+                0 => (0..random(3)).map(|_| random(spread) as i64).collect(),
+                _ if rises => vec![i64::from(doc) / 3],
+                _ => vec![random(spread) as i64],
+            }]
         });
         let low = random(spread) as i64 - 5;
         let high = low + random(spread) as i64;

@@ -12,7 +12,7 @@ use segment::error::broken;
 use segment::filter_cache::Filters;
 use segment::segment_view::{SegmentView, postings};
 use std::sync::Arc;
-use tantivy::postings::SegmentPostings;
+use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::query::Scorer;
 use tantivy::schema::IndexRecordOption;
 use tantivy::termdict::TermStreamer;
@@ -109,6 +109,20 @@ where
         })
     };
     union(segment, std::iter::from_fn(next))
+}
+
+/// The documents of several terms of a field, whose places in the index are known.
+pub(crate) fn union_of_infos(
+    segment: &SegmentView,
+    index: &InvertedIndexReader,
+    infos: impl Iterator<Item = Result<TermInfo>>,
+) -> Result<Box<dyn Scorer>> {
+    let list = |info: TermInfo| {
+        index
+            .read_postings_from_terminfo(&info, IndexRecordOption::Basic)
+            .map_err(broken)
+    };
+    union(segment, infos.map(|info| list(info?)))
 }
 
 fn insert_all(bits: &mut DocBits, list: &mut SegmentPostings) {

@@ -9,7 +9,9 @@ use super::node::seek_to;
 use super::optional::with_option;
 use super::rescored::rescore;
 use segment::doc_bits::{BitsDocs, DocBits};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
+use tantivy::columnar::{Column, ColumnarReader, ColumnarWriter, DynamicColumn};
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
@@ -161,6 +163,57 @@ pub(super) fn all_filled(set: &mut dyn Scorer) -> Vec<DocId> {
         docs.extend(&block[..len]);
     }
     docs
+}
+
+/// A value that a column of a test can have.
+pub(super) trait ColumnValue: Copy {
+    fn write(self, doc: DocId, name: &str, writer: &mut ColumnarWriter);
+    fn column(column: DynamicColumn) -> Option<Column<Self>>;
+}
+
+impl ColumnValue for i64 {
+    fn write(self, doc: DocId, name: &str, writer: &mut ColumnarWriter) {
+        writer.record_numerical(doc, name, self);
+    }
+    fn column(column: DynamicColumn) -> Option<Column<i64>> {
+        column.into()
+    }
+}
+
+impl ColumnValue for f64 {
+    fn write(self, doc: DocId, name: &str, writer: &mut ColumnarWriter) {
+        writer.record_numerical(doc, name, self);
+    }
+    fn column(column: DynamicColumn) -> Option<Column<f64>> {
+        column.into()
+    }
+}
+
+impl ColumnValue for Ipv6Addr {
+    fn write(self, doc: DocId, name: &str, writer: &mut ColumnarWriter) {
+        writer.record_ip_addr(doc, name, self);
+    }
+    fn column(column: DynamicColumn) -> Option<Column<Ipv6Addr>> {
+        column.into()
+    }
+}
+
+/// Columns of `max_doc` documents, with the values of each. Each column has one at least.
+pub(super) fn columns_of<T: ColumnValue, const N: usize>(
+    max_doc: DocId,
+    mut values: impl FnMut(DocId) -> [Vec<T>; N],
+) -> [Column<T>; N] {
+    let mut writer = ColumnarWriter::default();
+    let name = |at: usize| format!("c{at}");
+    for doc in 0..max_doc {
+        for (at, values) in values(doc).into_iter().enumerate() {
+            values.into_iter().for_each(|value| value.write(doc, &name(at), &mut writer));
+        }
+    }
+    let mut out = Vec::new();
+    writer.serialize(max_doc, None, &mut out).unwrap();
+    let reader = ColumnarReader::open(out).unwrap();
+    std::array::from_fn(|at| T::column(reader.read_columns(&name(at)).unwrap()[0].open().unwrap()).unwrap())
 }
 
 /// A random set of sets, and its documents.

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::fields::column::Column;
+use crate::fields::geo_distance::LEAST_RADIUS;
 use crate::fields::target::Target;
 use crate::scripts::{Bound, Script};
 use crate::sort::nested::{Children, Levels};
@@ -27,6 +28,7 @@ mod reader;
 use field::{address, check_mode, extreme, field_key, missing_key, unit_metres};
 pub(crate) use ranks::{KeyRank, Ranks};
 pub use reader::SortReader;
+pub(crate) use reader::quick_order;
 use reader::{ColumnReader, ReadBy};
 
 /// One key of one document.
@@ -140,6 +142,17 @@ impl SortDistance {
             .flat_map(|at| self.points.iter().map(move |from| (self.far)(*from, at)))
             .collect();
         crate::fields::multi_value::pick(self.mode, &mut all).map(|metres| metres / self.unit)
+    }
+
+    /// Whether a document whose places have these latitudes is farther than `most`, by the way along a meridian alone. Without a
+    /// place it is infinitely far.
+    fn is_beyond(&self, latitudes: impl Iterator<Item = f64>, most: f64) -> bool {
+        let least = most * self.unit / LEAST_RADIUS;
+        self.mode == MultiValueMode::Min
+            && least.is_finite()
+            && latitudes
+                .into_iter()
+                .all(|lat| self.points.iter().all(|from| (lat - from.0).abs().to_radians() > least))
     }
 }
 
@@ -302,9 +315,13 @@ impl Plan {
         matches!(self.by, By::Score)
     }
 
-    /// Whether keys may have ranks in segments ([`Ranks`]): those of fields outside nested documents may.
+    /// Whether keys may have ranks in segments ([`Ranks`]): positions have them, and those of fields outside nested documents may.
     pub(crate) fn may_have_ranks(&self) -> bool {
-        matches!(&self.by, By::Field(key) if key.nested.is_none())
+        match &self.by {
+            By::Doc | By::ShardDoc => true,
+            By::Field(key) => key.nested.is_none(),
+            _ => false,
+        }
     }
 
     /// Sorting by score.
@@ -364,7 +381,10 @@ impl Plan {
     pub fn open(&self, view: &IndexView, segment: &SegmentView, base: u64) -> Result<SortReader> {
         let by = match &self.by {
             By::Score => ReadBy::Score,
-            By::Doc | By::ShardDoc => ReadBy::Doc(i64::try_from(base).unwrap_or(0)),
+            By::Doc | By::ShardDoc => ReadBy::Doc {
+                first: i64::try_from(base).unwrap_or(0),
+                max_doc: segment.reader.max_doc(),
+            },
             By::Type => {
                 let column = open_columns::strings(segment, "_type")?;
                 ReadBy::Column(ColumnReader::least(column.map(Column::Str), Key::Text("_doc".into())))

@@ -146,6 +146,7 @@ impl Levels {
 }
 
 /// The nested documents of a segment that count.
+#[derive(Clone)]
 pub(crate) struct Children {
     parents: Arc<DocBits>,
     wanted: Arc<DocBits>,

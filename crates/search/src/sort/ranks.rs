@@ -1,10 +1,11 @@
 //! Ranks: documents of one segment are compared by whole numbers in place of keys, the smallest first.
 //!
-//! A number or date ranks by its value, a string by its ordinal in the segment. A block of documents is passed over where
+//! A number, date or boolean ranks by its value, a string by its ordinal in the segment, a position (`_doc`) by itself. A block of documents is passed over where
 //! its bounds say that no rank in it can matter.
 //!
 //! Not here: which documents are looked at (`collect::by_rank`).
 
+use super::nested::Children;
 use super::reader::{ColumnReader, ReadBy, SortReader};
 use super::{Column, Key};
 use crate::fields::column::{is_run, read_rows};
@@ -25,6 +26,8 @@ pub(crate) struct Ranks {
     greatest: bool,
     /// The rank of a document without a value.
     missing: u64,
+    /// The nested documents whose values count, in place of the document's own.
+    children: Option<Children>,
     /// The name of the column, if it is a stored one.
     name: Option<Arc<str>>,
 }
@@ -32,18 +35,31 @@ pub(crate) struct Ranks {
 enum Values {
     Int(columnar::Column<i64>),
     Float(columnar::Column<f64>),
+    Bool(columnar::Column<bool>),
     Text(StrColumn),
+    /// The place of a document among those of all segments: the segment's first, and how many it has.
+    Position(i64, DocId),
 }
 
 impl Ranks {
     /// The ranks that a reader's keys have, where whole numbers can stand for them.
     pub(crate) fn of(reader: &SortReader) -> Option<Ranks> {
+        if let ReadBy::Doc { first, max_doc } = reader.by {
+            return Some(Ranks {
+                values: Values::Position(first, max_doc),
+                ascending: reader.ascending,
+                greatest: false,
+                missing: 0,
+                children: None,
+                name: None,
+            });
+        }
         let ReadBy::Column(ColumnReader {
             column: Some(column),
             mode,
             missing,
             float,
-            children: None,
+            children,
             to_nanos: false,
             name,
         }) = &reader.by
@@ -53,6 +69,7 @@ impl Ranks {
         let values = match (column, missing, float) {
             (Column::I64(c) | Column::Date(c) | Column::DateNanos(c), Key::Int(_), false) => Values::Int(c.clone()),
             (Column::F64(c), Key::Float(_), true) => Values::Float(c.clone()),
+            (Column::Bool(c), Key::Int(_), false) => Values::Bool(c.clone()),
             (Column::Str(c), Key::None { .. }, _) => Values::Text(c.clone()),
             _ => return None,
         };
@@ -65,9 +82,12 @@ impl Ranks {
             ascending: reader.ascending,
             greatest: *mode == MultiValueMode::Max,
             missing: 0,
-            name: name.clone(),
+            children: children.clone(),
+            // The blocks of a column tell nothing of the documents around nested ones.
+            name: name.clone().filter(|_| children.is_none()),
         };
         ranks.missing = match missing {
+            Key::Int(n) if matches!(ranks.values, Values::Bool(_)) => ranks.of_flag(*n)?,
             Key::Int(n) => ranks.of_place(n.to_u64()),
             Key::Float(n) => ranks.of_place(n.to_u64()),
             Key::None { first: true } => 0,
@@ -76,13 +96,23 @@ impl Ranks {
         Some(ranks)
     }
 
-    /// The rank of a value's place in the order of the column. Strings leave 0 and the last rank to missing values.
+    /// The rank of a value's place in the order of the column. Strings and booleans leave 0 and the last rank to missing values.
     fn of_place(&self, place: u64) -> u64 {
         match (&self.values, self.ascending) {
-            (Values::Text(_), true) => place.saturating_add(1),
-            (Values::Text(_), false) => (u64::MAX - 1).saturating_sub(place),
+            (Values::Text(_) | Values::Bool(_), true) => place.saturating_add(1),
+            (Values::Text(_) | Values::Bool(_), false) => (u64::MAX - 1).saturating_sub(place),
             (_, true) => place,
             (_, false) => !place,
+        }
+    }
+
+    /// The rank of a boolean as a number, or of what stands for a missing one before or behind both; `None` for other numbers.
+    fn of_flag(&self, flag: i64) -> Option<u64> {
+        match flag {
+            0 | 1 => Some(self.of_place(flag.unsigned_abs())),
+            _ if is_lowest(flag) => Some(if self.ascending { 0 } else { u64::MAX }),
+            _ if is_highest(flag) => Some(if self.ascending { u64::MAX } else { 0 }),
+            _ => None,
         }
     }
 
@@ -92,7 +122,9 @@ impl Ranks {
         let place = match &self.values {
             Values::Int(column) => self.place(column, doc),
             Values::Float(column) => self.place(column, doc),
+            Values::Bool(column) => self.place(column, doc),
             Values::Text(column) => self.place(column.ords(), doc),
+            Values::Position(first, _) => Some(position(*first, doc)),
         };
         place.map_or(self.missing, |place| self.of_place(place))
     }
@@ -101,9 +133,12 @@ impl Ranks {
     pub(crate) fn read(&self, docs: &[DocId], ranks: &mut [u64]) {
         debug_assert_eq!(docs.len(), ranks.len(), "each document has a rank");
         let is_full = match &self.values {
+            _ if self.children.is_some() => false,
             Values::Int(column) => read_full(column, docs, ranks),
             Values::Float(column) => read_full(column, docs, ranks),
+            Values::Bool(column) => read_full(column, docs, ranks),
             Values::Text(column) => read_full(column.ords(), docs, ranks),
+            Values::Position(..) => false,
         };
         match is_full {
             true => ranks.iter_mut().for_each(|rank| *rank = self.of_place(*rank)),
@@ -120,6 +155,9 @@ impl Ranks {
     where
         T: MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
     {
+        if let Some(children) = &self.children {
+            return self.place_in(children, column, doc);
+        }
         if matches!(column.index, ColumnIndex::Full) {
             return Some(column.values.get_val(doc).to_u64());
         }
@@ -127,16 +165,40 @@ impl Ranks {
         if self.greatest { places.max() } else { places.min() }
     }
 
+    /// The place that counts of those of nested documents.
+    fn place_in<T>(&self, children: &Children, column: &columnar::Column<T>, doc: DocId) -> Option<u64>
+    where
+        T: MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let mut found: Option<u64> = None;
+        children.of(doc, |child| {
+            let mut has = false;
+            for place in column.values_for_doc(child).map(MonotonicallyMappableToU64::to_u64) {
+                has = true;
+                found = Some(found.map_or(place, |found| if self.greatest { found.max(place) } else { found.min(place) }));
+            }
+            has
+        });
+        found
+    }
+
     /// The bounds of the column's blocks; `None` where there are none.
     ///
     /// # Errors
     /// Unreadable files.
     pub(crate) fn bounds(&self, segment: &SegmentView) -> Result<Option<Arc<ColumnBounds>>> {
+        if let Values::Position(first, max_doc) = self.values {
+            return Ok(Some(Arc::new(ColumnBounds::of_ascending(max_doc, |doc| {
+                position(first, doc)
+            }))));
+        }
         let Some(name) = &self.name else { return Ok(None) };
         match &self.values {
             Values::Int(column) => ColumnBounds::of(segment, name, column),
             Values::Float(column) => ColumnBounds::of(segment, name, column),
+            Values::Bool(column) => ColumnBounds::of(segment, name, column),
             Values::Text(column) => ColumnBounds::of(segment, name, column.ords()),
+            Values::Position(..) => Ok(None),
         }
     }
 
@@ -165,8 +227,9 @@ impl Ranks {
     pub(crate) fn rank_of(&self, key: &Key) -> Result<Option<KeyRank>> {
         let at = |rank: u64, exact: bool| Ok(Some(KeyRank { rank, exact }));
         match (key, &self.values) {
-            (Key::Int(n), Values::Int(_)) => at(self.of_place(n.to_u64()), true),
+            (Key::Int(n), Values::Int(_) | Values::Position(..)) => at(self.of_place(n.to_u64()), true),
             (Key::Float(n), Values::Float(_)) => at(self.of_place(n.to_u64()), true),
+            (Key::Int(n), Values::Bool(_)) => Ok(self.of_flag(*n).map(|rank| KeyRank { rank, exact: true })),
             (Key::None { first }, Values::Text(_)) => at(if *first { 0 } else { u64::MAX }, true),
             (Key::Text(text), Values::Text(column)) => {
                 match column.dictionary().term_ord_or_next(text.as_bytes()).map_err(broken)? {
@@ -179,6 +242,20 @@ impl Ranks {
             _ => Ok(None),
         }
     }
+}
+
+/// The place of a document of a segment among those of all, as columns of whole numbers order it.
+fn position(first: i64, doc: DocId) -> u64 {
+    (first + i64::from(doc)).to_u64()
+}
+
+/// Whether a number is the least of 32 or of 64 bits, which stands for a missing value.
+fn is_lowest(number: i64) -> bool {
+    number == i64::MIN || number == i64::from(i32::MIN)
+}
+
+fn is_highest(number: i64) -> bool {
+    number == i64::MAX || number == i64::from(i32::MAX)
 }
 
 /// Reads the places of documents in the order of a column; `false` if some document may have none or several.

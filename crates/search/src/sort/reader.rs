@@ -11,7 +11,11 @@ pub struct SortReader {
 
 pub(super) enum ReadBy {
     Score,
-    Doc(i64),
+    /// Positions: that of the segment's first document, and how many it has.
+    Doc {
+        first: i64,
+        max_doc: DocId,
+    },
     Constant(Key),
     Column(ColumnReader),
     Script {
@@ -69,9 +73,10 @@ impl ColumnReader {
         let Some(column) = &self.column else {
             return Ok(self.missing.clone());
         };
-        let docs = self.docs(column, doc);
+        let nested = self.children.as_ref().map(|children| docs_with_value(children, column, doc));
+        let docs = nested.as_deref().unwrap_or(std::slice::from_ref(&doc));
         let found = match column {
-            Column::Str(strings) => self.text(strings, &docs)?,
+            Column::Str(strings) => self.text(strings, docs)?,
             Column::Ip(addresses) => {
                 let all = docs.iter().flat_map(|d| addresses.values_for_doc(*d));
                 let one = if self.mode == MultiValueMode::Max {
@@ -82,32 +87,16 @@ impl ColumnReader {
                 one.map(Key::Ip)
             }
             Column::U64(numbers) if matches!(self.missing, Key::Unsigned(_) | Key::None { .. }) => {
-                self.unsigned_key(numbers, &docs)
+                self.unsigned_key(numbers, docs)
             }
             Column::I64(numbers) | Column::Date(numbers) | Column::DateNanos(numbers)
                 if !self.float && matches!(self.mode, MultiValueMode::Min | MultiValueMode::Max | MultiValueMode::Sum) =>
             {
-                self.whole(numbers, &docs)
+                self.whole(numbers, docs)
             }
-            column => self.number(column, &docs),
+            column => self.number(column, docs),
         };
         Ok(found.unwrap_or_else(|| self.missing.clone()))
-    }
-
-    /// The documents whose values count: the document itself, or those nested in it.
-    fn docs(&self, column: &Column, doc: DocId) -> Vec<DocId> {
-        let Some(children) = &self.children else {
-            return vec![doc];
-        };
-        let mut docs = Vec::new();
-        children.of(doc, |child| {
-            let has = column.has(child);
-            if has {
-                docs.push(child);
-            }
-            has
-        });
-        docs
     }
 
     fn text(&self, strings: &StrColumn, docs: &[DocId]) -> Result<Option<Key>> {
@@ -165,35 +154,62 @@ impl ColumnReader {
     }
 }
 
-impl SortReader {
-    /// The key of a document where that is cheap, for a look before anything is kept.
-    ///
-    /// # Errors
-    /// As [`SortReader::read`].
-    pub fn quick(&self, doc: DocId, score: f32) -> Option<Key> {
-        match &self.by {
-            ReadBy::Score => Some(Key::Score(score)),
-            ReadBy::Doc(base) => Some(Key::Int(base + i64::from(doc))),
-            ReadBy::Constant(key) => Some(key.clone()),
-            ReadBy::Column(ColumnReader {
-                column: Some(Column::I64(c) | Column::Date(c) | Column::DateNanos(c)),
-                mode: mode @ (MultiValueMode::Min | MultiValueMode::Max),
-                missing,
-                float: false,
-                children: None,
-                to_nanos: false,
-                ..
-            }) => {
-                let mut all = c.values_for_doc(doc);
-                let one = if *mode == MultiValueMode::Max {
-                    all.max()
-                } else {
-                    all.next().map(|first| all.fold(first, i64::min))
-                };
-                Some(one.map_or_else(|| missing.clone(), Key::Int))
-            }
-            _ => None,
+/// How a document stands to the keys of another, one for each reader, by what is cheap to know of it; `None` where only
+/// [`SortReader::read`] tells. `Greater`: it comes after the other one.
+pub(crate) fn quick_order(readers: &[SortReader], keys: &[Key], doc: DocId, score: f32) -> Option<Ordering> {
+    debug_assert_eq!(readers.len(), keys.len(), "search.md S9: each sort has its key");
+    for (reader, key) in readers.iter().zip(keys) {
+        let order = reader.quick_order(doc, score, key)?;
+        if order.is_ne() {
+            return Some(order);
         }
+    }
+    Some(Ordering::Equal)
+}
+
+impl SortReader {
+    /// As [`quick_order`], by this one's key, in the direction of the sort.
+    fn quick_order(&self, doc: DocId, score: f32, key: &Key) -> Option<Ordering> {
+        if let ReadBy::Geo {
+            column: Some(Column::Geo(lat, _)),
+            distance,
+            children: None,
+        } = &self.by
+        {
+            let Key::Float(rival) = key else { return None };
+            let is_farther = self.ascending && distance.is_beyond(lat.values_for_doc(doc), *rival);
+            return is_farther.then_some(Ordering::Greater);
+        }
+        let own = self.quick(doc, score)?;
+        Some(compare(&own, key, self.ascending))
+    }
+
+    /// The key of a document where that is cheap.
+    fn quick(&self, doc: DocId, score: f32) -> Option<Key> {
+        let column = match &self.by {
+            ReadBy::Score => return Some(Key::Score(score)),
+            ReadBy::Doc { first, .. } => return Some(Key::Int(first + i64::from(doc))),
+            ReadBy::Constant(key) => return Some(key.clone()),
+            ReadBy::Column(column) if column.children.is_none() && !column.to_nanos => column,
+            _ => return None,
+        };
+        let is_greatest = match column.mode {
+            MultiValueMode::Max => true,
+            MultiValueMode::Min => false,
+            _ => return None,
+        };
+        let one = match (&column.column, column.float) {
+            (Some(Column::I64(c) | Column::Date(c) | Column::DateNanos(c)), false) => {
+                let (mut all, one) = (c.values_for_doc(doc), if is_greatest { i64::max } else { i64::min });
+                all.next().map(|first| Key::Int(all.fold(first, one)))
+            }
+            (Some(Column::F64(c)), true) => {
+                let (mut all, one) = (c.values_for_doc(doc), if is_greatest { f64::max } else { f64::min });
+                all.next().map(|first| Key::Float(all.fold(first, one)))
+            }
+            _ => return None,
+        };
+        Some(one.unwrap_or_else(|| column.missing.clone()))
     }
 
     /// The key of a document.
@@ -203,7 +219,7 @@ impl SortReader {
     pub fn read(&self, doc: DocId, score: f32) -> Result<Key> {
         Ok(match &self.by {
             ReadBy::Score => Key::Score(score),
-            ReadBy::Doc(base) => Key::Int(base + i64::from(doc)),
+            ReadBy::Doc { first, .. } => Key::Int(first + i64::from(doc)),
             ReadBy::Constant(key) => key.clone(),
             ReadBy::Script {
                 bound,
@@ -268,6 +284,19 @@ impl SortReader {
     pub fn ascending(&self) -> bool {
         self.ascending
     }
+}
+
+/// The nested documents of a document that have a value.
+fn docs_with_value(children: &Children, column: &Column, doc: DocId) -> Vec<DocId> {
+    let mut docs = Vec::new();
+    children.of(doc, |child| {
+        let has = column.has(child);
+        if has {
+            docs.push(child);
+        }
+        has
+    });
+    docs
 }
 
 /// The string that a script gives for a document.

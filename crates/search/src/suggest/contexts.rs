@@ -1,8 +1,8 @@
 //! Completions by contexts: which a request asks for, and what of a segment is in one of them.
 //!
-//! Not here: how inputs are kept (`mapping::contexts`), completions without contexts (`suggest`).
+//! Not here: how inputs are kept (`mapping::contexts`), completions without contexts (`completions`).
 
-use super::{Begins, common};
+use super::completions::{Begins, ShownDocuments, common};
 use crate::automata::levenshtein::{Levenshtein, edits};
 use crate::fields::target::Target;
 use dsl::json::Node;
@@ -15,8 +15,7 @@ use segment::error::broken;
 use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::DocId;
 use tantivy_fst::Automaton;
 
 /// A value of a context that is asked for.
@@ -220,16 +219,9 @@ pub(crate) fn in_segment(
                 Some(_) => (common(own, key) + one.boost - 1.0).max(1.0),
             };
             let score = if weight == 0 { factor } else { weight as f32 * factor };
-            let mut docs = index
-                .read_postings_from_terminfo(stream.value(), IndexRecordOption::Basic)
-                .map_err(broken)?;
-            while docs.doc() != TERMINATED {
-                let doc = docs.doc();
-                if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                    let known = best.entry(doc).or_insert_with(|| InputBest::of(score, input));
-                    known.compare(score, input, context);
-                }
-                docs.advance();
+            for doc in ShownDocuments::open(segment, target.slot.field, stream.value())? {
+                let known = best.entry(doc).or_insert_with(|| InputBest::of(score, input));
+                known.compare(score, input, context);
             }
         }
     }

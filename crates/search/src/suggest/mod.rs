@@ -1,31 +1,23 @@
-//! Suggestions: other words of a field for those of a text, and values of `completion` fields by their beginnings.
+//! Suggestions: other words of a field for those of a text, as Lucene's `DirectSpellChecker` chooses them.
 //!
-//! Words are chosen as Lucene's `DirectSpellChecker` does. Not here: what a request may ask (`dsl::search::suggest`), how
-//! entries of completions are written (`mapping::completion`).
+//! Not here: what a request may ask (`dsl::search::suggest`), phrases (`phrase`), values of `completion` fields (`completions`).
 
+mod completions;
 mod contexts;
 mod phrase;
 
 use crate::Searched;
-use crate::automata::levenshtein::{Levenshtein, edits};
+use crate::automata::levenshtein::Levenshtein;
 use crate::context::Context;
-use crate::document_reader::DocumentReader;
-use crate::fetch::Fetch;
 use crate::fields::target::Target;
 use crate::seen;
 use analysis::Analyzer;
-use dsl::search::suggest::FuzzyCompletion;
-use dsl::search::{CompletionSuggester, SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
-use mapping::{Kind, completion};
+use dsl::search::{SearchRequest, StringDistance, SuggestMode, Suggester, Suggestion, TermSuggester};
 use model::{Error, Result};
 use segment::error::broken;
 use segment::searchable::IndexView;
-use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, TERMINATED};
-use tantivy_fst::Automaton;
+use std::collections::BTreeMap;
 
 /// The object `suggest` of an answer; `None` if nothing was asked.
 ///
@@ -40,7 +32,7 @@ pub(crate) fn run(views: &[Searched], request: &SearchRequest, cx: &Context<'_>)
         let found = match &suggestion.by {
             Suggester::Term(term) => terms(views, suggestion, term)?,
             Suggester::Phrase(phrase) => crate::suggest::phrase::run(views, suggestion, phrase, cx)?,
-            Suggester::Completion(one) => completions(views, suggestion, one, request, cx)?,
+            Suggester::Completion(one) => completions::run(views, suggestion, one, request, cx)?,
         };
         let name = if request.dialect.typed_keys {
             format!("{}#{}", suggestion.by.wire(), suggestion.name)
@@ -317,265 +309,6 @@ fn pairs(a: &[char], b: &[char]) -> f32 {
     1.0 - row[b.len()] / a.len().max(b.len()) as f32
 }
 
-/// How far a fuzzy match goes: what it has in common with the text, from the beginning.
-pub(crate) fn common(own: &str, key: &str) -> f32 {
-    own.chars().zip(key.chars()).take_while(|(a, b)| a == b).count() as f32
-}
-
-/// A completion that was found.
-struct Completed {
-    score: f32,
-    input: String,
-    view: usize,
-    segment: usize,
-    doc: DocId,
-    /// By what contexts, where the field has some.
-    contexts: Option<Value>,
-}
-
-fn completions(
-    views: &[Searched],
-    suggestion: &Suggestion,
-    spec: &CompletionSuggester,
-    request: &SearchRequest,
-    cx: &Context<'_>,
-) -> Result<Value> {
-    let mut found: Vec<Completed> = Vec::new();
-    for (no, (view, _)) in views.iter().enumerate() {
-        completions_in_view(no, view, suggestion, spec, &mut found)?;
-    }
-    found.sort_by(|a, b| {
-        let place = |c: &Completed| (c.view, c.segment, c.doc);
-        b.score
-            .total_cmp(&a.score)
-            .then_with(|| a.input.cmp(&b.input))
-            .then_with(|| place(a).cmp(&place(b)))
-    });
-    let shown = match request.dialect.rules.suggestions_show_output {
-        true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
-        false => Vec::new(),
-    };
-    if spec.skip_duplicates {
-        let mut seen = BTreeSet::new();
-        found.retain(|one| seen.insert(one.input.clone()));
-    }
-    found.truncate(spec.size);
-    let mut shown = shown.into_iter();
-    let mut options = Vec::with_capacity(found.len());
-    for one in found {
-        let view = &views[one.view].0;
-        let mut option = Map::new();
-        option.insert("text".into(), one.input.into());
-        if request.dialect.rules.suggestions_show_output {
-            let (text, payload) = shown.next().unwrap_or_default();
-            if let Some(text) = text {
-                option.insert("text".into(), text.into());
-            }
-            option.insert("score".into(), shortest(one.score));
-            if let Some(payload) = payload {
-                option.insert("payload".into(), payload);
-            }
-        } else {
-            let segment = &view.segments[one.segment];
-            let shelf = DocumentReader::of(view, segment);
-            let fetch = Fetch::new(view, request, cx)?;
-            let (hit, _) = fetch.hit(segment, &shelf, one.doc, Some(one.score))?;
-            if let Value::Object(hit) = hit.render(request.dialect) {
-                option.extend(hit);
-            }
-        }
-        if let Some(contexts) = one.contexts {
-            option.insert("contexts".into(), contexts);
-        }
-        options.push(Value::Object(option));
-    }
-    let length = utf16(&suggestion.text);
-    Ok(json!([{ "text": suggestion.text, "offset": 0, "length": length, "options": options }]))
-}
-
-/// Adds the completions that an index has, by segments and documents.
-fn completions_in_view(
-    no: usize,
-    view: &IndexView,
-    suggestion: &Suggestion,
-    spec: &CompletionSuggester,
-    found: &mut Vec<Completed>,
-) -> Result<()> {
-    if lacks(view, &spec.field) {
-        return Ok(());
-    }
-    let target = target(view, &spec.field)?;
-    if target.kind.kind != Kind::Completion {
-        return Err(Error::illegal(format!(
-            "Field [{}] is not a completion suggest field",
-            spec.field
-        )));
-    }
-    let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
-    let key = completion::key(analyzer, &suggestion.text);
-    if key.is_empty() {
-        return Ok(());
-    }
-    let mapped = mapping::contexts::of(target.kind);
-    let wanted = contexts::read_contexts(&mapped, &spec.contexts)?;
-    for (at, segment) in view.segments.iter().enumerate() {
-        if mapped.is_empty() {
-            let here = in_segment(segment, &target, &key, spec.fuzzy.as_ref())?;
-            found.extend(here.into_iter().map(|(doc, (score, input))| Completed {
-                score,
-                input,
-                view: no,
-                segment: at,
-                doc,
-                contexts: None,
-            }));
-        } else {
-            let here = contexts::in_segment(segment, &target, &key, &wanted, &mapped, spec.fuzzy.as_ref())?;
-            found.extend(here.into_iter().map(|(doc, one)| Completed {
-                score: one.score,
-                input: one.input,
-                view: no,
-                segment: at,
-                doc,
-                contexts: Some(one.shown),
-            }));
-        }
-    }
-    Ok(())
-}
-
-/// `output` and `payload`, which Elasticsearch 2 shows instead of a suggestion's input.
-type Shown = (Option<String>, Option<Value>);
-
-/// The first `size` suggestions that are shown differently, the best first; `found` keeps those.
-fn shown_in_2015(views: &[Searched], field: &str, found: &mut Vec<Completed>, size: usize) -> Result<Vec<Shown>> {
-    let (mut kept, mut shown) = (Vec::new(), Vec::new());
-    let mut seen = BTreeSet::new();
-    for one in found.drain(..) {
-        if kept.len() == size {
-            break;
-        }
-        let view = &views[one.view].0;
-        let shelf = DocumentReader::of(view, &view.segments[one.segment]);
-        let stored = shelf.read(one.doc)?;
-        let source: Value = match stored.payload.source() {
-            Some(bytes) => serde_json::from_slice(bytes).map_err(broken)?,
-            None => Value::Null,
-        };
-        let told = output_of(&source, field, &one.input);
-        if seen.insert(told.0.clone().unwrap_or_else(|| one.input.clone())) {
-            kept.push(one);
-            shown.push(told);
-        }
-    }
-    *found = kept;
-    Ok(shown)
-}
-
-/// The members beside an input of a completion field.
-fn output_of(source: &Value, field: &str, input: &str) -> Shown {
-    let has_input = |object: &Map<String, Value>| match object.get("input") {
-        Some(Value::String(text)) => text == input,
-        Some(Value::Array(list)) => list.iter().any(|text| text == input),
-        _ => false,
-    };
-    let values = model::path::read(source, field);
-    let owner = values
-        .iter()
-        .filter_map(|value| value.as_object())
-        .find(|object| has_input(object));
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    match owner {
-        None => (None, None),
-        Some(owner) => (owner.get("output").and_then(text), owner.get("payload").cloned()),
-    }
-}
-
-/// The visible documents of a segment with an entry that begins so, each with its best one.
-fn in_segment(
-    segment: &SegmentView,
-    target: &Target<'_>,
-    key: &str,
-    fuzzy: Option<&FuzzyCompletion>,
-) -> Result<BTreeMap<DocId, (f32, String)>> {
-    let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-    let mut best: BTreeMap<DocId, (f32, String)> = BTreeMap::new();
-    let mut take = |text: &[u8], info: &tantivy::postings::TermInfo| -> Result<()> {
-        let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
-            return Ok(());
-        };
-        // A fuzzy match scores by the common beginning.
-        let same = common(own, key);
-        let score = match (fuzzy, weight) {
-            (None, weight) => weight as f32,
-            (Some(_), 0) => same,
-            (Some(_), weight) => weight as f32 * same.max(1.0),
-        };
-        let mut docs = index
-            .read_postings_from_terminfo(info, IndexRecordOption::Basic)
-            .map_err(broken)?;
-        while docs.doc() != TERMINATED {
-            let doc = docs.doc();
-            if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                let known = best.get(&doc);
-                if known.is_none_or(|(had, text)| score > *had || score == *had && input < text.as_str()) {
-                    best.insert(doc, (score, input.to_owned()));
-                }
-            }
-            docs.advance();
-        }
-        Ok(())
-    };
-    let fuzzy = fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length);
-    match fuzzy {
-        Some(fuzzy) => {
-            let automaton = Begins(Levenshtein::new(
-                key,
-                edits(fuzzy.fuzziness, key),
-                fuzzy.prefix_length,
-                fuzzy.transpositions,
-            ));
-            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
-            while stream.advance() {
-                take(stream.key(), stream.value())?;
-            }
-        }
-        None => {
-            let mut stream = index.terms().range().ge(key.as_bytes()).into_stream().map_err(broken)?;
-            while stream.advance() && stream.key().starts_with(key.as_bytes()) {
-                take(stream.key(), stream.value())?;
-            }
-        }
-    }
-    Ok(best)
-}
-
-/// Texts of which some beginning matches.
-pub(crate) struct Begins(pub(crate) Levenshtein);
-
-impl Automaton for Begins {
-    /// `None`: a beginning has matched.
-    type State = Option<<Levenshtein as Automaton>::State>;
-
-    fn start(&self) -> Self::State {
-        let state = self.0.start();
-        (!self.0.is_match(&state)).then_some(state)
-    }
-    fn is_match(&self, state: &Self::State) -> bool {
-        state.is_none()
-    }
-    fn can_match(&self, state: &Self::State) -> bool {
-        state.as_ref().is_none_or(|state| self.0.can_match(state))
-    }
-    fn will_always_match(&self, state: &Self::State) -> bool {
-        state.is_none()
-    }
-    fn accept(&self, state: &Self::State, byte: u8) -> Self::State {
-        let next = self.0.accept(state.as_ref()?, byte);
-        (!self.0.is_match(&next)).then_some(next)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -593,17 +326,5 @@ mod tests {
         check(StringDistance::JaroWinkler, "abc", "xyz", 3, 0.0);
         check(StringDistance::Ngram, "same", "same", 0, 1.0);
         check(StringDistance::Ngram, "abcd", "abce", 1, 0.875);
-    }
-
-    #[test]
-    fn beginnings() {
-        let automaton = Begins(Levenshtein::new("hamer", 1, 1, true));
-        let matches = |text: &str| {
-            let end = text
-                .bytes()
-                .fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
-            automaton.is_match(&end)
-        };
-        assert!(matches("hammer and nail") && matches("hamer") && !matches("kamer") && !matches("horn"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::es2_errors;
 use crate::respond::Answer;
-use crate::utf16::Utf16Offsets;
+use analysis::utf16::Utf16Offsets;
 use analysis::{AnalyzeParts, Analyzer, Registry, Token};
 use async_recursion::async_recursion as boxed;
 use dsl::document::AnalyzeBody;

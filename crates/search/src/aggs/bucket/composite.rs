@@ -1,4 +1,7 @@
 //! `composite`: buckets of combined values, page by page.
+//!
+//! Of the combinations below one bucket those that no page can show are dropped: once twice as many as the page has are kept, the
+//! worst half goes, and documents of worse combinations are passed over by their first value.
 
 use super::histogram::Steps;
 use super::no_order;
@@ -27,14 +30,26 @@ struct CompositeColumn {
 
 type Codes = Vec<Option<u64>>;
 
+/// Combinations below one bucket beyond twice a page that are kept before the worst are dropped.
+const SPARE: usize = if cfg!(test) { 1 } else { 256 };
+
 /// Collects combinations.
 pub(in crate::aggs) struct Composite {
     size: usize,
     parts: Vec<CompositeColumn>,
     after: Option<Codes>,
-    map: FxHashMap<(u32, Codes), u32>,
+    /// The numbers of combinations: the bucket above, then a code of each source.
+    map: FxHashMap<Box<[Option<u64>]>, u32>,
+    /// Combinations of bucket 0 in the map.
+    kept: usize,
+    /// The last combination of bucket 0 that a page can show, once there are enough.
+    worst: Option<Codes>,
     counts: Vec<u64>,
     subs: Subs,
+    /// Buffers: the codes of a document by source, the combination that is looked at, and the place of each of its codes.
+    lists: Vec<Codes>,
+    key: Codes,
+    places: Vec<usize>,
     codes: Vec<u64>,
     values: Vec<f64>,
 }
@@ -95,6 +110,26 @@ impl CompositeColumn {
             }),
             _ => code,
         }))
+    }
+    /// Reads the codes of a document; none for one that has no part in any combination.
+    fn read(&mut self, doc: DocId, score: f32, codes: &mut Vec<u64>, values: &mut Vec<f64>, out: &mut Codes) -> Result<()> {
+        out.clear();
+        match &self.steps {
+            None => {
+                // Numbers count as often as a document has them, strings once.
+                let once = matches!(self.source.class, Class::Str | Class::Ip);
+                self.source.codes(doc, score, codes, once)?;
+                out.extend(codes.iter().copied().map(Some));
+            }
+            Some(steps) => {
+                self.source.numbers(doc, score, values)?;
+                out.extend(values.iter().map(|value| Some(steps.code(*value))));
+            }
+        }
+        if out.is_empty() && self.missing {
+            out.push(None);
+        }
+        Ok(())
     }
     fn key(&self, code: Option<u64>) -> Result<Value> {
         let Some(code) = code else { return Ok(Value::Null) };
@@ -169,13 +204,59 @@ impl Composite {
             parts,
             after,
             map: FxHashMap::default(),
+            kept: 0,
+            worst: None,
             counts: Vec::new(),
             subs,
+            lists: vec![Codes::new(); sources.len()],
+            key: Codes::new(),
+            places: Vec::new(),
             codes: Vec::new(),
             values: Vec::new(),
         })
     }
-    fn order(parts: &[CompositeColumn], a: &Codes, b: &Codes) -> Ordering {
+    /// Counts a document of the combination in `key`.
+    fn add(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
+        let order = |other: &Codes| Self::order(&self.parts, &self.key[1..], other);
+        let is_passed = self.after.as_ref().is_some_and(|after| order(after).is_le());
+        if is_passed || bucket == 0 && self.worst.as_ref().is_some_and(|worst| order(worst).is_gt()) {
+            return Ok(());
+        }
+        let own = match self.map.get(self.key.as_slice()) {
+            Some(own) => *own,
+            None => {
+                check_collected(self.counts.len() + 1)?;
+                let own = self.counts.len() as u32;
+                self.counts.push(0);
+                self.map.insert(self.key.as_slice().into(), own);
+                self.kept += usize::from(bucket == 0);
+                self.drop_worst();
+                own
+            }
+        };
+        self.counts[own as usize] += 1;
+        self.subs.collect(doc, score, own)
+    }
+    /// Drops the combinations of bucket 0 that no page can show, once they are many.
+    fn drop_worst(&mut self) {
+        if self.size == 0 || self.kept < 2 * self.size + SPARE {
+            return;
+        }
+        let mut all: Vec<&[Option<u64>]> = self.map.keys().filter(|key| key[0] == Some(0)).map(|key| &key[1..]).collect();
+        debug_assert_eq!(
+            all.len(),
+            self.kept,
+            "combinations of bucket 0 are counted as they come and go"
+        );
+        let (_, worst, _) = all.select_nth_unstable_by(self.size - 1, |a, b| Self::order(&self.parts, a, b));
+        let worst = worst.to_vec();
+        let parts = &self.parts;
+        self.map
+            .retain(|key, _| key[0] != Some(0) || Self::order(parts, &key[1..], &worst).is_le());
+        self.kept = self.size;
+        self.worst = Some(worst);
+    }
+    fn order(parts: &[CompositeColumn], a: &[Option<u64>], b: &[Option<u64>]) -> Ordering {
         debug_assert!(
             a.len() == parts.len() && b.len() == parts.len(),
             "a combination has one value of each source"
@@ -187,7 +268,7 @@ impl Composite {
             .find(|found| *found != Ordering::Equal)
             .unwrap_or(Ordering::Equal)
     }
-    fn key(&self, codes: &Codes) -> Result<Value> {
+    fn key(&self, codes: &[Option<u64>]) -> Result<Value> {
         let mut out = Map::new();
         for (part, code) in self.parts.iter().zip(codes) {
             out.insert(part.name.clone(), part.key(*code)?);
@@ -202,66 +283,52 @@ impl Collector for Composite {
         self.subs.segment(at)
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
-        let mut all: Vec<Codes> = vec![Vec::new()];
-        for part in &mut self.parts {
-            let mut own: Codes = match &part.steps {
-                None => {
-                    // Numbers count as often as a document has them, strings once.
-                    let once = matches!(part.source.class, Class::Str | Class::Ip);
-                    part.source.codes(doc, score, &mut self.codes, once)?;
-                    self.codes.iter().copied().map(Some).collect()
-                }
-                Some(steps) => {
-                    part.source.numbers(doc, score, &mut self.values)?;
-                    self.values.iter().map(|value| Some(steps.code(*value))).collect()
-                }
+        for at in 0..self.parts.len() {
+            let (part, list) = (&mut self.parts[at], &mut self.lists[at]);
+            part.read(doc, score, &mut self.codes, &mut self.values, list)?;
+            let may_be_shown = |code: &Option<u64>| {
+                let is_behind = self.after.as_ref().is_none_or(|after| part.compare(*code, after[at]).is_ge());
+                let worst = self.worst.as_ref().filter(|_| bucket == 0);
+                is_behind && worst.is_none_or(|worst| part.compare(*code, worst[at]).is_le())
             };
-            if own.is_empty() {
-                if !part.missing {
-                    return Ok(());
-                }
-                own.push(None);
+            if list.is_empty() || at == 0 && !list.iter().any(may_be_shown) {
+                return Ok(());
             }
-            all = all
-                .iter()
-                .flat_map(|codes| own.iter().map(move |code| [codes.as_slice(), &[*code]].concat()))
-                .collect();
-            check_collected(all.len())?;
         }
-        for codes in all {
-            if self
-                .after
-                .as_ref()
-                .is_some_and(|after| Self::order(&self.parts, &codes, after) != Ordering::Greater)
-            {
-                continue;
+        check_collected(self.lists.iter().map(Vec::len).fold(1, usize::saturating_mul))?;
+        self.places.clear();
+        self.places.resize(self.parts.len(), 0);
+        loop {
+            let combined = self.lists.iter().zip(&self.places).map(|(list, place)| list[*place]);
+            self.key.clear();
+            self.key.push(Some(u64::from(bucket)));
+            self.key.extend(combined);
+            self.add(doc, score, bucket)?;
+            // The next combination: the last place that can moves on, those behind it begin again.
+            let mut places = self.places.iter_mut().zip(&self.lists).rev();
+            let moved = places.any(|(place, list)| {
+                *place = (*place + 1) % list.len();
+                *place > 0
+            });
+            if !moved {
+                return Ok(());
             }
-            let next = self.counts.len() as u32;
-            let own = *self.map.entry((bucket, codes)).or_insert(next);
-            if own == next {
-                check_collected(self.counts.len() + 1)?;
-                self.counts.push(0);
-                assert_eq!(self.map.len(), self.counts.len(), "each combination has its count");
-            }
-            self.counts[own as usize] += 1;
-            self.subs.collect(doc, score, own)?;
         }
-        Ok(())
     }
     fn finish(&mut self, bucket: u32, to: &mut Finish<'_>) -> Result<Value> {
-        let mut rows: Vec<(&Codes, u32)> = match bucket {
+        let mut rows: Vec<(&[Option<u64>], u32)> = match bucket {
             EMPTY => Vec::new(),
             bucket => self
                 .map
                 .iter()
-                .filter(|((above, _), _)| *above == bucket)
-                .map(|((_, codes), own)| (codes, *own))
+                .filter(|(key, _)| key[0] == Some(u64::from(bucket)))
+                .map(|(key, own)| (&key[1..], *own))
                 .collect(),
         };
         rows.sort_by(|a, b| Self::order(&self.parts, a.0, b.0));
         rows.truncate(self.size);
         to.count(rows.len())?;
-        let rows: Vec<(Codes, u32)> = rows.into_iter().map(|(codes, own)| (codes.clone(), own)).collect();
+        let rows: Vec<(Codes, u32)> = rows.into_iter().map(|(codes, own)| (codes.to_vec(), own)).collect();
         let mut out = Map::new();
         if let Some((codes, _)) = rows.last() {
             out.insert("after_key".into(), self.key(codes)?);

@@ -268,6 +268,7 @@ pub(in crate::aggs) struct IpRanges {
     counts: Counts,
     subs: Subs,
     codes: Vec<u64>,
+    addresses: Vec<Ipv6Addr>,
 }
 
 impl IpRanges {
@@ -307,6 +308,7 @@ impl IpRanges {
             counts: Counts::default(),
             subs,
             codes: Vec::new(),
+            addresses: Vec::new(),
         })
     }
 }
@@ -339,13 +341,10 @@ impl Collector for IpRanges {
         self.subs.segment(at)
     }
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
-        self.source.codes(doc, score, &mut self.codes, false)?;
-        let mut ips = Vec::with_capacity(self.codes.len());
-        for code in &self.codes {
-            ips.push(parse_ip(&self.source.text(*code)?)?);
-        }
+        self.source.addresses(doc, score, &mut self.codes, &mut self.addresses)?;
         for (at, range) in self.ranges.iter().enumerate() {
-            if ips
+            if self
+                .addresses
                 .iter()
                 .any(|ip| range.from.is_none_or(|from| *ip >= from) && range.to.is_none_or(|to| *ip < to))
             {

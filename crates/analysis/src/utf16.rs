@@ -1,12 +1,12 @@
 //! Offsets of a text as Java counts them: byte offset to offset in UTF-16 units, in logarithmic time.
 //!
-//! Not here: what has offsets (tokens of `_analyze`).
+//! Not here: what has offsets (tokens of `_analyze`, of term vectors).
 
 /// One checkpoint every so many bytes: a lookup counts at most this many.
 const STEP_BYTES: usize = 64;
 
 /// UTF-16 offsets of one text.
-pub(crate) struct Utf16Offsets<'a> {
+pub struct Utf16Offsets<'a> {
     text: &'a str,
     /// Units before each multiple of [`STEP_BYTES`], the boundary rounded down to a character's; empty for ASCII, where
     /// both offsets are the same.
@@ -15,7 +15,7 @@ pub(crate) struct Utf16Offsets<'a> {
 
 impl<'a> Utf16Offsets<'a> {
     /// Reads the text once.
-    pub(crate) fn new(text: &'a str) -> Utf16Offsets<'a> {
+    pub fn new(text: &'a str) -> Utf16Offsets<'a> {
         let mut checkpoints = Vec::new();
         if !text.is_ascii() {
             let (mut from, mut units) = (0, 0);
@@ -31,7 +31,7 @@ impl<'a> Utf16Offsets<'a> {
     }
 
     /// The offset of a byte; inside a character, that of the character's start; beyond the end, the end's.
-    pub(crate) fn at(&self, byte: usize) -> usize {
+    pub fn at(&self, byte: usize) -> usize {
         let end = self.text.floor_char_boundary(byte);
         let Some(before) = self.checkpoints.get(end / STEP_BYTES) else {
             return end;

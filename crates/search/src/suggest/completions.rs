@@ -1,0 +1,457 @@
+//! Completions: inputs of `completion` fields by their beginnings, the highest weights first.
+//!
+//! The entries that begin so stand together in the dictionary of a field. One pass goes through them and keeps a bounded number of
+//! the best; only the documents of those are read. A page that they do not fill is looked for again with more of them.
+//!
+//! Not here: entries of fields with contexts (`contexts`), how entries are written (`mapping::completion`).
+
+use super::{contexts, lacks, shortest, target, utf16};
+use crate::Searched;
+use crate::automata::levenshtein::{Levenshtein, edits};
+use crate::context::Context;
+use crate::document_reader::DocumentReader;
+use crate::fetch::Fetch;
+use crate::fields::target::Target;
+use dsl::search::suggest::FuzzyCompletion;
+use dsl::search::{CompletionSuggester, SearchRequest, Suggestion};
+use mapping::{Kind, completion};
+use model::{Error, Result};
+use rustc_hash::FxHashSet;
+use segment::error::broken;
+use segment::searchable::IndexView;
+use segment::segment_view::SegmentView;
+use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap};
+use tantivy::postings::{SegmentPostings, TermInfo};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy_fst::Automaton;
+
+/// Entries that are kept at first beyond twice the size of the page: some documents have several.
+const SPARE_ENTRIES: usize = if cfg!(test) { 0 } else { 16 };
+/// So many times as many are kept when a page was not filled.
+const MORE: usize = 8;
+
+/// A completion that was found.
+struct Completed {
+    score: f32,
+    input: String,
+    view: usize,
+    segment: usize,
+    doc: DocId,
+    /// By what contexts, where the field has some.
+    contexts: Option<Value>,
+}
+
+/// The answer to one suggestion.
+///
+/// # Errors
+/// Fields that are missing or of another type, contexts that are missing or unknown, unreadable files.
+pub(super) fn run(
+    views: &[Searched],
+    suggestion: &Suggestion,
+    spec: &CompletionSuggester,
+    request: &SearchRequest,
+    cx: &Context<'_>,
+) -> Result<Value> {
+    let shows_output = request.dialect.rules.suggestions_show_output;
+    let mut most = spec.size.saturating_mul(2).saturating_add(SPARE_ENTRIES);
+    let (found, shown) = loop {
+        let (mut found, is_all) = best(views, suggestion, spec, most)?;
+        let shown = match shows_output {
+            true => shown_in_2015(views, &spec.field, &mut found, spec.size)?,
+            false => Vec::new(),
+        };
+        if spec.skip_duplicates {
+            let mut seen = BTreeSet::new();
+            found.retain(|one| seen.insert(one.input.clone()));
+        }
+        if is_all || found.len() >= spec.size {
+            found.truncate(spec.size);
+            break (found, shown);
+        }
+        most = most.saturating_mul(MORE);
+    };
+    let mut shown = shown.into_iter();
+    let mut options = Vec::with_capacity(found.len());
+    for one in found {
+        let view = &views[one.view].0;
+        let mut option = Map::new();
+        option.insert("text".into(), one.input.into());
+        if shows_output {
+            let (text, payload) = shown.next().unwrap_or_default();
+            if let Some(text) = text {
+                option.insert("text".into(), text.into());
+            }
+            option.insert("score".into(), shortest(one.score));
+            if let Some(payload) = payload {
+                option.insert("payload".into(), payload);
+            }
+        } else {
+            let segment = &view.segments[one.segment];
+            let shelf = DocumentReader::of(view, segment);
+            let fetch = Fetch::new(view, request, cx)?;
+            let (hit, _) = fetch.hit(segment, &shelf, one.doc, Some(one.score))?;
+            if let Value::Object(hit) = hit.render(request.dialect) {
+                option.extend(hit);
+            }
+        }
+        if let Some(contexts) = one.contexts {
+            option.insert("contexts".into(), contexts);
+        }
+        options.push(Value::Object(option));
+    }
+    let length = utf16(&suggestion.text);
+    Ok(json!([{ "text": suggestion.text, "offset": 0, "length": length, "options": options }]))
+}
+
+/// The best completions in order, each document with its best input, and whether they are all there are. Of fields without
+/// contexts the best `most` entries are looked at, and at most as many documents.
+fn best(views: &[Searched], suggestion: &Suggestion, spec: &CompletionSuggester, most: usize) -> Result<(Vec<Completed>, bool)> {
+    let mut entries = BestEntries::new(most);
+    let mut found = Vec::new();
+    for (no, (view, _)) in views.iter().enumerate() {
+        completions_in_view(no, view, suggestion, spec, &mut entries, &mut found)?;
+    }
+    let is_all = entries.find_documents(views, &mut found)?;
+    // Documents of one segment stay in their order.
+    found.sort_by(|a: &Completed, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.input.cmp(&b.input))
+            .then_with(|| (a.view, a.segment).cmp(&(b.view, b.segment)))
+    });
+    if !is_all {
+        // What stands behind the last entry may stand behind entries that were not kept, too.
+        let last = found.iter().rposition(|one| one.contexts.is_none());
+        found.truncate(last.map_or(0, |last| last + 1));
+    }
+    Ok((found, is_all))
+}
+
+/// Looks at the completions that an index has.
+fn completions_in_view(
+    no: usize,
+    view: &IndexView,
+    suggestion: &Suggestion,
+    spec: &CompletionSuggester,
+    entries: &mut BestEntries,
+    found: &mut Vec<Completed>,
+) -> Result<()> {
+    if lacks(view, &spec.field) {
+        return Ok(());
+    }
+    let target = target(view, &spec.field)?;
+    if target.kind.kind != Kind::Completion {
+        return Err(Error::illegal(format!(
+            "Field [{}] is not a completion suggest field",
+            spec.field
+        )));
+    }
+    let analyzer = target.kind.search_analyzer.as_ref().or(target.kind.analyzer.as_ref());
+    let key = completion::key(analyzer, &suggestion.text);
+    if key.is_empty() {
+        return Ok(());
+    }
+    let mapped = mapping::contexts::of(target.kind);
+    let wanted = contexts::read_contexts(&mapped, &spec.contexts)?;
+    for (at, segment) in view.segments.iter().enumerate() {
+        if mapped.is_empty() {
+            entries_in_segment((no, at, segment), &target, &key, spec.fuzzy.as_ref(), entries)?;
+        } else {
+            let here = contexts::in_segment(segment, &target, &key, &wanted, &mapped, spec.fuzzy.as_ref())?;
+            found.extend(here.into_iter().map(|(doc, one)| Completed {
+                score: one.score,
+                input: one.input,
+                view: no,
+                segment: at,
+                doc,
+                contexts: Some(one.shown),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Shows the entries of a segment that begin so.
+fn entries_in_segment(
+    (view, at, segment): (usize, usize, &SegmentView),
+    target: &Target<'_>,
+    key: &str,
+    fuzzy: Option<&FuzzyCompletion>,
+    entries: &mut BestEntries,
+) -> Result<()> {
+    let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+    let mut show = |text: &[u8], info: &TermInfo| -> Result<()> {
+        let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
+            return Ok(());
+        };
+        // A fuzzy match scores by the common beginning.
+        let same = || common(own, key);
+        let score = match (fuzzy, weight) {
+            (None, weight) => weight as f32,
+            (Some(_), 0) => same(),
+            (Some(_), weight) => weight as f32 * same().max(1.0),
+        };
+        if entries.is_among(score, input) && ShownDocuments::open(segment, target.slot.field, info)?.next().is_some() {
+            entries.push(Entry {
+                score,
+                input: input.to_owned(),
+                view,
+                segment: at,
+                field: target.slot.field,
+                info: info.clone(),
+            });
+        }
+        Ok(())
+    };
+    match fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length) {
+        Some(fuzzy) => {
+            let edits = edits(fuzzy.fuzziness, key);
+            let automaton = Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions));
+            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
+            while stream.advance() {
+                show(stream.key(), stream.value())?;
+            }
+        }
+        None => {
+            let mut stream = index.terms().range().ge(key.as_bytes()).into_stream().map_err(broken)?;
+            while stream.advance() && stream.key().starts_with(key.as_bytes()) {
+                show(stream.key(), stream.value())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An entry of a segment that begins as asked.
+struct Entry {
+    score: f32,
+    input: String,
+    view: usize,
+    segment: usize,
+    field: Field,
+    info: TermInfo,
+}
+
+/// Best first: by the score, then by the input.
+fn compare((a, a_input): (f32, &str), (b, b_input): (f32, &str)) -> Ordering {
+    b.total_cmp(&a).then_with(|| a_input.cmp(b_input))
+}
+
+/// An entry with its number; the worst is the greatest.
+struct Ranked(Entry, usize);
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Ranked) -> Ordering {
+        compare((self.0.score, &self.0.input), (other.0.score, &other.0.input)).then_with(|| self.1.cmp(&other.1))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Ranked) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+/// The best entries of all indices, a bounded number of them.
+struct BestEntries {
+    heap: BinaryHeap<Ranked>,
+    most: usize,
+    pushed: usize,
+}
+
+impl BestEntries {
+    fn new(most: usize) -> BestEntries {
+        BestEntries {
+            heap: BinaryHeap::new(),
+            most,
+            pushed: 0,
+        }
+    }
+
+    /// Whether one more entry is among the best so far. Of equal ones the first stays.
+    fn is_among(&self, score: f32, input: &str) -> bool {
+        let worst = self.heap.peek().filter(|_| self.heap.len() >= self.most);
+        worst.map_or(self.most > 0, |Ranked(worst, _)| {
+            compare((score, input), (worst.score, &worst.input)).is_lt()
+        })
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.heap.push(Ranked(entry, self.pushed));
+        self.pushed += 1;
+        if self.heap.len() > self.most {
+            self.heap.pop();
+        }
+        debug_assert!(self.heap.len() <= self.most, "no more entries are kept than are wanted");
+    }
+
+    /// Adds the visible documents of the entries, each once, with its best entry, up to `most`; whether all there are were found.
+    /// Entries that were never kept are not: as many better ones are.
+    fn find_documents(self, views: &[Searched], found: &mut Vec<Completed>) -> Result<bool> {
+        let (most, is_full) = (self.most, self.heap.len() >= self.most);
+        let (mut seen, mut count) = (FxHashSet::default(), 0);
+        for Ranked(entry, _) in self.heap.into_sorted_vec() {
+            let segment = &views[entry.view].0.segments[entry.segment];
+            for doc in ShownDocuments::open(segment, entry.field, &entry.info)? {
+                if !seen.insert((entry.view, entry.segment, doc)) {
+                    continue;
+                }
+                if count == most {
+                    return Ok(false);
+                }
+                count += 1;
+                found.push(Completed {
+                    score: entry.score,
+                    input: entry.input.clone(),
+                    view: entry.view,
+                    segment: entry.segment,
+                    doc,
+                    contexts: None,
+                });
+            }
+        }
+        Ok(!is_full)
+    }
+}
+
+/// The documents of a term that readers see, in order.
+pub(super) struct ShownDocuments<'a> {
+    segment: &'a SegmentView,
+    postings: SegmentPostings,
+}
+
+impl<'a> ShownDocuments<'a> {
+    /// Those of a term of a field.
+    ///
+    /// # Errors
+    /// Unreadable files.
+    pub(super) fn open(segment: &'a SegmentView, field: Field, info: &TermInfo) -> Result<ShownDocuments<'a>> {
+        let index = segment.reader.inverted_index(field).map_err(broken)?;
+        let postings = index
+            .read_postings_from_terminfo(info, IndexRecordOption::Basic)
+            .map_err(broken)?;
+        Ok(ShownDocuments { segment, postings })
+    }
+}
+
+impl Iterator for ShownDocuments<'_> {
+    type Item = DocId;
+
+    fn next(&mut self) -> Option<DocId> {
+        let segment = self.segment;
+        while self.postings.doc() != TERMINATED {
+            let doc = self.postings.doc();
+            self.postings.advance();
+            if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
+                return Some(doc);
+            }
+        }
+        None
+    }
+}
+
+/// `output` and `payload`, which Elasticsearch 2 shows instead of a suggestion's input.
+type Shown = (Option<String>, Option<Value>);
+
+/// The first `size` suggestions that are shown differently, the best first; `found` keeps those.
+fn shown_in_2015(views: &[Searched], field: &str, found: &mut Vec<Completed>, size: usize) -> Result<Vec<Shown>> {
+    let (mut kept, mut shown) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for one in found.drain(..) {
+        if kept.len() == size {
+            break;
+        }
+        let view = &views[one.view].0;
+        let shelf = DocumentReader::of(view, &view.segments[one.segment]);
+        let stored = shelf.read(one.doc)?;
+        let source: Value = match stored.payload.source() {
+            Some(bytes) => serde_json::from_slice(bytes).map_err(broken)?,
+            None => Value::Null,
+        };
+        let told = output_of(&source, field, &one.input);
+        if seen.insert(told.0.clone().unwrap_or_else(|| one.input.clone())) {
+            kept.push(one);
+            shown.push(told);
+        }
+    }
+    *found = kept;
+    Ok(shown)
+}
+
+/// The members beside an input of a completion field.
+fn output_of(source: &Value, field: &str, input: &str) -> Shown {
+    let has_input = |object: &Map<String, Value>| match object.get("input") {
+        Some(Value::String(text)) => text == input,
+        Some(Value::Array(list)) => list.iter().any(|text| text == input),
+        _ => false,
+    };
+    let values = model::path::read(source, field);
+    let owner = values
+        .iter()
+        .filter_map(|value| value.as_object())
+        .find(|object| has_input(object));
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match owner {
+        None => (None, None),
+        Some(owner) => (owner.get("output").and_then(text), owner.get("payload").cloned()),
+    }
+}
+
+/// Texts of which some beginning matches.
+pub(super) struct Begins(pub(super) Levenshtein);
+
+impl Automaton for Begins {
+    /// `None`: a beginning has matched.
+    type State = Option<<Levenshtein as Automaton>::State>;
+
+    fn start(&self) -> Self::State {
+        let state = self.0.start();
+        (!self.0.is_match(&state)).then_some(state)
+    }
+    fn is_match(&self, state: &Self::State) -> bool {
+        state.is_none()
+    }
+    fn can_match(&self, state: &Self::State) -> bool {
+        state.as_ref().is_none_or(|state| self.0.can_match(state))
+    }
+    fn will_always_match(&self, state: &Self::State) -> bool {
+        state.is_none()
+    }
+    fn accept(&self, state: &Self::State, byte: u8) -> Self::State {
+        let next = self.0.accept(state.as_ref()?, byte);
+        (!self.0.is_match(&next)).then_some(next)
+    }
+}
+
+/// How far a fuzzy match goes: what it has in common with the text, from the beginning.
+pub(super) fn common(own: &str, key: &str) -> f32 {
+    own.chars().zip(key.chars()).take_while(|(a, b)| a == b).count() as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings() {
+        let automaton = Begins(Levenshtein::new("hamer", 1, 1, true));
+        let matches = |text: &str| {
+            let end = text
+                .bytes()
+                .fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
+            automaton.is_match(&end)
+        };
+        assert!(matches("hammer and nail") && matches("hamer") && !matches("kamer") && !matches("horn"));
+    }
+}
