@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tests::Server;
 
+mod catalogue;
 mod changes;
 mod feed;
 mod in_process;
@@ -36,6 +37,7 @@ pub(crate) const ALL: &[(&str, fn(&Options, &mut Report))] = &[
     ("trees", trees::trees),
     ("peers", peers::peers),
     ("size", size::size),
+    ("catalogue", catalogue::catalogue),
     ("in_process", in_process::in_process),
     ("millions", millions::millions),
 ];

@@ -87,15 +87,20 @@ pub(crate) fn flat() -> Vec<Value> {
             "n": commit["n_files"],
         })
     };
+    all().iter().map(flat).collect()
+}
+
+/// The commits as they are.
+pub(crate) fn all() -> Vec<Value> {
     match std::fs::File::open(file()) {
         Ok(file) => {
             let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
             let commit = |line: std::io::Result<String>| -> Value {
                 serde_json::from_str(&line.expect("the commits can be read")).expect("commits are JSON")
             };
-            lines.take(COUNT).map(|line| flat(&commit(line))).collect()
+            lines.take(COUNT).map(commit).collect()
         }
-        Err(_) => (0..COUNT).map(|n| flat(&made(n))).collect(),
+        Err(_) => (0..COUNT).map(made).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ mod report;
 const USAGE: &str = "\
 usage: cargo run --release -p bench -- [NAME ...] [--rounds N] [--secs S] [--peer NAME=HOST:PORT] [--opensearch] [--docs N]
 
-names (all but peers, size, in_process and millions if none is given):
+names (all but peers, size, catalogue, in_process and millions if none is given):
   write    durable PUT, scripted upsert, refresh=true, beside an HTTP server that syncs
   get      GET by id beside a bare hyper echo
   start    start to first answer: empty, with the commits, after kill -9 with 40,000 writes since the checkpoint
@@ -37,6 +37,8 @@ names (all but peers, size, in_process and millions if none is given):
            --only PATTERN for some of its cases
   size     the same searches over 41 thousand, 413 thousand and 4.1 million commits, beside such a server; --copies N: at most N times
            the commits (1, 10, 100 or 400; 100 if not given)
+  catalogue  every kind of search that the API has, beside such a server; --copies N: N times the commits (12 if not given),
+           --only NAME for some of the classes
   in_process  the same searches beside tantivy's own collectors without a server; --copies N: N times the commits (10 if not given),
            --only NAME for some of the classes
   millions 16.5 million commits in one server: load, memory, searches, start; --copies N: N times the commits (400 if not given)";
@@ -53,9 +55,9 @@ pub(crate) struct Options {
     pub(crate) peer: Option<String>,
     /// Start OpenSearch to compare with.
     pub(crate) opensearch: bool,
-    /// For `peers` and `in_process`: which cases.
+    /// For `peers`, `in_process` and `catalogue`: which cases.
     pub(crate) only: String,
-    /// For `size`, `in_process`, `millions` and `relations`: how often the commits are loaded at most.
+    /// For `size`, `in_process`, `millions`, `catalogue` and `relations`: how often the commits are loaded at most.
     pub(crate) copies: Option<usize>,
     /// For `feed`: how many commits are loaded at most.
     pub(crate) docs: usize,
@@ -100,7 +102,7 @@ fn main() {
     if options.names.is_empty() {
         let default = cases::ALL.iter().map(|(name, _)| (*name).to_owned());
         options.names = default
-            .filter(|name| !matches!(name.as_str(), "peers" | "size" | "in_process" | "millions"))
+            .filter(|name| !matches!(name.as_str(), "peers" | "size" | "catalogue" | "in_process" | "millions"))
             .collect();
     }
     if options.rounds == 0 || options.secs <= 0.0 {
