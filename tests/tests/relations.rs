@@ -302,6 +302,55 @@ fn draw_question(draw: &mut Draw, model: &Model) -> (&'static str, Value, BTreeM
     }
 }
 
+/// Asks how many relatives the members of a relation have, by the number of the member, and what the numbers of these add up to.
+fn compare_groups(server: &Server, draw: &mut Draw, model: &Model, case: &str) {
+    let (child, above) = RELATIONS[1 + draw.next(2)];
+    let low = i64::try_from(draw.next(10)).unwrap();
+    let is_down = draw.chance(50);
+    let collected = if is_down { above.unwrap() } else { child };
+    let mut expected: BTreeMap<i64, BTreeSet<&String>> = BTreeMap::new();
+    let members = || of(model, "tree").filter(|(_, doc)| n_of(doc) >= low);
+    for (id, doc) in members() {
+        let Doc::Member { relation, parent, n } = doc else { continue };
+        if *relation != collected {
+            continue;
+        }
+        let relatives = expected.entry(*n).or_default();
+        let is_child =
+            |doc: &Doc| matches!(doc, Doc::Member { relation, parent, .. } if *relation == child && parent.as_ref() == Some(id));
+        match is_down {
+            true => relatives.extend(of(model, "tree").filter(|(_, doc)| is_child(doc)).map(|(id, _)| id)),
+            false => relatives.extend(of(model, "tree").map(|(id, _)| id).filter(|id| Some(*id) == parent.as_ref())),
+        }
+    }
+    let kind = if is_down { "children" } else { "parent" };
+    let relatives =
+        json!({ kind: { "type": child }, "aggs": { "sum": { "sum": { "field": "n" } }, "by": { "terms": { "field": "n" } } } });
+    let body = json!({ "size": 0, "query": { "bool": { "filter": [at_least(low), { "term": { "rel": collected } }] } },
+        "aggs": { "groups": { "terms": { "field": "n", "size": 20, "order": { "_key": "asc" } }, "aggs": { "relatives": relatives } } } });
+    let answer = ask(server, "POST", "/tree/_search", &body);
+    let groups = answer["aggregations"]["groups"]["buckets"].as_array().unwrap();
+    assert_eq!(groups.len(), expected.len(), "{case}: {body}");
+    for (group, (n, ids)) in groups.iter().zip(&expected) {
+        let numbers = ids.iter().map(|id| n_of(&model[&("tree", (*id).clone())]));
+        let sum = numbers.sum::<i64>() as f64;
+        let found = &group["relatives"];
+        let by = found["by"]["buckets"].as_array().unwrap();
+        let counted: u64 = by.iter().filter_map(|bucket| bucket["doc_count"].as_u64()).sum();
+        let counts = (
+            group["key"].as_i64(),
+            found["doc_count"].as_u64(),
+            found["sum"]["value"].as_f64(),
+        );
+        assert_eq!(
+            counts,
+            (Some(*n), Some(ids.len() as u64), Some(sum)),
+            "{case}: {body}\n{group}"
+        );
+        assert_eq!(counted, ids.len() as u64, "{case}: {body}\n{group}");
+    }
+}
+
 fn keys(id: &str, doc: &Doc, field: &str) -> BTreeSet<String> {
     match (doc, field) {
         (Doc::Joined { word, .. }, "word") => word.iter().cloned().collect(),
@@ -381,6 +430,9 @@ fn compare_with_a_fold(server: &Server, cases: u64) {
             if draw.chance(5) {
                 ask(server, "POST", "/_forcemerge?max_num_segments=1", &Value::Null);
             }
+        }
+        if draw.chance(20) {
+            compare_groups(server, &mut draw, &model, &format!("case {case} of PLEACH_SEED={seed}"));
         }
         let (index, mut query, mut expected) = draw_question(&mut draw, &model);
         if draw.chance(30) {

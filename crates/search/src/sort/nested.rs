@@ -104,6 +104,8 @@ impl Levels {
             let all = enclosing(segment, &view.schema, Some(path))?;
             wanted = Some(match (filter, wanted) {
                 (None, None) => (all.clone(), all),
+                // Each document of the level above counts, so each of this one does.
+                (None, Some((around, wanted))) if Arc::ptr_eq(&around, &wanted) => (all.clone(), all),
                 (filter, above) => {
                     let mut bits = DocBits::new(segment.reader.max_doc());
                     let mut keep = |doc: DocId| {
