@@ -398,6 +398,7 @@ rules! {
         tolerates_query_bounds TypedIndex "Places, distances and numbers out of range", "They are taken.", "They are refused.";
         tolerates_unknown_names TypedIndex "Analyzers and fields that do not exist", "The default analyzer; no suggestions.", "They are refused.";
         zones_are_for_dates TypedIndex "`time_zone` of a range over other values than dates", "It is refused.", "It changes nothing.";
+        allows_negative_scores TypedIndex "Scores below 0 by scripts and fields", "They are scores like others.", "They are refused.";
         planar_geo_distance TypedIndex "Distances on the Earth", "The formulas of Lucene 5.", "The formulas of today's Lucene.";
         refuses_in_former_words TypedIndex "Refusals of a query's values", "The parser's own refusal.", "`query_shard_exception` around it.";
     }

@@ -16,8 +16,16 @@ pub(crate) enum MathFn {
     Haversin,
 }
 
+/// Functions of expressions that `java.lang.Math` lacks.
+const OF_EXPRESSIONS: [&str; 7] = ["ln", "log2", "logn", "asinh", "acosh", "atanh", "haversin"];
+
 impl MathFn {
-    /// The function of that name and arity.
+    /// The function of `java.lang.Math` of that name and arity.
+    pub(crate) fn of_java(name: &str, arity: usize) -> Option<MathFn> {
+        MathFn::find(name, arity).filter(|_| !OF_EXPRESSIONS.contains(&name))
+    }
+
+    /// The function of that name and arity, of expressions too.
     pub(crate) fn find(name: &str, arity: usize) -> Option<MathFn> {
         use MathFn::{One, Two};
         Some(match (name, arity) {

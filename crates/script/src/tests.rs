@@ -103,6 +103,11 @@ fn groovy_updates() {
         ("ctx._source.t.remove(0)", "t", json!(["b", "c"])),
         ("ctx._source.t = ctx._source.t - ['a', 'b']", "t", json!(["c"])),
         ("ctx._source.o = 'b' in ctx._source.t", "o", json!(true)),
+        // The members of `java.lang.Math` are imported; a local of the same name is nearer.
+        ("ctx._source.o = max(2, 7) + abs(-1) + round(2.5)", "o", json!(11)),
+        ("ctx._source.o = floor(sqrt(17)) + pow(2, 3) + log(E)", "o", json!(13.0)),
+        ("ctx._source.o = PI > 3 && cos(0) == 1", "o", json!(true)),
+        ("def max = 4; ctx._source.o = max", "o", json!(4)),
         ("ctx._source.o = ctx._source.t[-1]", "o", json!("c")),
         ("ctx._source.o = ctx._source.t[9]", "o", json!(null)),
         ("ctx._source.t[5] = 'z'", "t", json!(["a", "b", "c", null, null, "z"])),

@@ -135,6 +135,11 @@ impl Parser<'_> {
         if self.is("(") {
             return self.function_call(name, pos);
         }
+        if self.lang == Lang::Groovy
+            && let Some(constant) = statics::constant("Math", &name)
+        {
+            return self.node(pos, Kind::Const(constant));
+        }
         match &*name {
             "doc" => return self.node(pos, Kind::DocAll),
             "_score" => {
@@ -173,6 +178,12 @@ impl Parser<'_> {
         if let Some(f) = ScoreFn::find(&name, args.len()) {
             return self.node(pos, Kind::ScoreFn(f, args));
         }
+        // Scripts of Groovy import the members of `java.lang.Math`.
+        if self.lang == Lang::Groovy
+            && let Some(f) = MathFn::of_java(&name, args.len())
+        {
+            return self.node(pos, Kind::Math(f, args));
+        }
         if self.lang == Lang::Expression {
             return match MathFn::find(&name, args.len()) {
                 Some(f) => self.node(pos, Kind::Math(f, args)),
@@ -201,7 +212,7 @@ impl Parser<'_> {
         if self.is("(") {
             let args = self.args()?;
             if matches!(&*class, "Math" | "StrictMath") {
-                return match MathFn::find(&member, args.len()) {
+                return match MathFn::of_java(&member, args.len()) {
                     Some(f) => self.node(pos, Kind::Math(f, args)),
                     None => fail(
                         format!("static method [java.lang.Math, {member}/{}] not found", args.len()),

@@ -101,6 +101,10 @@ impl Planner<'_> {
             min_score: q.min_score,
             failure: self.failure(),
             level: self.level(),
+            least: match self.view.rules().allows_negative_scores {
+                true => f64::NEG_INFINITY,
+                false => 0.0,
+            },
         }))
     }
 

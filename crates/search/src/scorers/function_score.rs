@@ -103,17 +103,23 @@ pub(crate) struct FunctionNode {
     pub(crate) min_score: Option<f32>,
     pub(crate) failure: Failure,
     pub(crate) level: LiveLevel,
+    /// Scripts and fields that give less are refused.
+    pub(crate) least: f64,
 }
 
 enum Ready {
     Weight,
-    Script(Bound),
+    Script {
+        bound: Bound,
+        least: f64,
+    },
     Value {
         column: Option<Column>,
         name: String,
         factor: f64,
         modifier: Modifier,
         missing: Option<f64>,
+        least: f64,
     },
     Random {
         seed: u32,
@@ -135,9 +141,9 @@ impl Ready {
     fn value(&self, doc: DocId, score: f32, buffer: &mut Vec<f64>) -> Result<f64> {
         Ok(match self {
             Ready::Weight => 1.0,
-            Ready::Script(bound) => {
+            Ready::Script { bound, least } => {
                 let value = bound.number(doc, score)?;
-                if value < 0.0 || value.is_nan() {
+                if value < *least || value.is_nan() {
                     return Err(Error::illegal(format!(
                         "script_score script returned an invalid score [{value}]. Must be a non-negative score!"
                     )));
@@ -150,6 +156,7 @@ impl Ready {
                 factor,
                 modifier,
                 missing,
+                least,
             } => {
                 buffer.clear();
                 if let Some(column) = column {
@@ -158,7 +165,7 @@ impl Ready {
                 let value = buffer.iter().copied().reduce(f64::min).or(*missing);
                 let value = value.ok_or_else(|| missing_value(name))?;
                 let value = modify(*modifier, value * factor);
-                if value.is_nan() || value < 0.0 {
+                if value.is_nan() || value < *least {
                     return Err(Error::illegal(format!(
                         "field value function must not produce negative scores, but got: [{value:?}] for field value: [{:?}]",
                         value / factor.max(f64::MIN_POSITIVE)
@@ -271,7 +278,10 @@ impl FunctionNode {
             let filter = f.filter.as_ref().map(|n| n.scorer(segment)).transpose()?;
             let ready = match &f.compute {
                 Compute::Weight => Ready::Weight,
-                Compute::Script(script) => Ready::Script(script.open(segment)?),
+                Compute::Script(script) => Ready::Script {
+                    bound: script.open(segment)?,
+                    least: self.least,
+                },
                 Compute::Value {
                     field,
                     name,
@@ -284,6 +294,7 @@ impl FunctionNode {
                     factor: *factor,
                     modifier: *modifier,
                     missing: *missing,
+                    least: self.least,
                 },
                 Compute::Random { seed, source } => Ready::Random {
                     seed: *seed,
@@ -411,7 +422,7 @@ impl Node for FunctionNode {
             let factor = weight.unwrap_or(1.0);
             values.push((value * f64::from(factor), factor));
             let mut one = Explained::new(value as f32, function.what.clone());
-            if matches!(ready, Ready::Script(_)) {
+            if matches!(ready, Ready::Script { .. }) {
                 one.details
                     .push(Explained::new(query.value, "_score: ").of(vec![query.clone()]));
             }
