@@ -88,10 +88,11 @@ fn search(server: &Server, body: &Value) -> Value {
 }
 
 /// The options of a completion.
-fn completed(server: &Server, completion: &Value, size: usize) -> Vec<Value> {
+fn completed(server: &Server, index: &str, completion: &Value, size: usize) -> Vec<Value> {
     let mut completion = completion.clone();
     completion["completion"]["size"] = size.into();
-    let found = search(server, &json!({ "suggest": { "s": completion } }));
+    let body = json!({ "_source": false, "suggest": { "s": completion } });
+    let found = server.ok("POST", &format!("/{index}/_search"), &body);
     let options = found["suggest"]["s"][0]["options"].as_array().unwrap().clone();
     assert!(options.len() <= size, "{size} of {completion}");
     options
@@ -103,13 +104,69 @@ fn check_completions(server: &Server, random: Random<'_>) {
     if random(3) == 0 {
         spec["fuzzy"] = json!({ "fuzziness": 1, "min_length": 1, "prefix_length": 0 });
     }
-    let completion = json!({ "prefix": prefix, "completion": spec });
-    let all = completed(server, &completion, 2 * DOCS as usize);
+    check_completion(server, "data", &json!({ "prefix": prefix, "completion": spec }));
+}
+
+fn check_completion(server: &Server, index: &str, completion: &Value) {
+    let all = completed(server, index, completion, 10_000);
     let order = |one: &Value| (-one["_score"].as_f64().unwrap(), one["text"].as_str().unwrap().to_owned());
     assert!(all.is_sorted_by(|a, b| order(a) <= order(b)), "{completion}: {all:#?}");
     for size in [1, 2, 7, 40] {
-        let some = completed(server, &completion, size);
+        let some = completed(server, index, completion, size);
         assert_eq!(some, all[..size.min(all.len())], "{size} of {completion}");
+    }
+}
+
+/// Completions of which so many begin alike that their weights are kept.
+#[test]
+fn the_heaviest_of_many_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"), &["opensearch2"]);
+    server.ok(
+        "PUT",
+        "/many",
+        &json!({ "mappings": { "properties": { "sug": { "type": "completion" } } } }),
+    );
+    let mut random = model::random::random(39);
+    let random: Random<'_> = &mut random;
+    let bulk = |lines: &str| {
+        let answer = server.send("POST", "/many/_bulk?refresh=true", lines).unwrap();
+        assert!(answer.text.contains(r#""errors":false"#), "{}", answer.text);
+    };
+    let mut lines = String::new();
+    for id in 0..9_000 {
+        let input: String = std::iter::once("a")
+            .chain((0..7).map(|_| one_of(random, &["a", "b", "c"])))
+            .collect();
+        // Of those that begin with `ab` many have the same weight.
+        let weight = random(if input.starts_with("ab") { 3 } else { 2_000 });
+        lines += &format!(
+            "{}\n{}\n",
+            json!({ "index": { "_id": id.to_string() } }),
+            json!({ "sug": { "input": [input], "weight": weight } })
+        );
+    }
+    bulk(&lines);
+    server.ok("POST", "/many/_forcemerge?max_num_segments=1", &Value::Null);
+    for _ in 0..3 {
+        for prefix in ["a", "aa", "ab", "ac"] {
+            for skip_duplicates in [false, true] {
+                let spec = json!({ "field": "sug", "skip_duplicates": skip_duplicates });
+                check_completion(&server, "many", &json!({ "prefix": prefix, "completion": spec }));
+            }
+        }
+        // Some of the heaviest go.
+        let heaviest = completed(
+            &server,
+            "many",
+            &json!({ "prefix": "a", "completion": { "field": "sug" } }),
+            60,
+        );
+        let gone = heaviest.iter().step_by(2);
+        let lines: String = gone
+            .map(|one| format!("{}\n", json!({ "delete": { "_id": one["_id"] } })))
+            .collect();
+        bulk(&lines);
     }
 }
 

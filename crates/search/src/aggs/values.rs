@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::net::Ipv6Addr;
 use tantivy::DocId;
+use tantivy::columnar::StrColumn;
 
 /// The kind of a source's values, in all indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,8 @@ pub(crate) struct ValuesSource {
     /// How values are shown.
     pub(crate) format: Format,
     pub(super) reader: Reader,
+    /// The name of the column that is read, if a segment keeps it as it is.
+    column_name: Option<String>,
     pub(super) interner: Interner,
     nanos: bool,
     spare: Vec<f64>,
@@ -309,6 +312,7 @@ impl ValuesSource {
             mapped: spec.script.is_some() || found.class.is_some(),
             format,
             reader: Reader::Nothing,
+            column_name: None,
             interner: Interner::default(),
             nanos: false,
             spare: Vec::new(),
@@ -495,10 +499,29 @@ impl ValuesSource {
             }
             self.interner.enter(strings, name.as_deref(), at)?;
         }
+        self.column_name = name;
         if let Some(column) = column {
             self.reader = Reader::Column(column);
         }
         Ok(())
+    }
+
+    /// The column of strings that is read, and its name, where a segment keeps it as it is and nothing stands for missing values.
+    pub(super) fn strings(&self) -> Option<(&StrColumn, &str)> {
+        match (&self.reader, &self.column_name) {
+            (Reader::Column(Column::Str(column)), Some(name)) if self.script.is_none() && self.missing_code.is_none() => {
+                Some((column, name))
+            }
+            _ => None,
+        }
+    }
+
+    /// The code of a string of that column by its ordinal.
+    pub(super) fn code_of_ordinal(&self, ordinal: usize) -> Option<usize> {
+        match &self.interner.table {
+            None => Some(ordinal),
+            Some(table) => table.get(ordinal).map(|code| *code as usize),
+        }
     }
 
     /// Does a document have a value?

@@ -1,10 +1,12 @@
 //! Completions: inputs of `completion` fields by their beginnings, the highest weights first.
 //!
 //! The entries that begin so stand together in the dictionary of a field. One pass goes through them and keeps a bounded number of
-//! the best; only the documents of those are read. A page that they do not fill is looked for again with more of them.
+//! the best; only the documents of those are read. A page that they do not fill is looked for again with more of them. Where many begin so,
+//! only the heaviest are read (`completion_weights`).
 //!
 //! Not here: entries of fields with contexts (`contexts`), how entries are written (`mapping::completion`).
 
+use super::completion_weights::{CompletionWeights, ENTRIES_MIN, ordinals_of};
 use super::{contexts, lacks, shortest, target, utf16};
 use crate::Searched;
 use crate::automata::levenshtein::{Levenshtein, edits};
@@ -174,6 +176,52 @@ fn completions_in_view(
     Ok(())
 }
 
+/// The entries of a segment that begin so and may be among the best, by their weights; `None` where they must be read one by one:
+/// they are few, many have one weight, or some of the heaviest have no document that readers see.
+fn heaviest_entries(
+    (view, at, segment): (usize, usize, &SegmentView),
+    target: &Target<'_>,
+    key: &str,
+    weights: &CompletionWeights,
+    entries: &BestEntries,
+) -> Result<Option<Vec<Entry>>> {
+    let field = target.slot.field;
+    let index = segment.reader.inverted_index(field).map_err(broken)?;
+    let range = ordinals_of(&index, key)?;
+    if range.end - range.start < ENTRIES_MIN as u64 {
+        return Ok(None);
+    }
+    let Some(heaviest) = weights.heaviest(range, entries.most) else {
+        return Ok(None);
+    };
+    let mut found = Vec::new();
+    let mut text = Vec::new();
+    for ord in heaviest {
+        index.terms().ord_to_term(ord, &mut text).map_err(broken)?;
+        let Some((_, weight, input)) = std::str::from_utf8(&text).ok().and_then(completion::entry) else {
+            continue;
+        };
+        if !entries.is_among(weight as f32, input) {
+            continue;
+        }
+        let Some(info) = index.terms().get(&text).map_err(broken)? else {
+            continue;
+        };
+        if ShownDocuments::open(segment, field, &info)?.next().is_none() {
+            return Ok(None);
+        }
+        found.push(Entry {
+            score: weight as f32,
+            input: input.to_owned(),
+            view,
+            segment: at,
+            field,
+            info,
+        });
+    }
+    Ok(Some(found))
+}
+
 /// Shows the entries of a segment that begin so.
 fn entries_in_segment(
     (view, at, segment): (usize, usize, &SegmentView),
@@ -183,6 +231,13 @@ fn entries_in_segment(
     entries: &mut BestEntries,
 ) -> Result<()> {
     let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
+    if fuzzy.is_none()
+        && let Some(weights) = CompletionWeights::find(segment, target.slot.field)
+        && let Some(heaviest) = heaviest_entries((view, at, segment), target, key, &weights, entries)?
+    {
+        heaviest.into_iter().for_each(|entry| entries.push(entry));
+        return Ok(());
+    }
     let mut show = |text: &[u8], info: &TermInfo| -> Result<()> {
         let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
             return Ok(());
@@ -217,8 +272,14 @@ fn entries_in_segment(
         }
         None => {
             let mut stream = index.terms().range().ge(key.as_bytes()).into_stream().map_err(broken)?;
+            let mut seen = 0;
             while stream.advance() && stream.key().starts_with(key.as_bytes()) {
                 show(stream.key(), stream.value())?;
+                seen += 1;
+            }
+            if seen >= ENTRIES_MIN {
+                // The next search of so many entries has their weights at hand.
+                CompletionWeights::of(segment, target.slot.field, &index)?;
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what a request may ask (`dsl::search::suggest`), phrases (`phrase`), values of `completion` fields (`completions`).
 
+mod completion_weights;
 mod completions;
 mod contexts;
 mod phrase;

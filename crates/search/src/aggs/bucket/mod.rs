@@ -2,6 +2,7 @@
 
 mod adjacency;
 mod auto_date;
+mod background;
 mod composite;
 mod filter;
 mod grid;

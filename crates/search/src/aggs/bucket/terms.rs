@@ -1,6 +1,7 @@
 //! `terms`, `rare_terms` and `significant_terms`: a bucket for each value.
 
 use super::Keyed;
+use super::background::Background;
 use super::filter::FilterProbe;
 use super::significance::{Frequencies, Measure};
 use crate::aggs::block_values::BlockCodes;
@@ -30,7 +31,7 @@ pub(in crate::aggs) struct Terms {
     codes: Vec<u64>,
     block: TermsScratch,
     all: FxHashSet<u64>,
-    significant: Option<Background>,
+    significant: Option<Significant>,
     /// Only values that no more documents have.
     rare: Option<u64>,
     /// Sub-aggregations wait until the buckets are chosen (`breadth_first`).
@@ -67,13 +68,11 @@ struct SelectedBuckets {
     shard_size: usize,
 }
 
-/// The background that terms are compared with: documents of all indices, and their number by term.
-struct Background {
+/// What makes terms significant.
+struct Significant {
     measure: Measure,
-    /// Only documents of this query.
-    chosen: Option<FilterProbe>,
-    docs: u64,
-    by_code: FxHashMap<u64, u64>,
+    background: Background,
+    /// Documents that were collected, by the bucket above.
     collected: FxHashMap<u32, u64>,
 }
 
@@ -217,11 +216,10 @@ impl Terms {
         cx: &AggregationContext<'_>,
     ) -> Result<Terms> {
         let mut terms = Terms::of_kind(&spec.terms, "significant_terms", subs, cx)?;
-        terms.significant = Some(Background {
+        let chosen = spec.background.as_ref().map(|query| FilterProbe::new(query, scope));
+        terms.significant = Some(Significant {
             measure: Measure::new(&spec.measure, cx)?,
-            chosen: spec.background.as_ref().map(|query| FilterProbe::new(query, scope)),
-            docs: 0,
-            by_code: FxHashMap::default(),
+            background: Background::new(chosen),
             collected: FxHashMap::default(),
         });
         Ok(terms)
@@ -467,16 +465,16 @@ impl Terms {
 
     fn significant(&mut self, above: u32, to: &mut Finish<'_>) -> Result<Value> {
         let entries = self.entries(above)?;
-        let Some(background) = &self.significant else {
+        let Some(significant) = &self.significant else {
             return Ok(Value::Null);
         };
-        let subset = background.collected.get(&above).copied().unwrap_or(0);
-        let superset = background.docs;
+        let subset = significant.collected.get(&above).copied().unwrap_or(0);
+        let superset = significant.background.docs;
         let least = self.spec.min_doc_count;
         let mut scored: Vec<(f64, u64, Entry)> = Vec::new();
         for entry in entries.into_iter().filter(|entry| entry.count >= least.max(1)) {
-            let all = background.by_code.get(&entry.code).copied().unwrap_or(0);
-            let score = background.measure.score(Frequencies {
+            let all = significant.background.of(entry.code);
+            let score = significant.measure.score(Frequencies {
                 here: entry.count,
                 subset,
                 all,
@@ -522,26 +520,8 @@ impl Collector for Terms {
                 all.insert(code);
             })?;
         }
-        if let Some(background) = &mut self.significant {
-            let mut codes = Vec::new();
-            if let Some(chosen) = &mut background.chosen {
-                chosen.segment(at)?;
-            }
-            for doc in 0..at.segment.reader.max_doc() {
-                if let Some(chosen) = &mut background.chosen
-                    && !chosen.matches(doc)?
-                {
-                    continue;
-                }
-                // Nested documents are documents of the background too, as Lucene counts.
-                if at.segment.is_counted(doc) && !at.segment.is_hidden(doc) {
-                    background.docs += 1;
-                    self.source.codes(doc, 0.0, &mut codes, true)?;
-                    for code in &codes {
-                        *background.by_code.entry(*code).or_default() += 1;
-                    }
-                }
-            }
+        if let Some(significant) = &mut self.significant {
+            significant.background.add(&mut self.source, at)?;
         }
         if let Some(several) = self.source.is_multivalued() {
             self.segments[usize::from(several)] += 1;
@@ -557,8 +537,8 @@ impl Collector for Terms {
     fn collect(&mut self, doc: DocId, score: f32, bucket: u32) -> Result<()> {
         let mut codes = std::mem::take(&mut self.codes);
         self.source.codes(doc, score, &mut codes, true)?;
-        if let Some(background) = &mut self.significant {
-            *background.collected.entry(bucket).or_default() += 1;
+        if let Some(significant) = &mut self.significant {
+            *significant.collected.entry(bucket).or_default() += 1;
         }
         let filtered = self.has_filters();
         for code in &codes {
