@@ -151,7 +151,10 @@ fn the_heaviest_of_many_completions() {
     for _ in 0..3 {
         for prefix in ["a", "aa", "ab", "ac"] {
             for skip_duplicates in [false, true] {
-                let spec = json!({ "field": "sug", "skip_duplicates": skip_duplicates });
+                let mut spec = json!({ "field": "sug", "skip_duplicates": skip_duplicates });
+                check_completion(&server, "many", &json!({ "prefix": prefix, "completion": spec }));
+                spec["fuzzy"] = json!({ "fuzziness": 1 + random(2), "min_length": 1 + random(3) });
+                let prefix = format!("{prefix}{}", one_of(random, &["", "b", "ca", "bac"]));
                 check_completion(&server, "many", &json!({ "prefix": prefix, "completion": spec }));
             }
         }

@@ -6,7 +6,7 @@
 //!
 //! Not here: entries of fields with contexts (`contexts`), how entries are written (`mapping::completion`).
 
-use super::completion_weights::{CompletionWeights, ENTRIES_MIN, ordinals_of};
+use super::completion_weights::{CompletionWeights, ENTRIES_MIN, EntryRange, ordinals_of, ranges_within};
 use super::{contexts, lacks, shortest, target, utf16};
 use crate::Searched;
 use crate::automata::levenshtein::{Levenshtein, edits};
@@ -176,32 +176,41 @@ fn completions_in_view(
     Ok(())
 }
 
-/// The entries of a segment that begin so and may be among the best, by their weights; `None` where they must be read one by one:
-/// they are few, many have one weight, or some of the heaviest have no document that readers see.
+/// The score of an entry by its weight, and by how many characters it has in common with what is looked for, where a match may be fuzzy.
+fn score_of(weight: u32, common: Option<f32>) -> f32 {
+    match (common, weight) {
+        (None, weight) => weight as f32,
+        (Some(common), 0) => common,
+        (Some(common), weight) => weight as f32 * common.max(1.0),
+    }
+}
+
+/// The entries of a segment that begin as asked and may be among the best, by their weights; `None` where they must be read one by one:
+/// they are few, many have one score, or some of the best have no document that readers see.
 fn heaviest_entries(
     (view, at, segment): (usize, usize, &SegmentView),
     target: &Target<'_>,
-    key: &str,
+    ranges: &[EntryRange],
     weights: &CompletionWeights,
     entries: &BestEntries,
 ) -> Result<Option<Vec<Entry>>> {
     let field = target.slot.field;
-    let index = segment.reader.inverted_index(field).map_err(broken)?;
-    let range = ordinals_of(&index, key)?;
-    if range.end - range.start < ENTRIES_MIN as u64 {
-        return Ok(None);
-    }
-    let Some(heaviest) = weights.heaviest(range, entries.most) else {
+    let count: u64 = ranges.iter().map(|range| range.ordinals.end - range.ordinals.start).sum();
+    let Some(heaviest) = weights
+        .heaviest_of(ranges, entries.most, score_of)
+        .filter(|_| count >= ENTRIES_MIN as u64)
+    else {
         return Ok(None);
     };
+    let index = segment.reader.inverted_index(field).map_err(broken)?;
     let mut found = Vec::new();
     let mut text = Vec::new();
-    for ord in heaviest {
+    for (score, ord) in heaviest {
         index.terms().ord_to_term(ord, &mut text).map_err(broken)?;
-        let Some((_, weight, input)) = std::str::from_utf8(&text).ok().and_then(completion::entry) else {
+        let Some((_, _, input)) = std::str::from_utf8(&text).ok().and_then(completion::entry) else {
             continue;
         };
-        if !entries.is_among(weight as f32, input) {
+        if !entries.is_among(score, input) {
             continue;
         }
         let Some(info) = index.terms().get(&text).map_err(broken)? else {
@@ -211,7 +220,7 @@ fn heaviest_entries(
             return Ok(None);
         }
         found.push(Entry {
-            score: weight as f32,
+            score,
             input: input.to_owned(),
             view,
             segment: at,
@@ -231,24 +240,35 @@ fn entries_in_segment(
     entries: &mut BestEntries,
 ) -> Result<()> {
     let index = segment.reader.inverted_index(target.slot.field).map_err(broken)?;
-    if fuzzy.is_none()
-        && let Some(weights) = CompletionWeights::find(segment, target.slot.field)
-        && let Some(heaviest) = heaviest_entries((view, at, segment), target, key, &weights, entries)?
-    {
-        heaviest.into_iter().for_each(|entry| entries.push(entry));
-        return Ok(());
+    let automaton = fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length).map(|fuzzy| {
+        let edits = edits(fuzzy.fuzziness, key);
+        Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions))
+    });
+    if let Some(weights) = CompletionWeights::find(segment, target.slot.field) {
+        let ranges = match &automaton {
+            Some(automaton) => ranges_within(&index, key, automaton)?,
+            None => Some(vec![EntryRange {
+                ordinals: ordinals_of(&index, key)?,
+                common: fuzzy.map(|_| key.chars().count() as f32),
+            }]),
+        };
+        let heaviest = match ranges {
+            Some(ranges) => heaviest_entries((view, at, segment), target, &ranges, &weights, entries)?,
+            None => None,
+        };
+        if let Some(heaviest) = heaviest {
+            heaviest.into_iter().for_each(|entry| entries.push(entry));
+            return Ok(());
+        }
     }
+    let mut seen = 0;
     let mut show = |text: &[u8], info: &TermInfo| -> Result<()> {
         let Some((own, weight, input)) = std::str::from_utf8(text).ok().and_then(completion::entry) else {
             return Ok(());
         };
+        seen += 1;
         // A fuzzy match scores by the common beginning.
-        let same = || common(own, key);
-        let score = match (fuzzy, weight) {
-            (None, weight) => weight as f32,
-            (Some(_), 0) => same(),
-            (Some(_), weight) => weight as f32 * same().max(1.0),
-        };
+        let score = score_of(weight, fuzzy.map(|_| common(own, key)));
         if entries.is_among(score, input) && ShownDocuments::open(segment, target.slot.field, info)?.next().is_some() {
             entries.push(Entry {
                 score,
@@ -261,27 +281,23 @@ fn entries_in_segment(
         }
         Ok(())
     };
-    match fuzzy.filter(|fuzzy| key.chars().count() >= fuzzy.min_length) {
-        Some(fuzzy) => {
-            let edits = edits(fuzzy.fuzziness, key);
-            let automaton = Begins(Levenshtein::new(key, edits, fuzzy.prefix_length, fuzzy.transpositions));
-            let mut stream = index.terms().search(&automaton).into_stream().map_err(broken)?;
+    match &automaton {
+        Some(automaton) => {
+            let mut stream = index.terms().search(automaton).into_stream().map_err(broken)?;
             while stream.advance() {
                 show(stream.key(), stream.value())?;
             }
         }
         None => {
             let mut stream = index.terms().range().ge(key.as_bytes()).into_stream().map_err(broken)?;
-            let mut seen = 0;
             while stream.advance() && stream.key().starts_with(key.as_bytes()) {
                 show(stream.key(), stream.value())?;
-                seen += 1;
-            }
-            if seen >= ENTRIES_MIN {
-                // The next search of so many entries has their weights at hand.
-                CompletionWeights::of(segment, target.slot.field, &index)?;
             }
         }
+    }
+    if seen >= ENTRIES_MIN {
+        // The next search of so many entries has their weights at hand.
+        CompletionWeights::of(segment, target.slot.field, &index)?;
     }
     Ok(())
 }
