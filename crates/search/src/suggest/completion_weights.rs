@@ -4,7 +4,7 @@
 //!
 //! Not here: what is done with the entries (`completions`).
 
-use super::completions::{Begins, common};
+use super::beginnings::{Begins, common};
 use mapping::completion;
 use model::Result;
 use segment::derived::Footprint;

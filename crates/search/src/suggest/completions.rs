@@ -6,7 +6,9 @@
 //!
 //! Not here: entries of fields with contexts (`contexts`), how entries are written (`mapping::completion`).
 
+use super::beginnings::{Begins, common};
 use super::completion_weights::{CompletionWeights, ENTRIES_MIN, EntryRange, ordinals_of, ranges_within};
+use super::shown_documents::ShownDocuments;
 use super::{contexts, lacks, shortest, target, utf16};
 use crate::Searched;
 use crate::automata::levenshtein::{Levenshtein, edits};
@@ -25,10 +27,9 @@ use segment::segment_view::SegmentView;
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
-use tantivy::postings::{SegmentPostings, TermInfo};
-use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, TERMINATED};
-use tantivy_fst::Automaton;
+use tantivy::DocId;
+use tantivy::postings::TermInfo;
+use tantivy::schema::Field;
 
 /// Entries that are kept at first beyond twice the size of the page: some documents have several.
 const SPARE_ENTRIES: usize = if cfg!(test) { 0 } else { 16 };
@@ -402,42 +403,6 @@ impl BestEntries {
     }
 }
 
-/// The documents of a term that readers see, in order.
-pub(super) struct ShownDocuments<'a> {
-    segment: &'a SegmentView,
-    postings: SegmentPostings,
-}
-
-impl<'a> ShownDocuments<'a> {
-    /// Those of a term of a field.
-    ///
-    /// # Errors
-    /// Unreadable files.
-    pub(super) fn open(segment: &'a SegmentView, field: Field, info: &TermInfo) -> Result<ShownDocuments<'a>> {
-        let index = segment.reader.inverted_index(field).map_err(broken)?;
-        let postings = index
-            .read_postings_from_terminfo(info, IndexRecordOption::Basic)
-            .map_err(broken)?;
-        Ok(ShownDocuments { segment, postings })
-    }
-}
-
-impl Iterator for ShownDocuments<'_> {
-    type Item = DocId;
-
-    fn next(&mut self) -> Option<DocId> {
-        let segment = self.segment;
-        while self.postings.doc() != TERMINATED {
-            let doc = self.postings.doc();
-            self.postings.advance();
-            if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
-                return Some(doc);
-            }
-        }
-        None
-    }
-}
-
 /// `output` and `payload`, which Elasticsearch 2 shows instead of a suggestion's input.
 type Shown = (Option<String>, Option<Value>);
 
@@ -482,53 +447,5 @@ fn output_of(source: &Value, field: &str, input: &str) -> Shown {
     match owner {
         None => (None, None),
         Some(owner) => (owner.get("output").and_then(text), owner.get("payload").cloned()),
-    }
-}
-
-/// Texts of which some beginning matches.
-pub(super) struct Begins(pub(super) Levenshtein);
-
-impl Automaton for Begins {
-    /// `None`: a beginning has matched.
-    type State = Option<<Levenshtein as Automaton>::State>;
-
-    fn start(&self) -> Self::State {
-        let state = self.0.start();
-        (!self.0.is_match(&state)).then_some(state)
-    }
-    fn is_match(&self, state: &Self::State) -> bool {
-        state.is_none()
-    }
-    fn can_match(&self, state: &Self::State) -> bool {
-        state.as_ref().is_none_or(|state| self.0.can_match(state))
-    }
-    fn will_always_match(&self, state: &Self::State) -> bool {
-        state.is_none()
-    }
-    fn accept(&self, state: &Self::State, byte: u8) -> Self::State {
-        let next = self.0.accept(state.as_ref()?, byte);
-        (!self.0.is_match(&next)).then_some(next)
-    }
-}
-
-/// How far a fuzzy match goes: what it has in common with the text, from the beginning.
-pub(super) fn common(own: &str, key: &str) -> f32 {
-    own.chars().zip(key.chars()).take_while(|(a, b)| a == b).count() as f32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn beginnings() {
-        let automaton = Begins(Levenshtein::new("hamer", 1, 1, true));
-        let matches = |text: &str| {
-            let end = text
-                .bytes()
-                .fold(automaton.start(), |state, byte| automaton.accept(&state, byte));
-            automaton.is_match(&end)
-        };
-        assert!(matches("hammer and nail") && matches("hamer") && !matches("kamer") && !matches("horn"));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Not here: how inputs are kept (`mapping::contexts`), completions without contexts (`completions`).
 
-use super::completions::{Begins, ShownDocuments, common};
+use super::beginnings::{Begins, common};
+use super::shown_documents::ShownDocuments;
 use crate::automata::levenshtein::{Levenshtein, edits};
 use crate::fields::target::Target;
 use dsl::json::Node;

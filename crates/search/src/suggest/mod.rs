@@ -2,10 +2,12 @@
 //!
 //! Not here: what a request may ask (`dsl::search::suggest`), phrases (`phrase`), values of `completion` fields (`completions`).
 
+mod beginnings;
 mod completion_weights;
 mod completions;
 mod contexts;
 mod phrase;
+mod shown_documents;
 
 use crate::Searched;
 use crate::automata::levenshtein::Levenshtein;
