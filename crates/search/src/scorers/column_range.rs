@@ -3,6 +3,7 @@
 //! Not here: what the two values are (`clauses::range`, `clauses::term`, `clauses::by_column`).
 
 use super::constant::{ConstantScorer, NoScorer};
+use super::overlap::Overlap;
 use model::Result;
 use segment::column_bounds::{BLOCK_DOCS, Block, ColumnBounds};
 use segment::segment_view::SegmentView;
@@ -55,14 +56,6 @@ struct ColumnRange<T> {
     read_until: DocId,
     /// At most so many documents match.
     cost: u64,
-}
-
-/// The part of a block that is in the range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Overlap {
-    None,
-    Some,
-    All,
 }
 
 /// The overlap of a block with a range, whose ends are as the bounds have them.

@@ -1,5 +1,6 @@
 //! Whether a place, or a box of places, lies in an area: circles, boxes, rings, cells, polygons.
 
+use super::overlap::Overlap;
 use crate::fields::geo_distance::{Far, GREATEST_RADIUS, LEAST_RADIUS, arc_degrees};
 use dsl::query::GeoArea;
 
@@ -18,14 +19,6 @@ pub(crate) struct PlaceBox {
     north: f64,
     west: f64,
     east: f64,
-}
-
-/// The part of a box's places that lies in an area, as far as the box tells: `Some` may be any part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overlap {
-    None,
-    Some,
-    All,
 }
 
 /// Boxes that are so near to an edge, in degrees, are looked into place by place: formulas round.

@@ -31,6 +31,7 @@ pub(crate) mod match_all;
 pub(crate) mod nested;
 pub(crate) mod node;
 pub(crate) mod optional;
+pub(crate) mod overlap;
 pub mod parent_child;
 pub(crate) mod parent_child_ordinals;
 pub(crate) mod phrase;

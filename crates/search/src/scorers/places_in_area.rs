@@ -4,7 +4,8 @@
 //! Not here: which places lie in an area (`geo`), the blocks (`place_blocks`).
 
 use super::constant::{ConstantScorer, NoScorer};
-use super::geo::{Area, Overlap};
+use super::geo::Area;
+use super::overlap::Overlap;
 use super::place_blocks::PlaceBlocks;
 use crate::fields::geo_distance::Far;
 use segment::doc_bits::DocBits;
@@ -71,7 +72,7 @@ impl PlacesInArea {
     }
 
     /// The set of all, found at first use.
-    fn found(&mut self) -> &DocBits {
+    fn matching_docs(&mut self) -> &DocBits {
         if self.found.is_none() {
             self.found = Some(self.find());
         }
@@ -108,7 +109,7 @@ impl PlacesInArea {
             doc += 1;
         }
         self.doc = if doc < self.max_doc {
-            self.found().next(doc)
+            self.matching_docs().next(doc)
         } else {
             TERMINATED
         };
@@ -126,7 +127,7 @@ impl DocSet for PlacesInArea {
             return TERMINATED;
         }
         self.doc = match self.doc + 1 {
-            next if next < self.max_doc => self.found().next(next),
+            next if next < self.max_doc => self.matching_docs().next(next),
             _ => TERMINATED,
         };
         self.doc
@@ -151,7 +152,7 @@ impl DocSet for PlacesInArea {
             self.doc = target;
             return SeekDangerResult::Found;
         }
-        let next = self.found().next(target);
+        let next = self.matching_docs().next(target);
         self.doc = next;
         match next == target {
             true => SeekDangerResult::Found,

@@ -194,7 +194,7 @@ fn heaviest_entries(
     ranges: &[EntryRange],
     weights: &CompletionWeights,
     entries: &BestEntries,
-) -> Result<Option<Vec<Entry>>> {
+) -> Result<Option<Vec<CompletionEntry>>> {
     let field = target.slot.field;
     let count: u64 = ranges.iter().map(|range| range.ordinals.end - range.ordinals.start).sum();
     let Some(heaviest) = weights
@@ -220,7 +220,7 @@ fn heaviest_entries(
         if ShownDocuments::open(segment, field, &info)?.next().is_none() {
             return Ok(None);
         }
-        found.push(Entry {
+        found.push(CompletionEntry {
             score,
             input: input.to_owned(),
             view,
@@ -271,7 +271,7 @@ fn entries_in_segment(
         // A fuzzy match scores by the common beginning.
         let score = score_of(weight, fuzzy.map(|_| common(own, key)));
         if entries.is_among(score, input) && ShownDocuments::open(segment, target.slot.field, info)?.next().is_some() {
-            entries.push(Entry {
+            entries.push(CompletionEntry {
                 score,
                 input: input.to_owned(),
                 view,
@@ -304,7 +304,7 @@ fn entries_in_segment(
 }
 
 /// An entry of a segment that begins as asked.
-struct Entry {
+struct CompletionEntry {
     score: f32,
     input: String,
     view: usize,
@@ -319,31 +319,31 @@ fn compare((a, a_input): (f32, &str), (b, b_input): (f32, &str)) -> Ordering {
 }
 
 /// An entry with its number; the worst is the greatest.
-struct Ranked(Entry, usize);
+struct RankedEntry(CompletionEntry, usize);
 
-impl Ord for Ranked {
-    fn cmp(&self, other: &Ranked) -> Ordering {
+impl Ord for RankedEntry {
+    fn cmp(&self, other: &RankedEntry) -> Ordering {
         compare((self.0.score, &self.0.input), (other.0.score, &other.0.input)).then_with(|| self.1.cmp(&other.1))
     }
 }
 
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+impl PartialOrd for RankedEntry {
+    fn partial_cmp(&self, other: &RankedEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedEntry {}
 
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Ranked) -> bool {
+impl PartialEq for RankedEntry {
+    fn eq(&self, other: &RankedEntry) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
 /// The best entries of all indices, a bounded number of them.
 struct BestEntries {
-    heap: BinaryHeap<Ranked>,
+    heap: BinaryHeap<RankedEntry>,
     most: usize,
     pushed: usize,
 }
@@ -360,13 +360,13 @@ impl BestEntries {
     /// Whether one more entry is among the best so far. Of equal ones the first stays.
     fn is_among(&self, score: f32, input: &str) -> bool {
         let worst = self.heap.peek().filter(|_| self.heap.len() >= self.most);
-        worst.map_or(self.most > 0, |Ranked(worst, _)| {
+        worst.map_or(self.most > 0, |RankedEntry(worst, _)| {
             compare((score, input), (worst.score, &worst.input)).is_lt()
         })
     }
 
-    fn push(&mut self, entry: Entry) {
-        self.heap.push(Ranked(entry, self.pushed));
+    fn push(&mut self, entry: CompletionEntry) {
+        self.heap.push(RankedEntry(entry, self.pushed));
         self.pushed += 1;
         if self.heap.len() > self.most {
             self.heap.pop();
@@ -379,7 +379,7 @@ impl BestEntries {
     fn find_documents(self, views: &[Searched], found: &mut Vec<Completed>) -> Result<bool> {
         let (most, is_full) = (self.most, self.heap.len() >= self.most);
         let (mut seen, mut count) = (FxHashSet::default(), 0);
-        for Ranked(entry, _) in self.heap.into_sorted_vec() {
+        for RankedEntry(entry, _) in self.heap.into_sorted_vec() {
             let segment = &views[entry.view].0.segments[entry.segment];
             for doc in ShownDocuments::open(segment, entry.field, &entry.info)? {
                 if !seen.insert((entry.view, entry.segment, doc)) {

@@ -33,20 +33,20 @@ pub(in crate::aggs) struct Join {
     child: String,
     down: bool,
     /// The documents that were collected, by segments; the last segment is the one that is collected.
-    collected: Vec<Collected>,
+    collected: Vec<CollectedDocs>,
     counts: Counts,
     subs: Subs,
 }
 
 /// What was collected of a segment, in the order of its documents.
-struct Collected {
+struct CollectedDocs {
     view: Arc<IndexView>,
     segment: u64,
     pairs: Vec<Pair>,
 }
 
 /// A segment with its families.
-struct Side<'a> {
+struct FamilySide<'a> {
     segment: &'a Arc<SegmentView>,
     families: Arc<ParentChildOrdinals>,
     /// The documents of the child relation.
@@ -58,13 +58,13 @@ struct Side<'a> {
     found: Vec<Pair>,
 }
 
-impl<'a> Side<'a> {
-    fn open(segment: &'a Arc<SegmentView>, family: &Family, child: &str, collected: Vec<Pair>) -> Result<Side<'a>> {
+impl<'a> FamilySide<'a> {
+    fn open(segment: &'a Arc<SegmentView>, family: &Family, child: &str, collected: Vec<Pair>) -> Result<FamilySide<'a>> {
         let children = segment.core.once(&format!("relation {child}"), || {
             let mut docs = any_of(segment, &[family.relation_term(child)])?;
             Ok(DocBits::of(segment.reader.max_doc(), docs.as_mut()))
         })?;
-        Ok(Side {
+        Ok(FamilySide {
             families: ParentChildOrdinals::of(segment, family, family.parent_of(child).unwrap_or_default())?,
             children,
             ids: family.ids(segment)?,
@@ -95,9 +95,9 @@ impl<'a> Side<'a> {
 
 /// The buckets of what was collected, by the key of the parent.
 #[derive(Default)]
-struct Wanted(FxHashMap<Key, Vec<u32>>);
+struct BucketsByKey(FxHashMap<Key, Vec<u32>>);
 
-impl Wanted {
+impl BucketsByKey {
     fn add(&mut self, key: Key, bucket: u32) {
         let buckets = self.0.entry(key).or_default();
         if !buckets.contains(&bucket) {
@@ -112,7 +112,7 @@ impl Wanted {
 }
 
 /// Finds the children of what was collected. Those of parents in their own segment are listed there.
-fn find_children(sides: &mut [Side<'_>]) {
+fn find_children(sides: &mut [FamilySide<'_>]) {
     let mut apart: Vec<(usize, Vec<DocId>)> = Vec::new();
     for (at, side) in sides.iter_mut().enumerate() {
         for (parent, bucket) in &side.collected {
@@ -132,7 +132,7 @@ fn find_children(sides: &mut [Side<'_>]) {
     let orphans: usize = apart.iter().map(|(_, orphans)| orphans.len()).sum();
     let collected: usize = sides.iter().map(|side| side.collected.len()).sum();
     if collected <= orphans {
-        let mut wanted = Wanted::default();
+        let mut wanted = BucketsByKey::default();
         for side in &*sides {
             let keys = side
                 .collected
@@ -168,8 +168,8 @@ fn find_children(sides: &mut [Side<'_>]) {
 }
 
 /// Finds the parents of what was collected. Those in other segments than their children are found by keys.
-fn find_parents(sides: &mut [Side<'_>]) {
-    let mut wanted = Wanted::default();
+fn find_parents(sides: &mut [FamilySide<'_>]) {
+    let mut wanted = BucketsByKey::default();
     for side in &mut *sides {
         for (child, bucket) in &side.collected {
             match side.families.parent(*child) {
@@ -217,7 +217,7 @@ impl Join {
         for segment in &view.segments {
             cx.plan.check_cancelled()?;
             let collected = pairs.remove(&segment.id).unwrap_or_default();
-            sides.push(Side::open(segment, &family, &self.child, collected)?);
+            sides.push(FamilySide::open(segment, &family, &self.child, collected)?);
         }
         debug_assert!(pairs.is_empty(), "what was collected is of segments of the index");
         match self.down {
@@ -253,7 +253,7 @@ impl Join {
 
 impl Collector for Join {
     fn segment(&mut self, at: &At<'_>) -> Result<()> {
-        self.collected.push(Collected {
+        self.collected.push(CollectedDocs {
             view: at.view.clone(),
             segment: at.segment.id,
             pairs: Vec::new(),
@@ -271,7 +271,7 @@ impl Collector for Join {
     }
     fn finish_collecting(&mut self, cx: &AggregationContext<'_>) -> Result<()> {
         let mut by_view: Vec<(Arc<IndexView>, FxHashMap<u64, Vec<Pair>>)> = Vec::new();
-        for Collected { view, segment, pairs } in std::mem::take(&mut self.collected) {
+        for CollectedDocs { view, segment, pairs } in std::mem::take(&mut self.collected) {
             let place = by_view.iter().position(|(known, _)| known.no == view.no);
             let place = place.unwrap_or_else(|| {
                 by_view.push((view, FxHashMap::default()));
