@@ -6,10 +6,10 @@
 //!
 //! Not here: growth (`size`), relations (`relations`).
 
-use super::peers::OpenSearch;
+use super::peers::Peer;
 use super::size::send;
 use super::{folder, started};
-use crate::commits::{self, shared};
+use crate::commits;
 use crate::load::{Http, compare, request};
 use crate::report::{Bar, Report};
 use crate::{Options, say};
@@ -36,19 +36,15 @@ struct Commit {
 
 /// Loads both servers, and asks.
 pub(super) fn catalogue(options: &Options, report: &mut Report) {
-    let started_here = options.opensearch.then(|| OpenSearch::start(&shared().join("servers")));
-    let peer = options
-        .peer
-        .as_ref()
-        .and_then(|peer| peer.split_once('=').map(|(_, address)| address.to_owned()));
-    let Some(theirs) = peer.or_else(|| started_here.as_ref().map(OpenSearch::address)) else {
+    let Some(peer) = Peer::of(options) else {
         return say("skipped: give --peer NAME=HOST:PORT or --opensearch");
     };
+    let theirs = peer.address();
     let folder = folder();
     let server = started(folder.path());
     let ours = server.address("");
     let documents = commits::all();
-    for address in [ours, &theirs] {
+    for address in [ours, theirs] {
         load(address, &documents, options.copies.unwrap_or(COPIES));
     }
     let drawn: Vec<Commit> = documents.iter().step_by(397).filter_map(Commit::of).collect();
@@ -57,7 +53,7 @@ pub(super) fn catalogue(options: &Options, report: &mut Report) {
     let mut ratios = Vec::new();
     for (name, body) in classes.iter().filter(|(name, _)| name.contains(&options.only)) {
         let search = |_: usize, _: u64, out: &mut Vec<u8>| ask(body, &drawn, out);
-        let seen = compare(options.rounds, options.load(1), (ours, &search), (&theirs, &search));
+        let seen = compare(options.rounds, options.load(1), (ours, &search), (theirs, &search));
         say(&format!(
             "{name:34} {:8.0} µs {:8.0} µs {:6.2}",
             seen.ours.p50_us, seen.theirs.p50_us, seen.p50

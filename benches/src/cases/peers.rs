@@ -119,6 +119,29 @@ fn one(case: &str, ours: &Value, theirs: &Value, name: &str, report: &mut Report
     );
 }
 
+/// The server that ours is compared with: a running one, or an OpenSearch that is started here and ends with this.
+pub(super) struct Peer {
+    address: String,
+    _started: Option<OpenSearch>,
+}
+
+impl Peer {
+    /// The one that was asked for, if any.
+    pub(super) fn of(options: &Options) -> Option<Peer> {
+        let started = options.opensearch.then(|| OpenSearch::start(&shared().join("servers")));
+        let running = options.peer.as_ref().and_then(|peer| peer.split_once('='));
+        let address = running.map(|(_, address)| address.to_owned());
+        Some(Peer {
+            address: address.or_else(|| started.as_ref().map(OpenSearch::address))?,
+            _started: started,
+        })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
 /// A real OpenSearch; stopped when dropped.
 pub(super) struct OpenSearch {
     servers: std::path::PathBuf,

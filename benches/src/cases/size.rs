@@ -6,9 +6,9 @@
 //!
 //! Not here: small indices in all their shapes (`peers`, `relations`).
 
-use super::peers::OpenSearch;
+use super::peers::Peer;
 use super::{folder, started};
-use crate::commits::{self, shared};
+use crate::commits;
 use crate::load::{Http, Sample, compare, request, run, turns};
 use crate::report::{Bar, Report};
 use crate::{Options, say};
@@ -61,12 +61,7 @@ struct ClassFigures {
 
 /// Loads and asks at each size.
 pub(super) fn size(options: &Options, report: &mut Report) {
-    let started_here = options.opensearch.then(|| OpenSearch::start(&shared().join("servers")));
-    let peer = options
-        .peer
-        .as_ref()
-        .and_then(|peer| peer.split_once('=').map(|(_, address)| address.to_owned()));
-    let Some(theirs) = peer.or_else(|| started_here.as_ref().map(OpenSearch::address)) else {
+    let Some(peer) = Peer::of(options) else {
         return say("skipped: give --peer NAME=HOST:PORT or --opensearch");
     };
     let folder = folder();
@@ -74,7 +69,7 @@ pub(super) fn size(options: &Options, report: &mut Report) {
     let documents = commits::flat();
     let mut field = Field {
         ours: server.address(""),
-        theirs: &theirs,
+        theirs: peer.address(),
         documents: &documents,
         copies: 0,
         extra: AtomicUsize::new(1_000),
