@@ -88,7 +88,7 @@ fn search(server: &Server, body: &Value) -> Value {
 }
 
 /// The options of a completion.
-fn completed(server: &Server, index: &str, completion: &Value, size: usize) -> Vec<Value> {
+fn completion_options(server: &Server, index: &str, completion: &Value, size: usize) -> Vec<Value> {
     let mut completion = completion.clone();
     completion["completion"]["size"] = size.into();
     let body = json!({ "_source": false, "suggest": { "s": completion } });
@@ -108,11 +108,11 @@ fn check_completions(server: &Server, random: Random<'_>) {
 }
 
 fn check_completion(server: &Server, index: &str, completion: &Value) {
-    let all = completed(server, index, completion, 10_000);
+    let all = completion_options(server, index, completion, 10_000);
     let order = |one: &Value| (-one["_score"].as_f64().unwrap(), one["text"].as_str().unwrap().to_owned());
     assert!(all.is_sorted_by(|a, b| order(a) <= order(b)), "{completion}: {all:#?}");
     for size in [1, 2, 7, 40] {
-        let some = completed(server, index, completion, size);
+        let some = completion_options(server, index, completion, size);
         assert_eq!(some, all[..size.min(all.len())], "{size} of {completion}");
     }
 }
@@ -159,7 +159,7 @@ fn the_heaviest_of_many_completions() {
             }
         }
         // Some of the heaviest go.
-        let heaviest = completed(
+        let heaviest = completion_options(
             &server,
             "many",
             &json!({ "prefix": "a", "completion": { "field": "sug" } }),
@@ -266,7 +266,7 @@ fn check_begins(part: &[(Value, Value)], all: &[(Value, Value)], what: &Value) {
 }
 
 /// The addresses and keys of hits.
-fn shown(hits: &Value) -> Vec<(Value, Value)> {
+fn hit_keys(hits: &Value) -> Vec<(Value, Value)> {
     let hits = hits["hits"]["hits"].as_array().unwrap();
     hits.iter().map(|hit| (hit["_id"].clone(), hit["sort"].clone())).collect()
 }
@@ -275,22 +275,22 @@ fn check_sorted(server: &Server, random: Random<'_>) {
     let (query, sort) = (any_query(random), any_sort(random));
     // Scores, too, so that every match is looked at by its keys.
     let whole = json!({ "query": query, "sort": sort, "size": DOCS, "track_scores": true, "_source": false });
-    let all = shown(&search(server, &whole));
+    let all = hit_keys(&search(server, &whole));
     let count = server.ok("POST", "/data/_count", &json!({ "query": query }))["count"].as_u64();
     assert_eq!(count, Some(all.len() as u64), "{query}");
     for size in [1, 10, 100] {
         let total = [json!(true), json!(false), json!(5)][random(3) as usize].clone();
         let body = json!({ "query": query, "sort": sort, "size": size, "track_total_hits": total, "_source": false });
         let found = search(server, &body);
-        check_begins(&shown(&found), &all[..size.min(all.len())], &body);
-        assert_eq!(shown(&found).len(), size.min(all.len()), "{body}");
+        check_begins(&hit_keys(&found), &all[..size.min(all.len())], &body);
+        assert_eq!(hit_keys(&found).len(), size.min(all.len()), "{body}");
     }
 }
 
 fn check_scrolled(server: &Server, random: Random<'_>) {
     let (query, sort) = (any_query(random), any_sort(random));
     let body = json!({ "query": query, "sort": sort, "size": DOCS, "track_scores": true, "_source": false });
-    let all = shown(&search(server, &body));
+    let all = hit_keys(&search(server, &body));
     // By position, which a merge may change, as many are found.
     let by_position = random(2) == 0;
     let sort = if by_position { vec![json!("_doc")] } else { sort };
@@ -303,7 +303,7 @@ fn check_scrolled(server: &Server, random: Random<'_>) {
             json!({ "value": all.len(), "relation": "eq" }),
             "{body}"
         );
-        let hits = shown(&page);
+        let hits = hit_keys(&page);
         if hits.is_empty() {
             break;
         }

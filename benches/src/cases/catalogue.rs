@@ -2,7 +2,7 @@
 //!
 //! Documents are commits with more fields: numbers, places, addresses, paths, ranges, nested files, completions. Classes are data: the name
 //! of each with its body, in which words, names and numbers are drawn. No two requests are alike, so no answer comes from a cache of answers.
-//! What matters is the class that stands worst: a kind of search that is slower than elsewhere is found here first.
+//! The bars are about the worst class and the middle one: a kind of search that is slower than elsewhere shows here.
 //!
 //! Not here: growth (`size`), relations (`relations`).
 

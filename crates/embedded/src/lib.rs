@@ -555,11 +555,6 @@ fn weight(write: &Write) -> usize {
     }
 }
 
-/// Is it a document that plain readers see?
-fn is_shown(segment: &segment::segment_view::SegmentView, doc: tantivy::DocId) -> bool {
-    segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc)
-}
-
 /// How many documents of a segment are shown: 64 at a time.
 fn count_shown(segment: &SegmentView, schema: &IndexSchema) -> u64 {
     // The sets are open with the segment.
@@ -567,12 +562,12 @@ fn count_shown(segment: &SegmentView, schema: &IndexSchema) -> u64 {
 }
 
 /// Adds the live documents of each type in a segment.
-fn count_types(segment: &segment::segment_view::SegmentView, out: &mut Vec<(String, u64)>) {
+fn count_types(segment: &SegmentView, out: &mut Vec<(String, u64)>) {
     let Ok(Some(column)) = segment.reader.fast_fields().str("_type") else {
         return;
     };
     let mut by_ord: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
-    for doc in (0..segment.reader.max_doc()).filter(|doc| is_shown(segment, *doc)) {
+    for doc in (0..segment.reader.max_doc()).filter(|doc| segment.is_shown(*doc)) {
         if let Some(ord) = column.term_ords(doc).next() {
             *by_ord.entry(ord).or_default() += 1;
         }

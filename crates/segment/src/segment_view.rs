@@ -66,6 +66,11 @@ impl SegmentView {
     pub fn is_hidden(&self, doc: DocId) -> bool {
         self.core.invisible.as_ref().is_some_and(|invisible| invisible.contains(doc))
     }
+    /// Is it a live root document that plain readers see?
+    #[inline]
+    pub fn is_shown(&self, doc: DocId) -> bool {
+        self.is_root(doc) && self.is_alive(doc) && !self.is_hidden(doc)
+    }
     /// How many live documents plain readers do not see.
     pub fn hidden_docs(&self) -> u64 {
         let Some(invisible) = &self.core.invisible else { return 0 };

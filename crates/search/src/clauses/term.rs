@@ -235,8 +235,8 @@ pub(super) fn network(text: &str) -> Result<Option<(u128, u128)>> {
 
 /// The documents of a segment with any term of a field that a pattern matches. `column` has the same terms.
 ///
-/// A pattern that no beginning rules out looks at every term. The dictionary of a column is read several times as fast as the
-/// transducer of the inverted index, and terms without the text that each match has in it are passed over.
+/// A pattern that begins with a wildcard looks at every term. Then the column's dictionary is read: several times as fast as the inverted
+/// index's transducer. The automaton runs on terms that contain the pattern's longest plain text.
 pub(super) fn documents_of(
     segment: &SegmentView,
     field: Field,

@@ -3,6 +3,7 @@
 //! Not here: what the two values are (`clauses::range`, `clauses::term`, `clauses::by_column`).
 
 use super::constant::{ConstantScorer, NoScorer};
+use super::node::look_at;
 use super::overlap::Overlap;
 use model::Result;
 use segment::column_bounds::{BLOCK_DOCS, Block, ColumnBounds};
@@ -213,15 +214,9 @@ impl<T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static> DocSet for 
     }
     /// Looks at the one document: the next one that matches may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        if target >= self.max_doc {
-            self.doc = TERMINATED;
-            return SeekDangerResult::SeekLowerBound(TERMINATED);
-        }
-        self.doc = target;
-        match self.has(target) {
-            true => SeekDangerResult::Found,
-            false => SeekDangerResult::SeekLowerBound(target + 1),
-        }
+        let (at, found) = look_at(target, self.max_doc, |doc| self.has(doc));
+        self.doc = at;
+        found
     }
     fn doc(&self) -> DocId {
         self.doc

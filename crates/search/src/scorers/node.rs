@@ -10,10 +10,20 @@ use segment::doc_bits::DocBits;
 use segment::segment_view::SegmentView;
 use std::sync::Arc;
 use tantivy::query::Scorer;
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// A compiled clause, shared.
 pub(crate) type Shared = Arc<dyn Node>;
+
+/// `seek_danger` by a look at the one document, for sets whose next document may be far: where the set stands then, and whether it has
+/// the document.
+pub(crate) fn look_at(target: DocId, max_doc: DocId, has: impl FnOnce(DocId) -> bool) -> (DocId, SeekDangerResult) {
+    match target {
+        target if target >= max_doc => (TERMINATED, SeekDangerResult::SeekLowerBound(TERMINATED)),
+        target if has(target) => (target, SeekDangerResult::Found),
+        target => (target, SeekDangerResult::SeekLowerBound(target + 1)),
+    }
+}
 
 /// Moves a set forward to `target`, wherever it is.
 pub(crate) fn seek_to(set: &mut dyn Scorer, target: DocId) -> DocId {

@@ -5,6 +5,7 @@
 
 use super::constant::{ConstantScorer, NoScorer};
 use super::geo::Area;
+use super::node::look_at;
 use super::overlap::Overlap;
 use super::place_blocks::PlaceBlocks;
 use crate::fields::geo_distance::Far;
@@ -140,17 +141,11 @@ impl DocSet for PlacesInArea {
     }
     /// Looks at the one document: the next one of the area may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        if target >= self.max_doc {
-            self.doc = TERMINATED;
-            return SeekDangerResult::SeekLowerBound(TERMINATED);
-        }
-        if self.found.is_none() && self.looks > 0 {
-            self.looks -= 1;
-            if !self.has(target) {
-                return SeekDangerResult::SeekLowerBound(target + 1);
-            }
-            self.doc = target;
-            return SeekDangerResult::Found;
+        if target >= self.max_doc || self.found.is_none() && self.looks > 0 {
+            self.looks = self.looks.saturating_sub(1);
+            let (at, found) = look_at(target, self.max_doc, |doc| self.has(doc));
+            self.doc = at;
+            return found;
         }
         let next = self.matching_docs().next(target);
         self.doc = next;

@@ -3,6 +3,7 @@
 //! Not here: which keys a query asks for (`clauses::range`).
 
 use super::constant::{ConstantScorer, NoScorer};
+use super::node::look_at;
 use std::net::Ipv6Addr;
 use std::ops::{Range, RangeInclusive};
 use tantivy::columnar::{Cardinality, Column};
@@ -118,15 +119,9 @@ impl DocSet for DocsByRangeEnds {
     }
     /// Looks at the one document: the next one that matches may be far.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        if target >= self.max_doc {
-            self.doc = TERMINATED;
-            return SeekDangerResult::SeekLowerBound(TERMINATED);
-        }
-        self.doc = target;
-        match self.ends.has(target) {
-            true => SeekDangerResult::Found,
-            false => SeekDangerResult::SeekLowerBound(target + 1),
-        }
+        let (at, found) = look_at(target, self.max_doc, |doc| self.ends.has(doc));
+        self.doc = at;
+        found
     }
     fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
         let mut len = 0;

@@ -37,7 +37,7 @@ impl Iterator for ShownDocuments<'_> {
         while self.postings.doc() != TERMINATED {
             let doc = self.postings.doc();
             self.postings.advance();
-            if segment.is_alive(doc) && segment.is_root(doc) && !segment.is_hidden(doc) {
+            if segment.is_shown(doc) {
                 return Some(doc);
             }
         }

@@ -1,7 +1,7 @@
 //! The background that significant terms are compared with: how many documents of all indices have each value.
 //!
-//! Of keywords the documents of each ordinal are counted once a segment, dead ones too; a request takes those that its reader does not
-//! see off. Other values, and documents of a query, are counted one by one.
+//! A segment of keywords counts the documents of each ordinal once, dead ones too. A request subtracts documents that its reader does not
+//! see. Other values, and documents of a query, are counted one by one.
 //!
 //! Not here: how values are compared (`significance`), the buckets (`terms`).
 

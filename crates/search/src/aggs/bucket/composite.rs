@@ -1,7 +1,7 @@
 //! `composite`: buckets of combined values, page by page.
 //!
-//! Of the combinations below one bucket those that no page can show are dropped: once twice as many as the page has are kept, the
-//! worst half goes, and documents of worse combinations are passed over by their first value.
+//! Memory and time are bounded by the page: when twice as many combinations as the page shows are kept, the worst half is dropped. From
+//! then on documents of worse combinations are passed over by their first value.
 
 use super::histogram::Steps;
 use super::no_order;

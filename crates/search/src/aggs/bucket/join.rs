@@ -38,7 +38,7 @@ pub(in crate::aggs) struct Join {
     subs: Subs,
 }
 
-/// What was collected of a segment, in the order of its documents.
+/// The documents of a segment that were collected, in their order, each with its bucket.
 struct CollectedDocs {
     view: Arc<IndexView>,
     segment: u64,
@@ -77,11 +77,7 @@ impl<'a> FamilySide<'a> {
 
     /// Whether a document is a child of the relation that readers see.
     fn shows_child(&self, doc: DocId) -> bool {
-        self.children.contains(doc) && self.shows(doc)
-    }
-
-    fn shows(&self, doc: DocId) -> bool {
-        self.segment.is_root(doc) && self.segment.is_alive(doc) && !self.segment.is_hidden(doc)
+        self.children.contains(doc) && self.segment.is_shown(doc)
     }
 
     fn key_of_parent(&self, child: DocId) -> Option<Key> {
@@ -174,7 +170,7 @@ fn find_parents(sides: &mut [FamilySide<'_>]) {
         for (child, bucket) in &side.collected {
             match side.families.parent(*child) {
                 _ if !side.children.contains(*child) => {}
-                Some(parent) if side.shows(parent) => side.found.push((parent, *bucket)),
+                Some(parent) if side.segment.is_shown(parent) => side.found.push((parent, *bucket)),
                 _ => side
                     .key_of_parent(*child)
                     .into_iter()
@@ -187,7 +183,7 @@ fn find_parents(sides: &mut [FamilySide<'_>]) {
     }
     for side in sides {
         for doc in (0..side.segment.reader.max_doc()).filter(|doc| !side.children.contains(*doc)) {
-            if side.shows(doc) {
+            if side.segment.is_shown(doc) {
                 side.found.extend(wanted.pairs(doc, side.own_key(doc)));
             }
         }
@@ -226,7 +222,7 @@ impl Join {
         }
         for mut side in sides {
             let mut found = std::mem::take(&mut side.found);
-            found.retain(|(doc, _)| side.children.contains(*doc) == self.down && side.shows(*doc));
+            found.retain(|(doc, _)| side.children.contains(*doc) == self.down && side.segment.is_shown(*doc));
             // Relatives may be in segments of which no document was collected, and are in no order.
             found.sort_unstable();
             found.dedup();
